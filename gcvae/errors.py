@@ -6,7 +6,7 @@ GcvaeError
 │   ├── SchemaError         invalid schema document, or schema that contradicts its table
 │   ├── UnknownColumnError  column that the schema or the table does not have
 │   ├── SettingError        invalid training setting
-│   ├── ConstraintError     constraints that too few generated rows satisfy
+│   ├── HardRuleError       hard rules that too few generated rows keep
 │   ├── ConditionError      malformed or impossible condition
 │   ├── LeftOutError        part that a minimal model file does not contain
 │   ├── ScoringError        score of a model that was published without scoring
@@ -109,8 +109,8 @@ class SettingError(InputError):
     """A training setting is unknown or out of its range."""
 
 
-class ConstraintError(InputError):
-    """Too few of the rows that a model generates satisfy the constraints."""
+class HardRuleError(InputError):
+    """Too few of the rows that a model generates keep the hard rules."""
 
 
 class ConditionError(InputError):

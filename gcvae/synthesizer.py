@@ -18,7 +18,6 @@ from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.identifiers import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
-from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.map_kinds import DependencyMaps, check_place
 from gcvae.dependence.maps import DependencyMap
 from gcvae.errors import ArtifactError, Problem, SettingError
@@ -37,6 +36,7 @@ from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
+from gcvae.sampling.hard_rules import HardRules
 from gcvae.sampling.imputation import impute_blocks
 from gcvae.sampling.samplers import Sampler, free_blocks, make_sampler
 from gcvae.schema.columns import TableSchema
@@ -139,7 +139,7 @@ class Synthesizer:
         preset: str,
         training_record: Mapping[str, Any],
         data_map: DependencyMap | None,
-        constraints: ConstraintSet,
+        hard_rules: HardRules,
         context: ContextCodec | None = None,
         scoring: str = FULL,
         table_notes: tuple[str, ...] = (),
@@ -155,7 +155,7 @@ class Synthesizer:
         self.scoring = scoring
         self.table_notes = table_notes
         self._constrained = ConstrainedModel(
-            self.model, codec, constraints, Acceptance.of_record(self.training_record)
+            self.model, codec, hard_rules, Acceptance.of_record(self.training_record)
         )
         self._of_blanks = BlankReferences(self._constrained)
         self._maps = DependencyMaps(self._constrained, data_map, self._values)
@@ -218,9 +218,9 @@ class Synthesizer:
 
         Raises:
             TableError: nothing in the table can be modelled.
-            SchemaError: the schema contradicts the table, rows of the table break a constraint, or
+            SchemaError: the schema contradicts the table, rows of the table break a hard rule, or
                 the model can not keep a hard rule.
-            ConstraintError: too few rows of the trained model satisfy the constraints.
+            HardRuleError: too few rows of the trained model keep the hard rules.
             SettingError: an unknown preset, setting or device.
             DivergedError: the training loss is no longer finite.
             OSError: the disk has no space for the columns of a file.
@@ -267,7 +267,7 @@ class Synthesizer:
             preset=preset,
             training_record=parts.training_record | {"frame": str(kind_of(table))},
             data_map=parts.data_map,
-            constraints=parts.constraints,
+            hard_rules=parts.hard_rules,
             context=parts.context,
             table_notes=parts.table_notes,
         )
@@ -290,14 +290,14 @@ class Synthesizer:
         training frame's dtypes, and text its format; for files and for results of `read_table`,
         columns have the library's own dtypes. Without a seed each call gives different rows;
         `attrs["seed"]` of a pandas frame reproduces them. Every row satisfies the schema's
-        constraints, and the conditions `given`, `given_rows` and `distribution` as described at
+        hard rules, and the conditions `given`, `given_rows` and `distribution` as described at
         `sampler`; `attrs` also contains the summary of the conditions (`Sampler.summary`). `rows`
         may be omitted if `given_rows` is given; the result has the index of `given_rows` if that is
         a pandas frame. Warns of identifiers that get wider than those of the table.
 
         Raises:
             SettingError: `rows` is not a whole number, or the rows need more memory than there is.
-            ConstraintError, ConditionError: As `sample_blocks`.
+            HardRuleError, ConditionError: As `sample_blocks`.
         """
         index = given_rows.index if isinstance(given_rows, pd.DataFrame) else None
         if given_rows is not None:
@@ -329,7 +329,7 @@ class Synthesizer:
             first_row: Number of the first row, from which its keys are made.
 
         Raises:
-            ConstraintError: Too few rows satisfy the constraints.
+            HardRuleError: Too few rows keep the hard rules.
         """
         assert self.context is not None, "the model is conditional"
         generator = generator_for(seed, "sample given", first_row)
@@ -425,7 +425,7 @@ class Synthesizer:
         generate one table together. Conditions are those of `sampler`.
 
         Raises:
-            ConstraintError: too few of the model's rows satisfy the constraints.
+            HardRuleError: too few of the model's rows keep the hard rules.
             ConditionError: as `sampler`.
         """
         seed = fresh_seed() if seed is None else seed
@@ -471,8 +471,8 @@ class Synthesizer:
         Missing cells are integrated out. A level that the schema does not list scores -inf, and so
         does a row in which two columns differ that were copies of each other in training.
 
-        Under constraints the scored distribution is the one that is sampled: a row that breaks a
-        constraint scores -inf, every other gets -log(acceptance). A missing cell breaks none, so
+        Under hard rules the scored distribution is the one that is sampled: a row that breaks a
+        hard rule scores -inf, every other gets -log(acceptance). A missing cell breaks none, so
         the score of its row is approximate.
 
         Args:
@@ -535,7 +535,7 @@ class Synthesizer:
             UnknownColumnError, TableError: the row can not be read, or has probability zero under
                 the model.
             InputError: z has another number of dimensions than the latent space.
-            ConstraintError: too few of the model's rows satisfy the constraints.
+            HardRuleError: too few of the model's rows keep the hard rules.
             LeftOutError: `data` or `difference` for a model loaded from a minimal file.
         """
         check_place(kind, row is not None, z is not None)
@@ -615,7 +615,7 @@ class Synthesizer:
             self.preset,
             self.training_record,
             self._maps.data,
-            self._constrained.constraints,
+            self._constrained.hard_rules,
             self.context,
             self.scoring,
         )

@@ -188,8 +188,8 @@ class ChangeBody(BaseModel):
     after: Any = None
 
 
-class ConstraintChangesBody(BaseModel):
-    """Constraints that only the new schema has, and that only the old one had."""
+class RuleChangesBody(BaseModel):
+    """Rules that only the new schema has, and that only the old one had."""
 
     added: list[dict[str, Any]]
     lost: list[dict[str, Any]]
@@ -201,8 +201,7 @@ class SchemaChangesBody(BaseModel):
     columns: dict[str, dict[str, ChangeBody]] = Field(
         description="by column the members that changed; of one that is dropped now, only that"
     )
-    constraints: ConstraintChangesBody
-    rules: ConstraintChangesBody
+    rules: RuleChangesBody
     summary: list[str] = Field(description="the same in words, a line for each column")
 
 
@@ -328,7 +327,7 @@ class ModelBody(BaseModel):
     training: dict[str, Any]
     table_schema: dict[str, Any] | None = Field(alias="schema")
     record: dict[str, Any] | None = Field(
-        description="the training record; under constraints with `constraint_acceptance`, the "
+        description="the training record; under hard rules with `hard_rule_acceptance`, the "
         "share of the model's rows that satisfy them; of a database with the `plan` of each of "
         "its `tables`, how it is drawn; null until ready"
     )

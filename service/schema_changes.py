@@ -14,7 +14,7 @@ from typing import Any, cast
 from catalog.records import Document
 from gcvae.errors import Problem, SchemaError, json_pointer
 from gcvae.schema.columns import TableSchema
-from service.bodies import ChangeBody, ConstraintChangesBody, SchemaChangesBody
+from service.bodies import ChangeBody, RuleChangesBody, SchemaChangesBody
 from service.errors import RequestError
 
 _MOST_CHARACTERS = 60
@@ -26,9 +26,9 @@ def what_is_said(document: Document) -> Document:
         {"name": column["name"], "drop": True} if column.get("drop") else _given(column)
         for column in document.get("columns") or []
     ]
-    said = {"columns": columns, "constraints": list(document.get("constraints") or [])}
-    others = {member: document.get(member) for member in ("rules", "separator")}
-    return said | {member: value for member, value in others.items() if value is not None}
+    others = {m: document.get(m) for m in ("rules", "find_rules", "separator", "constraints")}
+    given = {member: value for member, value in others.items() if value is not None}
+    return {"columns": columns} | given
 
 
 def what_is_said_of_database(document: Document) -> Document:
@@ -113,11 +113,7 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
         for column in after["columns"]
         if (different := _different(old[column["name"]], column))
     }
-    lost = [c for c in before["constraints"] if c not in after["constraints"]]
-    added = [c for c in after["constraints"] if c not in before["constraints"]]
     words = [_in_words(name, different) for name, different in columns.items()]
-    words += [f"the constraint {text} is added" for text in _written(after, added)]
-    words += [f"the constraint {text} is lost" for text in _written(before, lost)]
     lost_rules, added_rules = _rules_that_differ(before, after)
     words += [f"the rule {text} is added" for text in _rules_written(added_rules, after)]
     words += [f"the rule {text} is lost" for text in _rules_written(lost_rules, before)]
@@ -126,8 +122,7 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
         words.append("separator is {1!r} (it was {0!r})".format(*separators))
     return SchemaChangesBody(
         columns=columns,
-        constraints=ConstraintChangesBody(added=added, lost=lost),
-        rules=ConstraintChangesBody(added=added_rules, lost=lost_rules),
+        rules=RuleChangesBody(added=added_rules, lost=lost_rules),
         summary=words or ["nothing changed"],
     )
 
@@ -143,9 +138,9 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
     ]
     dirty = [document.get("dirty", "refuse") for document in (before, after)]
     words += [] if dirty[0] == dirty[1] else ["dirty is {1!r} (it was {0!r})".format(*dirty)]
-    none = ConstraintChangesBody(added=[], lost=[])
+    none = RuleChangesBody(added=[], lost=[])
     summary = words or ["nothing changed"]
-    return SchemaChangesBody(columns={}, constraints=none, rules=none, summary=summary)
+    return SchemaChangesBody(columns={}, rules=none, summary=summary)
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:
@@ -228,9 +223,3 @@ def _member(member: str, change: ChangeBody) -> str:
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
-
-
-def _written(schema: Document, constraints: list[Document]) -> list[str]:
-    """Some constraints of a schema as they are written in messages."""
-    read = TableSchema.from_json(schema).constraints
-    return [str(constraint) for constraint in read if constraint.to_json() in constraints]

@@ -30,8 +30,7 @@ ROOMS = {path.parent.name for path in (ROOT / "gcvae").glob("*/__init__.py")}
 RUN_HERE = {
     ("README.md", "python example"),
     ("README.md", "sh example"),
-    ("docs/rules.md", "json"),
-    ("docs/rules.md", "python constraints"),
+    ("docs/rules.md", "python hard rules"),
     ("docs/guide.md", "python client"),
     ("docs/guide.md", "python library"),
     ("docs/guide.md", "sh files"),
@@ -76,8 +75,8 @@ def run_python(script: str) -> dict[str, Any]:
     return names
 
 
-def test_the_example_of_constraints_runs_as_written() -> None:
-    left = run_python(block("docs/rules.md", "python constraints"))
+def test_the_example_of_hard_rules_runs_as_written() -> None:
+    left = run_python(block("docs/rules.md", "python hard rules"))
     rows = left["rows"]
     assert len(rows) == 1000
     assert 0.01 < left["share"] < 1
@@ -103,23 +102,6 @@ def test_the_example_of_scikit_learn_runs_as_written() -> None:
     left = run_python(block("docs/scikit-learn.md", "python sklearn"))
     assert left["classifier"].score(left["wine"], left["grower"]) > 0.9
     assert (left["detector"].predict(left["odd"])[:3] == -1).all()
-
-
-def test_the_document_of_constraints_is_one() -> None:
-    days = [f"2024-01-{1 + i % 20:02}" for i in range(60)]
-    table = pd.DataFrame(
-        {
-            "start": days,
-            "end": [f"2024-02-{1 + i % 20:02}" for i in range(60)],
-            "city": [("Rome", "Paris")[i % 2] for i in range(60)],
-            "country": [("Italy", "France")[i % 2] for i in range(60)],
-            "rooms": [str(1 + i % 5) for i in range(60)],
-            "area": [str(50 + i % 30) for i in range(60)],
-        }
-    )
-    document = json.loads(block("docs/rules.md", "json"))
-    schema = infer_schema(table, document)
-    assert len(schema.schema.constraints) == 3
 
 
 def test_the_rules_of_the_page_hold_in_such_a_table() -> None:

@@ -76,7 +76,7 @@ def _waiting_from_the_start(original: Answer, schedule: Any) -> Any:
 
 
 _SCHEDULE = "gcvae.training.schedule:Schedule."
-_ASKING = "gcvae.sampling.dependent_regions:_Asking."
+_ASKING = "gcvae.sampling.dependent_regions:_ParentProposals."
 
 
 _NOTES = {"gap": "off in this preset: `memory: low` has it", "annealing": "no end, but a control"}
@@ -137,10 +137,30 @@ _ALL = (
         ),
         (
             "gcvae/sampling/solved_regions.py",
-            "gcvae/sampling/asked_dates.py",
+            "gcvae/sampling/date_constraints.py",
             "gcvae/rules/solutions.py",
-            "gcvae.sampling.dependent_regions:_Asking",
+            "gcvae.sampling.dependent_regions:_ParentProposals",
         ),
+        has_conditions=True,
+    ),
+    Switch(
+        "joint regions",
+        Stage.CONDITIONS,
+        (Seam("gcvae.sampling.dependent_regions:joint_regions", always({}), bool),),
+        ("gcvae/sampling/joint_regions.py",),
+        has_conditions=True,
+    ),
+    Switch(
+        "deductions",
+        Stage.CONDITIONS,
+        (
+            Seam(
+                "gcvae.sampling.dependent_regions:deduced",
+                lambda original, codec, frame: frame,
+                lambda found: True,
+            ),
+        ),
+        ("gcvae/sampling/deductions.py",),
         has_conditions=True,
     ),
     Switch(

@@ -8,7 +8,7 @@ from typing import Any
 from gcvae.errors import ModelVersionError
 
 FORMAT = "gcvae-model"
-VERSION = 7
+VERSION = 8
 NO_MODEL = (
     "not a gcvae file, or a truncated one; a model is what `gcvae train`, `save` or a service's "
     "download wrote, and all of it"

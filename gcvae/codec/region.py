@@ -17,12 +17,34 @@ class Drawn:
     codes: Tensor
     values: Tensor
 
+    @classmethod
+    def to_fill(cls, noise: Tensor) -> Drawn:
+        """Returns N cells to be set by `put`. Shape: noise (N,)."""
+        log_prob, codes = (
+            torch.zeros(len(noise), dtype=dtype) for dtype in (torch.float64, torch.int32)
+        )
+        return cls(log_prob, codes, torch.zeros_like(noise))
+
+    def put(self, at: Tensor, part: Drawn) -> None:
+        """Sets the cells of some particles, in place. Shape: at (k,), their indices."""
+        self.log_prob[at] = part.log_prob.double()
+        self.codes[at] = part.codes.int()
+        self.values[at] = part.values.to(self.values)
+
 
 class WalkedColumn(Protocol):
     """One column, given the latents and the columns that came."""
 
+    def take(self, rows: Tensor) -> WalkedColumn:
+        """Returns the column of the particles with these numbers."""
+
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
         """Returns a cell within a region for each particle. Shape: noise (N,)."""
+
+
+NOWHERE = 38.0
+"""Normal score above which no double has a mass: the lower end of an empty interval."""
+_FEW_INTERVALS = 8
 
 
 @dataclass(frozen=True)
@@ -59,6 +81,30 @@ class Region:
         The cells before the column, `codes` and `values`, say nothing here.
         """
         return column.draw_within(self, noise)
+
+    def draw_by_size(self, column: WalkedColumn, noise: Tensor) -> Drawn:
+        """Returns a cell for each of N particles within the region, one for each row.
+
+        The time of `draw` is that of the row with most intervals, for all rows; here rows of few
+        intervals are drawn apart.
+        """
+        is_interval = self.lower < NOWHERE
+        counts = is_interval.sum(-1)
+        few = counts <= _FEW_INTERVALS
+        if self.lower.shape[-1] <= _FEW_INTERVALS or not bool(few.any()):
+            return column.draw_within(self, noise)
+        drawn = Drawn.to_fill(noise)
+        for is_here in (few, ~few):
+            at = is_here.nonzero()[:, 0]
+            if len(at):
+                largest = max(int(counts[at].max()), 1)
+                kept = (
+                    is_interval[at].int().argsort(stable=True, dim=-1, descending=True)[:, :largest]
+                )
+                ends = (end[at].gather(-1, kept) for end in (self.lower, self.upper))
+                own = Region(self.log_share[at], *ends)
+                drawn.put(at, column.take(at).draw_within(own, noise[at]))
+        return drawn
 
     @property
     def has_density(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.errors import ConstraintError
+from gcvae.errors import HardRuleError
 from gcvae.sampling.constrained import MOST_DRAWS, ConstrainedModel, joined
 
 _ROWS_AT_ONCE = 4096
@@ -23,7 +23,7 @@ class LatentGroups:
 
     Attributes:
         n_incomplete: Draws of z that are left out, for too few of their rows satisfy the
-            constraints.
+            hard rules.
     """
 
     rows: EncodedTable
@@ -34,13 +34,13 @@ class LatentGroups:
 def draw_groups(
     model: ConstrainedModel, n_latents: int, rows_per_z: int, generator: torch.Generator
 ) -> LatentGroups:
-    """Groups of the model that is sampled: under constraints z ~ p(z) a(z) / a, x ~ p(x | z, ok).
+    """Groups of the model that is sampled: under hard rules z ~ p(z) a(z) / a, x ~ p(x | z, ok).
 
-    A z is taken with its first row that satisfies all constraints. So a z is as frequent as among
+    A z is taken with its first row that keeps all hard rules. So a z is as frequent as among
     the model's rows, and the expected number of tries for each further row is 1 / a again.
 
     Raises:
-        ConstraintError: The rows cost more than MOST_DRAWS times as many, or hardly a z has enough.
+        HardRuleError: The rows cost more than MOST_DRAWS times as many, or hardly a z has enough.
     """
     z, first = _accepted_latents(model, n_latents, generator)
     place = torch.arange(n_latents).repeat_interleave(rows_per_z)
@@ -57,9 +57,9 @@ def draw_groups(
             is_done[at] = True
     complete = is_done.view(n_latents, rows_per_z).all(1)
     if int(complete.sum()) < _FEWEST_GROUPS:
-        raise ConstraintError(
+        raise HardRuleError(
             f"{int(complete.sum())} of {n_latents} draws of z have {rows_per_z} rows that satisfy "
-            f"all constraints in {MOST_DRAWS} tries; a map of its parts needs {_FEWEST_GROUPS}"
+            f"all hard rules in {MOST_DRAWS} tries; a map of its parts needs {_FEWEST_GROUPS}"
         )
     kept = complete.repeat_interleave(rows_per_z).nonzero()[:, 0]
     return LatentGroups(table.take(kept), rows_per_z, int((~complete).sum()))
@@ -68,7 +68,7 @@ def draw_groups(
 def _accepted_latents(
     model: ConstrainedModel, n: int, generator: torch.Generator
 ) -> tuple[Tensor, EncodedTable]:
-    """n draws of z, each with a row of it that satisfies all constraints. Shape: (n, K), n rows."""
+    """n draws of z, each with a row of it that keeps all hard rules. Shape: (n, K), n rows."""
     latents: list[Tensor] = []
     parts: list[EncodedTable] = []
     n_kept, most_rounds = 0, -(-MOST_DRAWS * n // _ROWS_AT_ONCE)
@@ -82,9 +82,9 @@ def _accepted_latents(
         n_kept += len(at)
         if n_kept >= n:
             return torch.cat(latents)[:n], joined(parts).take(torch.arange(n))
-    raise ConstraintError(
+    raise HardRuleError(
         f"{n_kept} of {most_rounds * _ROWS_AT_ONCE} rows that the model drew satisfy all "
-        f"constraints; a map of its parts needs {n}"
+        f"hard rules; a map of its parts needs {n}"
     )
 
 

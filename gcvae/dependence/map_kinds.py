@@ -86,7 +86,7 @@ class DependencyMaps:
     """The maps of one model.
 
     Attributes:
-        model: With the constraints that its rows satisfy.
+        model: With the hard rules that its rows keep.
         data: The training table's map, kept at training time; None where it was left out.
         sample: Rows of the model, by their number and a seed.
     """
@@ -99,7 +99,7 @@ class DependencyMaps:
         """Returns the map of a kind that needs no row.
 
         Raises:
-            ConstraintError: Too few of the model's rows satisfy the constraints.
+            HardRuleError: Too few of the model's rows keep the hard rules.
             LeftOutError: The file has no map of the training table.
         """
         if kind == "data":
@@ -203,7 +203,7 @@ class DependencyMaps:
         if groups.n_incomplete:
             notes.append(
                 f"{groups.n_incomplete:,} of them are left out, for their rows hardly ever satisfy "
-                "the constraints"
+                "the hard rules"
             )
         return DependencyMap(
             columns=tuple(column.name for column in codec.modelled),

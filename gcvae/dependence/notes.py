@@ -14,7 +14,7 @@ KIND_NOTES: dict[str, tuple[str, ...]] = {
     ),
     "expected": (
         "tau = (2/pi) arcsin rho of the decoder copula, averaged over the prior of z (under "
-        "constraints, of rows before they are checked); `spread` is its standard deviation over z",
+        "hard rules, of rows before they are checked); `spread` is its standard deviation over z",
         "what is left once z is known: the dependence that runs through z is not in it, and a pair "
         "may well have the other sign in the table: see kinds total and between; it is of latent "
         "scores, not the tau-b of tied cells",

@@ -1,4 +1,4 @@
-"""Columns whose shares move when rows that break a constraint are rejected.
+"""Columns whose shares move when rows that break a hard rule are rejected.
 
 With n rows of which a share a is kept, the empirical shares of all rows and of the kept ones differ
 by sampling error of the order sqrt((1 - a) / (a n)), the standard error of log a.
@@ -28,7 +28,7 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
     Args:
         rows: Typed rows of a model.
-        is_kept: Which of them satisfy all constraints. Shape: (n,).
+        is_kept: Which of them keep all hard rules. Shape: (n,).
         schema: Schema of the rows.
 
     Returns:

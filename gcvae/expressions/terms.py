@@ -53,8 +53,7 @@ from gcvae.expressions.rounded_numbers import (
     truths,
 )
 from gcvae.schema.columns import Column, Level, TableSchema
-from gcvae.schema.constraints import Expression, Inequality
-from gcvae.schema.expressions import Percentage, parse_expression, quoted_name
+from gcvae.schema.expressions import Percentage, quoted_name
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Tables
 from gcvae.schema.suggestions import nearest
@@ -130,20 +129,6 @@ class Term:
         if self.column is None or self.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
             return None
         return self.column.levels
-
-
-def compile_constraint(constraint: Inequality | Expression, schema: TableSchema) -> Term:
-    """The constraint as a term of truths, one for each row.
-
-    Raises:
-        ValueError: Its types do not fit each other.
-        UnknownColumnError: It names a column that the schema has not.
-    """
-    if isinstance(constraint, Inequality):
-        operator = ast.Lt() if constraint.strict else ast.LtE()
-        low, high = (_column_term(schema[name]) for name in (constraint.low, constraint.high))
-        return _comparison(low, operator, high)
-    return compile_condition(parse_expression(constraint.expression), schema)
 
 
 def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None = None) -> Term:

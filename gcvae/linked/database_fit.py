@@ -74,7 +74,7 @@ def typed_table(
     ]
     if not len(frame):  # nothing can be read of no rows
         bare = [{"name": str(c), "kind": "identifier"} for c in frame.columns]
-        return TableSchema.from_json({"version": 1, "columns": bare, "constraints": []}), frame
+        return TableSchema.from_json({"version": 1, "columns": bare}), frame
     # Of one row every column is constant, and it is a table all the same.
     seen = pd.concat([frame, frame], ignore_index=True) if len(frame) == 1 else frame
     # A table of keys alone has nothing to model, and is none to a single model.
@@ -193,7 +193,7 @@ class DatabaseFit(LinkedRows):
             replace(c, minimum=None, maximum=None, steps=None, endings=None)
             for c in (*schema.columns, *columns)
         ]
-        joined = replace(schema, columns=tuple(free), constraints=(), rules=None)
+        joined = replace(schema, columns=tuple(free), rules=None)
         given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
         return outer_reduction(self.joined(name, self._outside(name)), joined, given)
 

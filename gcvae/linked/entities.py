@@ -155,7 +155,7 @@ def _apply(
             for c in schema
             if c.name in names
         )
-        return replace(schema, columns=columns, rules=None, constraints=())
+        return replace(schema, columns=columns, rules=None)
 
     of_parents = only(of_parent)
     if not is_series:
@@ -181,7 +181,7 @@ def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
 
 def _bare(name: str, kind: str) -> Column:
     """A column of which nothing but its kind is known."""
-    document = {"version": 1, "constraints": [], "columns": [{"name": name, "kind": kind}]}
+    document = {"version": 1, "columns": [{"name": name, "kind": kind}]}
     return TableSchema.from_json(document).columns[0]
 
 

@@ -41,6 +41,10 @@ class CopulaColumn:
     pull: Tensor
     scale: Tensor
 
+    def take(self, rows: Tensor) -> CopulaColumn:
+        """Returns the column of the particles with these numbers."""
+        return CopulaColumn(self.alone.take(rows), self.places, self.pull[rows], self.scale[rows])
+
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
         """Returns one cell for each particle, and the probability of the region given f."""
         region = Region.everything(self._n_codes) if region is None else region

@@ -29,7 +29,6 @@ from gcvae.cells.distinct_cells import (
 )
 from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import boolean_pair
-from gcvae.constraints.constraint_set import check_constraints
 from gcvae.errors import Problem, SchemaError, TableError
 from gcvae.files.header_lines import MOST_NAME_CHARACTERS
 from gcvae.files.source_columns import SourceColumns
@@ -67,7 +66,6 @@ from gcvae.schema.columns import (
     TableSchema,
     personal_problems,
     read_document,
-    unknown_in_constraints,
 )
 from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
@@ -96,9 +94,9 @@ def complete_schema(
     """The schema of the table, and what its user should look at; see `infer_schema`."""
     _check_shape(source)
     document = given.to_json() if isinstance(given, TableSchema) else given
-    drafts, constraints, given_rules = read_document({} if document is None else document)
+    document = {} if document is None else document
+    drafts, given_rules = read_document(document)
     problems = _unknown_names(drafts, source.names)
-    problems += unknown_in_constraints(constraints, source.names)
     problems += unknown_in_rules(given_rules or (), source.names)
     places = {draft["name"]: (f"/columns/{i}", draft) for i, draft in enumerate(drafts)}
     notes = TableNotes(source)
@@ -107,10 +105,13 @@ def complete_schema(
         if problems + found:
             raise SchemaError(*problems, *found)
         _check_modelled(columns, notes, len(source))
-        separator = (document or {}).get("separator") or source.separator
-        schema = TableSchema(tuple(columns), constraints, separator=separator, rules=given_rules)
+        schema = TableSchema(
+            tuple(columns),
+            separator=document.get("separator") or source.separator,
+            rules=given_rules,
+            find_rules=bool(document.get("find_rules")),
+        )
         refuse_misfits(schema)
-        check_constraints(source, schema)
         shown: tuple[dict[str, Any], ...] = ()
         if typed is not None:
             warnings += search_notes(schema)

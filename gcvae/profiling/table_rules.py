@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from gcvae.cells.distinct_cells import shortened
 from gcvae.errors import Problem, SchemaError
 from gcvae.expressions.terms import compile_condition, number_key
-from gcvae.files.typed_columns import TypedTable
+from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.search import RuleFinding, find_rules, measured
@@ -19,16 +22,18 @@ from gcvae.rules.search_orders import with_what_stands_apart
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rule_documents import pointer_of_rule, rule_problems
-from gcvae.schema.rules import Condition, Formula, Rule
+from gcvae.schema.rules import Combination, Condition, Formula, Rule
 from gcvae.schema.suggestions import nearest
 
+_MOST_SINGLE_SHARE = 0.5
+"""Most combinations of numbers or dates that may stand in one row only."""
 LineOf = Callable[[int], int | None]
 
 
 def with_rules(
     schema: TableSchema, table: TypedTable, line_of: LineOf, report: Report = report_to_nobody
 ) -> tuple[TableSchema, list[RuleFinding]]:
-    """The schema with rules, and how often they hold: its own, or those of the table.
+    """The schema with rules, and how often they hold: its own, those of the table, or both.
 
     Args:
         schema: Complete.
@@ -39,19 +44,26 @@ def with_rules(
     Raises:
         SchemaError: A rule is demanded that rows of the table break.
     """
-    if schema.rules is None:
-        findings = find_rules(table, schema, report)
+    rules = [_with_beside(rule, table, schema) for rule in schema.rules or ()]
+    if schema.rules is None or schema.find_rules:
+        findings = find_rules(table, replace(schema, rules=tuple(rules)), report)
     else:
-        rules = [_with_beside(rule, table, schema) for rule in schema.rules]
         findings = measured(rules, table, schema)
     problems = [
-        _broken(i, finding, line_of)
+        problem
+        for i, rule in enumerate(rules)
+        if isinstance(rule.form, Combination) and rule.keep == "hard"
+        for problem in _senseless_combinations(i, rule, rule.form, table, schema)
+    ]
+    problems += [
+        _broken(i, finding, table, line_of)
         for i, finding in enumerate(findings)
         if finding.rule.keep == "hard" and finding.kept < finding.rows
     ]
     if problems:
         raise SchemaError(*problems)
-    return replace(schema, rules=tuple(finding.rule for finding in findings)), findings
+    found = tuple(finding.rule for finding in findings)
+    return replace(schema, rules=found, find_rules=False), findings
 
 
 def search_notes(schema: TableSchema) -> tuple[str, ...]:
@@ -60,7 +72,7 @@ def search_notes(schema: TableSchema) -> tuple[str, ...]:
     Args:
         schema: Complete, before `with_rules`.
     """
-    if schema.rules is not None:
+    if schema.rules is not None and not schema.find_rules:
         return ()
     numbers = [column.name for column in schema if column.is_modelled and column.has_numbers]
     levels = [column.name for column in schema if column.is_modelled and column.levels is not None]
@@ -160,7 +172,28 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
     }
 
 
-def _broken(number: int, finding: RuleFinding, line_of: LineOf) -> Problem:
+def _senseless_combinations(
+    number: int, rule: Rule, form: Combination, table: TypedTable, schema: TableSchema
+) -> list[Problem]:
+    """The problem of combinations of numbers or dates that hardly repeat: they are the table's
+    rows."""
+    names = [name for name in form.columns if schema[name].is_modelled]
+    if not any(schema[name].kind.is_real for name in names):
+        return []
+    frame = rows_at(table, slice(None), names)
+    counts = frame.groupby(names, dropna=False, observed=True).size()
+    n_single = int((counts == 1).sum())
+    if n_single <= _MOST_SINGLE_SHARE * len(counts):
+        return []
+    message = (
+        f"{n_single} of the {len(counts)} combinations of {', '.join(names)} stand in one row "
+        "only: numbers and dates that hardly repeat can not be generated again"
+    )
+    expected = "columns of levels (kind categorical or ordinal)"
+    return [Problem(message, pointer_of_rule(number), expected=expected)]
+
+
+def _broken(number: int, finding: RuleFinding, table: TypedTable, line_of: LineOf) -> Problem:
     """The problem of the rows of a table that break a rule which every row has to keep."""
     broken = finding.rows - finding.kept
     lines = {row: line_of(row) for row in finding.exceptions}
@@ -170,7 +203,12 @@ def _broken(number: int, finding: RuleFinding, line_of: LineOf) -> Problem:
     row = finding.exceptions[0]
     first = lines[row]
     what = "rows" if first is None else "lines"
-    message = f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}"
+    first_cells = rows_at(table, np.array([row]), finding.rule.columns).iloc[0]
+    cells = ", ".join(f"{name} {shortened(str(cell))}" for name, cell in first_cells.items())
+    message = (
+        f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}; "
+        f"the first has {cells}"
+    )
     expected = 'a rule that every row keeps, or "keep": "soft"'
     place = pointer_of_rule(number)
     position = row if first is None else None

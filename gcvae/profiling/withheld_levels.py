@@ -32,10 +32,8 @@ from gcvae.codec.rare_levels import OTHER
 from gcvae.codec.unmodelled_columns import find_copies
 from gcvae.files.typed_columns import TypedTable, with_levels
 from gcvae.schema.columns import Column, Level, TableSchema
-from gcvae.schema.constraints import Expression, UniqueCombinations
-from gcvae.schema.expressions import parse_expression
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.rules import Rule
+from gcvae.schema.rules import Combination, Condition, Rule
 
 Places = npt.NDArray[np.int64]
 
@@ -279,16 +277,22 @@ def _has_words(column: Column) -> bool:
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Columns of which a constraint, or a rule that is demanded, speaks level by level."""
-    unique = [c.columns for c in schema.constraints if isinstance(c, UniqueCombinations)]
-    demanded = [rule.columns for rule in functions if rule.keep == "hard"]
-    return {name for names in (*unique, *demanded) for name in names}
+    """Columns whose levels a hard rule names: by combinations, or as a functional dependency."""
+    hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
+    return {
+        name
+        for rule in hard
+        if isinstance(rule.form, Combination) or rule in functions
+        for name in rule.columns
+    }
 
 
 def _named_levels(schema: TableSchema) -> frozenset[str]:
-    """The words in a schema's expressions, and those that are said for a missing cell."""
+    """The words in a schema's hard conditions, and those that are said for a missing cell."""
     trees = [
-        parse_expression(c.expression) for c in schema.constraints if isinstance(c, Expression)
+        rule.form.tree
+        for rule in schema.rules or ()
+        if rule.keep == "hard" and isinstance(rule.form, Condition)
     ]
     constants = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
     return MARKERS | WEAK_MARKERS | {str(constant.value) for constant in constants}

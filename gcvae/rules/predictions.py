@@ -32,7 +32,7 @@ from gcvae.expressions.terms import (
 )
 from gcvae.rules.grids import Grid
 from gcvae.schema.columns import Column, TableSchema
-from gcvae.schema.rules import Condition, Formula, Missingness, Rule
+from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule
 from gcvae.spelling.never_dates import read_times, without_never
 
 Ties = Literal["even", "away"]
@@ -202,6 +202,9 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
         frame: The typed columns of the rule.
         schema: Schema of the columns.
     """
+    if isinstance(rule.form, Combination):  # as it is fitted to the rows
+        everywhere = np.ones(len(frame), dtype=bool)
+        return everywhere, everywhere
     if isinstance(rule.form, Missingness):
         here, there = (frame[name].isna().to_numpy() for name in rule.columns)
         return (here | there if rule.form.is_same else there), here & there

@@ -8,6 +8,7 @@ rewritten by one rule, and no column depends on itself.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,9 +28,9 @@ from gcvae.rules.search_formulas import find_formulas
 from gcvae.rules.search_functions import find_functions, joint_codes, most_frequent_codes
 from gcvae.rules.search_orders import find_orders
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.constraints import formula_texts
+from gcvae.schema.expressions import written
 from gcvae.schema.rule_documents import parents_of, rule_problems
-from gcvae.schema.rules import Condition, Formula, Missingness, Rule
+from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule, read_form
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
@@ -59,38 +60,73 @@ class RuleFinding:
 def find_rules(
     table: TypedTable, schema: TableSchema, report: Report = report_to_nobody
 ) -> list[RuleFinding]:
-    """Returns the rules that hold in most rows of a typed table, those that rewrite columns first.
+    """Returns the given rules of a schema, then those that hold in most rows of a typed table.
 
-    The same table gives the same rules. Time grows linearly with rows and with the square of
-    columns.
+    Of the latter, those that compute columns come first. The same table gives the same rules. Time
+    grows linearly with rows and with the square of columns.
 
     Args:
         table: Values, as `parse_table` gives them.
-        schema: Schema of the table; its own rules are not asked.
-        report: Takes the share that is done.
+        schema: Schema of the table. A rule that is found goes with its given ones.
+        report: Receives the finished share.
     """
     sample = RowSample.of(table, schema)
+    given = schema.rules or ()
     if min(len(sample.finding), len(sample.judging)) == 0:
-        return []
-    taken: list[Rule] = []
+        return measured(given, table, schema)
+    known = {text for rule in given for text in (rule.text, rule.turned)}
+    taken = [rule for rule in given if rule.keep != "off" and _computes(rule)]
     shares: dict[str, float] = {}
     with np.errstate(all="ignore"):  # numbers that are none are no rule's
         for i, candidate in enumerate(_candidates(sample, taken)):
             rule = _side_that_goes(candidate.rule, taken)
-            if rule is not None:
+            if candidate.rule.text in known:
+                taken += [rule] if rule is not None and candidate.rule in given else []
+            elif rule is not None:
                 taken.append(rule)
                 shares[rule.text] = min(_MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE)
                 report(1 - 1 / (i + 2) - 0.5)
-    found = measured(taken, table, schema)
-    return [f for f in found if (f.rule.share or 0.0) >= shares[f.rule.text]]
+    found = measured([rule for rule in taken if rule.text in shares], table, schema)
+    kept = [f for f in found if (f.rule.share or 0.0) >= shares[f.rule.text]]
+    return [*measured(given, table, schema), *kept]
 
 
-def _of_constraints(schema: TableSchema) -> list[Rule]:
-    """Returns the formulas and inequalities among a schema's constraints, so that rows keep them by
-    construction, and drawing anew is left with the rest."""
-    texts = [text for constraint in schema.constraints for text in formula_texts(constraint)]
-    rules = [Rule(text, source="given") for text in texts]
+def _computes(rule: Rule) -> bool:
+    """Returns whether a given rule bars others of its column from the start.
+
+    Inequalities wait for formulas, but for a soft one of an expression, which allows no circle.
+    """
+    if _is_inequality(rule):
+        return rule.keep == "soft" and rule.turned is None
+    return not isinstance(rule.form, Combination | Condition)
+
+
+def _implied(schema: TableSchema) -> list[Rule]:
+    """Returns the formulas and inequalities among the terms of a schema's hard conditions.
+
+    A model keeps them by construction, so that rejection is left with the other terms.
+
+    >>> net <= gross and gross == net + tax and net != 5
+    net <= gross, gross == net + tax
+    """
+    texts: list[str | None] = []
+    for rule in schema.rules or ():
+        if rule.keep == "hard" and isinstance(rule.form, Condition):
+            tree = rule.form.tree
+            is_joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
+            texts += map(_formula_text, tree.values if is_joined else [tree])  # type: ignore[attr-defined]
+    rules = [Rule(text) for text in texts if text]
     return [rule for rule in rules if _fits(rule, schema)]
+
+
+def _formula_text(tree: ast.expr) -> str | None:
+    """Returns the formula or inequality that a term is or, if it is strict, implies."""
+    match tree:
+        case ast.Compare(ops=[ast.Lt() | ast.Gt() as strict]):
+            sign = ast.LtE() if isinstance(strict, ast.Lt) else ast.GtE()
+            tree = ast.Compare(tree.left, [sign], tree.comparators)
+    text = written(tree)
+    return text if isinstance(read_form(text), Formula) else None
 
 
 def _candidates(sample: RowSample, taken: Sequence[Rule]) -> Iterator[Candidate]:
@@ -102,14 +138,16 @@ def _candidates(sample: RowSample, taken: Sequence[Rule]) -> Iterator[Candidate]
     def is_free(rule: Rule) -> bool:
         return _goes_with(rule, taken)
 
-    given = [Candidate(rule, 0.0, 0.0) for rule in _of_constraints(sample.schema)]
-    yield from (one for one in given if not _is_inequality(one.rule))
+    given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
+    implied = _implied(sample.schema)
+    inequalities = [rule for rule in (*given, *implied) if _is_inequality(rule)]
+    yield from (Candidate(rule, 0.0, 0.0) for rule in implied if not _is_inequality(rule))
     yield from find_date_parts(sample)
     yield from find_clocks(sample)
     yield from find_spans(sample)
     yield from find_formulas(sample, is_free)
     yield from find_features(sample, is_free)
-    yield from (one for one in given if _is_inequality(one.rule))
+    yield from (Candidate(rule, 0.0, 0.0) for rule in inequalities)
     yield from find_orders(sample)
     yield from find_equalities(sample)
     yield from find_functions(sample)

@@ -339,7 +339,8 @@ def _add_dependent(
         ends[0] = ends[0] + 1  # an empty interval
     places = TargetIntervals(ends[0], ends[1], np.ones(1, dtype=bool), np.full(1, missing))
     for j, region in regions_of_all(codec, name, places, order, known).items():
-        if condition.regions[j] is None or isinstance(region, DependentRegion):
+        is_own = len(region.regions) == 1 and isinstance(region.regions[0], DependentRegion)
+        if condition.regions[j] is None or is_own:
             condition.regions[j] = region
 
 

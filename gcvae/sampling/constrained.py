@@ -1,7 +1,7 @@
-"""Rejection sampling under constraints: rows that break one are drawn anew.
+"""Rejection sampling: rows that break a hard rule are drawn anew.
 
-Under constraints the model is p(x) 1[x satisfies all] / a, where the acceptance a is the share of
-p's rows that satisfy all. It is measured once, on rows that are then discarded.
+The model is p(x) 1[x keeps all hard rules] / a, where the acceptance a is the share of p's rows
+that keep all. It is measured once, on rows that are then discarded.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from torch import Tensor
 from gcvae.arrays import Mask
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
-from gcvae.constraints.constraint_set import ConstraintSet
-from gcvae.errors import ConstraintError, Problem
+from gcvae.errors import HardRuleError, Problem
 from gcvae.model.decoders import Draws, GenerativeModel
 from gcvae.numerics.generators import generator_for
 from gcvae.progress import Report, report_to_nobody
+from gcvae.sampling.hard_rules import HardRules
 
 MEASURED_ROWS = 10_000
 LEAST_ACCEPTANCE = 0.01
 """Least acceptance; a model below it is refused."""
 _MORE_OFTEN = (
-    f"at least {LEAST_ACCEPTANCE:.0%}: drop the constraint, or drop a column that follows from the "
+    f"at least {LEAST_ACCEPTANCE:.0%}: give up the rule, or drop a column that follows from the "
     "others and compute it afterwards"
 )
-_ANOTHER_CONDITION = "a condition under which the constraint can hold"
+_ANOTHER_CONDITION = "a condition under which the hard rule can hold"
 MOST_DRAWS = 300
 """Largest number of draws per row of a block: three times what the least acceptance needs."""
 _FEWEST_ROWS = 64
@@ -43,25 +43,25 @@ Source = Callable[[int, torch.Generator], EncodedTable]
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of a model's rows that satisfy its constraints.
+    """Counts of a model's rows that keep its hard rules.
 
     Attributes:
         rows: Number of rows drawn.
-        accepted: Number of rows that satisfy all constraints.
-        satisfied: Number of rows that satisfy each constraint.
+        accepted: Number of rows that keep all hard rules.
+        kept: Number of rows that keep each hard rule.
     """
 
     rows: int
     accepted: int
-    satisfied: tuple[int, ...]
+    kept: tuple[int, ...]
 
     @property
     def share(self) -> float:
-        """Share of rows that satisfy all constraints; 1 if nothing was measured."""
+        """Share of rows that keep all hard rules; 1 if nothing was measured."""
         return self.accepted / self.rows if self.rows else 1.0
 
     def to_json(self, pointers: Sequence[str]) -> dict[str, Any]:
-        """Returns the training record's entry, with the pointer of each constraint in the schema.
+        """Returns the training record's entry, with the pointer of each hard rule in the schema.
 
         `log_standard_error` is that of log(share): sqrt((1 - a) / (a n)).
         """
@@ -70,36 +70,36 @@ class Acceptance:
             "accepted": self.accepted,
             "share": self.share,
             "log_standard_error": math.sqrt((1.0 - self.share) / self.accepted),
-            "constraints": [
-                {"pointer": pointer, "satisfied": n, "share": n / self.rows}
-                for pointer, n in zip(pointers, self.satisfied, strict=True)
+            "rules": [
+                {"pointer": pointer, "kept": n, "share": n / self.rows}
+                for pointer, n in zip(pointers, self.kept, strict=True)
             ],
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Reads the document that `to_json` wrote."""
-        satisfied = tuple(part["satisfied"] for part in document["constraints"])
-        return cls(document["rows"], document["accepted"], satisfied)
+        kept = tuple(part["kept"] for part in document["rules"])
+        return cls(document["rows"], document["accepted"], kept)
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """Reads the acceptance from a training record; a record without one has no constraints."""
-        measured = record.get("constraint_acceptance")
+        """Reads the acceptance from a training record; a record without one has no hard rules."""
+        measured = record.get("hard_rule_acceptance")
         return cls(0, 0, ()) if measured is None else cls.from_json(measured)
 
 
 NOT_MEASURED = Acceptance(0, 0, ())
-"""Acceptance of a model without constraints: every row is accepted."""
+"""Acceptance of a model without hard rules: every row is accepted."""
 
 
 @dataclass(frozen=True)
 class ConstrainedModel:
-    """Model whose rows satisfy constraints."""
+    """Model whose rows keep hard rules."""
 
     model: GenerativeModel
     codec: TableCodec
-    constraints: ConstraintSet
+    hard_rules: HardRules
     acceptance: Acceptance
 
     def draw(
@@ -111,48 +111,48 @@ class ConstrainedModel:
         the block still needs, so that its size depends on the block and not on n.
 
         Raises:
-            ConstraintError: The rows need more than MOST_DRAWS draws per row of the block, or none
+            HardRuleError: The rows need more than MOST_DRAWS draws per row of the block, or none
                 of MEASURED_ROWS is accepted.
         """
         kept: list[EncodedTable] = []
         n_kept, n_drawn, size = 0, 0, block_rows
-        n_satisfied = np.zeros(len(self.constraints), dtype=np.int64)
+        n_kept_each = np.zeros(len(self.hard_rules), dtype=np.int64)
         while True:
             found = (
                 _drawn(self.model, self.codec, size, generator, self._row_draws)
                 if source is None
                 else source(size, generator)
             )
-            if not len(self.constraints) and size == block_rows:
+            if not len(self.hard_rules) and size == block_rows:
                 return found.first(n)
-            satisfied = self._satisfied(found)
+            satisfied = self._keeps(found)
             drawn = found.take(torch.from_numpy(np.flatnonzero(satisfied.all(axis=1))))
             kept.append(drawn)
             n_kept, n_drawn = n_kept + len(drawn), n_drawn + size
-            n_satisfied += satisfied.sum(axis=0)
+            n_kept_each += satisfied.sum(axis=0)
             if n_kept >= n:
                 return joined(kept).take(torch.arange(n))
             most = MOST_DRAWS * block_rows
             if n_drawn >= (most if n_kept else min(most, MEASURED_ROWS)):
-                measured = Acceptance(n_drawn, n_kept, tuple(n_satisfied.tolist()))
+                measured = Acceptance(n_drawn, n_kept, tuple(n_kept_each.tolist()))
                 expected = _MORE_OFTEN if source is None else _ANOTHER_CONDITION
-                raise _refusal(n_kept, n_drawn, measured, self.constraints, expected)
+                raise _refusal(n_kept, n_drawn, measured, self.hard_rules, expected)
             wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
             size = min(max(wanted, _FEWEST_ROWS), block_rows)
 
     def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
-        """Draws a row for each z, with a mask of those that satisfy all constraints. Shape: (n, K)
+        """Draws a row for each z, with a mask of those that keep all hard rules. Shape: (n, K)
         -> n, (n,)."""
         rows = _drawn_at(self.codec, z, generator, self._row_draws)
-        return rows, np.logical_and.reduce(self._satisfied(rows), axis=1)
+        return rows, np.logical_and.reduce(self._keeps(rows), axis=1)
 
     def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
         """Draws a row of a conditional model for each context. Shape: (n, 2 C) -> n rows.
 
-        A row that breaks a constraint is drawn anew at its context.
+        A row that breaks a hard rule is drawn anew at its context.
 
         Raises:
-            ConstraintError: A context has no row that satisfies all constraints within MOST_DRAWS.
+            HardRuleError: A context has no row that keeps all hard rules within MOST_DRAWS.
         """
         open_rows, rows = torch.arange(len(context)), None
         for _ in range(MOST_DRAWS):
@@ -164,58 +164,58 @@ class ConstrainedModel:
             open_rows = open_rows[torch.from_numpy(~are_kept)]
             if not len(open_rows):
                 return rows
-        satisfied = self._satisfied(rows) if rows is not None else np.zeros((0, 0), dtype=bool)
+        satisfied = self._keeps(rows) if rows is not None else np.zeros((0, 0), dtype=bool)
         n_kept = len(context) - len(open_rows)
         measured = Acceptance(len(context), n_kept, tuple(satisfied.sum(axis=0).tolist()))
-        raise _refusal(n_kept, len(context), measured, self.constraints, _ANOTHER_CONDITION)
+        raise _refusal(n_kept, len(context), measured, self.hard_rules, _ANOTHER_CONDITION)
 
     @cached_property
     def _row_draws(self) -> Draws:
         return self.model.decoder.row_draws()
 
     def allowed(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> Mask:
-        """Returns the mask of typed rows that satisfy all constraints; an unknown cell breaks none.
+        """Returns the mask of typed rows that keep all hard rules; an unknown cell breaks none.
         Shape: (n,)."""
-        satisfied = self.constraints.satisfied(frame, blanks_unknown=blanks_unknown)
+        satisfied = self.hard_rules.kept(frame, blanks_unknown=blanks_unknown)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
-    def _satisfied(self, rows: EncodedTable) -> Mask:
-        """Returns which rows satisfy which constraints; (n, 0) without any. Shape: (n, C)."""
-        if not len(self.constraints):
+    def _keeps(self, rows: EncodedTable) -> Mask:
+        """Returns which rows keep which hard rules; (n, 0) without any. Shape: (n, C)."""
+        if not len(self.hard_rules):
             return np.ones((len(rows), 0), dtype=bool)
-        return self.constraints.satisfied(self.codec.decode(rows))
+        return self.hard_rules.kept(self.codec.decode(rows))
 
 
 def measure_acceptance(
     model: GenerativeModel,
     codec: TableCodec,
-    constraints: ConstraintSet,
+    hard_rules: HardRules,
     seed: int,
     batch: int,
     report: Report = report_to_nobody,
 ) -> tuple[Acceptance, pd.DataFrame, Mask]:
     """Draws MEASURED_ROWS rows and returns the acceptance, the rows, and the mask of accepted ones.
 
-    Returns NOT_MEASURED and no rows if there are no constraints.
+    Returns NOT_MEASURED and no rows if there are no hard rules.
 
     Args:
         model: Trained model.
         codec: Codec of the model's table.
-        constraints: Constraints; may be empty.
+        hard_rules: Hard rules; may be empty.
         seed: Seed of the rows.
         batch: Number of rows drawn at once.
         report: Callback that receives the progress.
 
     Raises:
-        ConstraintError: Less than LEAST_ACCEPTANCE of the rows satisfy all constraints.
+        HardRuleError: Less than LEAST_ACCEPTANCE of the rows keep all hard rules.
     """
-    if not len(constraints):
+    if not len(hard_rules):
         return NOT_MEASURED, pd.DataFrame(), np.zeros(0, dtype=bool)
-    generator = generator_for(seed, "constraint acceptance")
+    generator = generator_for(seed, "hard rule acceptance")
     frames, found, draws = [], [], model.decoder.row_draws()
     for rows in torch.arange(MEASURED_ROWS).split(batch):
         frames.append(codec.decode(_drawn(model, codec, len(rows), generator, draws)))
-        found.append(constraints.satisfied(frames[-1]))
+        found.append(hard_rules.kept(frames[-1]))
         report(sum(map(len, found)) / MEASURED_ROWS)
     satisfied = np.concatenate(found)
     is_kept = np.logical_and.reduce(satisfied, axis=1)
@@ -223,7 +223,7 @@ def measure_acceptance(
     counts = tuple(satisfied.sum(axis=0).tolist())
     acceptance = Acceptance(MEASURED_ROWS, accepted, counts)
     if acceptance.share < LEAST_ACCEPTANCE:
-        raise _refusal(accepted, MEASURED_ROWS, acceptance, constraints, _MORE_OFTEN)
+        raise _refusal(accepted, MEASURED_ROWS, acceptance, hard_rules, _MORE_OFTEN)
     return acceptance, pd.concat(frames, ignore_index=True), is_kept
 
 
@@ -257,17 +257,17 @@ def _refusal(
     accepted: int,
     drawn: int,
     measured: Acceptance,
-    constraints: ConstraintSet,
+    hard_rules: HardRules,
     expected: str,
-) -> ConstraintError:
-    worst = int(np.argmin(measured.satisfied))
-    share = measured.satisfied[worst] / measured.rows
-    return ConstraintError(
+) -> HardRuleError:
+    worst = int(np.argmin(measured.kept))
+    share = measured.kept[worst] / measured.rows
+    return HardRuleError(
         Problem(
-            f"{accepted} of {drawn} rows that the model drew satisfy all constraints; the one that "
-            f"fails most, {constraints.constraints[worst]}, is satisfied by {share:.2%} of "
+            f"{accepted} of {drawn} rows that the model drew keep all hard rules; the one that "
+            f"fails most, {hard_rules.rules[worst]}, is kept by {share:.2%} of "
             "its rows",
-            constraints.pointers[worst],
+            hard_rules.pointers[worst],
             expected=expected,
         )
     )

@@ -95,79 +95,49 @@ class DependentRegion:
 
 
 @dataclass(frozen=True)
-class SeveralRegions:
-    """Regions that several rules give for one column; each row uses the first that
-    constrains it."""
-
-    regions: tuple[DependentRegion | JointRegion | SolvedRegion, ...]
-
-    @property
-    def has_density(self) -> bool:
-        """False: no region has a density."""
-        return False
-
-    @property
-    def is_informative(self) -> Mask:
-        """Mask of the rows with a constraint. Shape: (n,) or (1,)."""
-        found: Mask = np.logical_or.reduce([region.is_informative for region in self.regions])
-        return found
-
-    def take(self, rows: Tensor | None) -> SeveralRegions:
-        """Returns the regions of these rows."""
-        return SeveralRegions(tuple(region.take(rows) for region in self.regions))
-
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each particle, from the first region that constrains its row."""
-        *others, last = self.regions
-        drawn = last.draw(column, noise, codes, values)
-        for region in reversed(others):
-            own = region.draw(column, noise, codes, values)
-            drawn = _where(region.is_informative, own, drawn)
-        return drawn
-
-
-ConstrainedRegion = DependentRegion | JointRegion | SolvedRegion | SeveralRegions
-
-
-@dataclass(frozen=True)
-class EitherRegion:
-    """A column's own region, replaced by a dependent region in the rows that have one.
+class RegionsByRow:
+    """Regions of one column; each row uses the first that constrains it, else the plain one.
 
     Attributes:
-        plain: Region of the rows that `dependent` does not constrain; None for everything.
+        regions: Regions that rules give, the sharpest first.
+        plain: Region of the rows that no rule constrains; None for everything.
     """
 
-    plain: Region | None
-    dependent: ConstrainedRegion
+    regions: tuple[DependentRegion | JointRegion | SolvedRegion, ...]
+    plain: Region | None = None
 
     @property
     def has_density(self) -> bool:
         """Whether a row's condition is a point of density."""
         return self.plain is not None and self.plain.has_density
 
-    def take(self, rows: Tensor | None) -> EitherRegion:
+    def take(self, rows: Tensor | None) -> RegionsByRow:
         """Returns the regions of these rows."""
         plain = None if self.plain is None else self.plain.take(rows)
-        return EitherRegion(plain, self.dependent.take(rows))
+        return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """Draws a cell for each particle, from the region that applies to its row."""
-        own = column.draw_within(self.plain, noise)
-        more = self.dependent.draw(column, noise, codes, values)
-        return _where(self.dependent.is_informative, more, own)
+        n = len(noise)
+        drawn = Drawn.to_fill(noise)
+        is_open = np.ones(n, dtype=bool)
+        for region in self.regions:
+            is_own = is_open & region.is_informative
+            is_open &= ~is_own
+            if is_own.all():
+                return region.draw(column, noise, codes, values)
+            if is_own.any():
+                at = torch.from_numpy(np.flatnonzero(is_own))
+                of_rows = column.take(at), noise[at], codes[at], values[at]
+                drawn.put(at, region.take(at).draw(*of_rows))
+        at = torch.from_numpy(np.flatnonzero(is_open))
+        if len(at):
+            plain = None if self.plain is None else self.plain.take(at)
+            drawn.put(at, column.take(at).draw_within(plain, noise[at]))
+        return drawn
 
 
-def _where(is_first: Mask, first: Drawn, second: Drawn) -> Drawn:
-    """Selects one of two drawn cells for each particle."""
-    at = torch.from_numpy(np.broadcast_to(is_first, len(first.codes)).copy())
-    return Drawn(
-        torch.where(at, first.log_prob, second.log_prob),
-        torch.where(at, first.codes, second.codes),
-        torch.where(at, first.values, second.values),
-    )
-
-
-DependentRegions = dict[int, ConstrainedRegion]
+DependentRegions = dict[int, RegionsByRow]
 """Regions by index of the codec's columns."""
 
 
@@ -272,10 +242,7 @@ def _by_column(
         regions.setdefault(place, []).append(known)
     for _, place, region in sorted(constraint, key=lambda each: each[0]):
         regions.setdefault(place, []).append(region)
-    return {
-        place: said[0] if len(said) == 1 else SeveralRegions(tuple(said))
-        for place, said in regions.items()
-    }
+    return {place: RegionsByRow(tuple(found)) for place, found in regions.items()}
 
 
 ConstraintAt = Callable[[int], TargetIntervals | ParentConstraint | None]
@@ -394,8 +361,7 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
 
 def dependent_parts(region: object) -> list[DependentRegion]:
     """Returns the dependent regions among the regions of one column."""
-    own = region.dependent if isinstance(region, EitherRegion) else region
-    parts = own.regions if isinstance(own, SeveralRegions) else (own,)
+    parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 
 

@@ -46,7 +46,7 @@ def impute_blocks(
     """Yields the completed rows in blocks, in order, the draws of one row one after the other.
 
     Args:
-        constrained: Model with its constraints.
+        constrained: Model with its hard rules.
         rows: Cells as text or typed; a modelled column that they lack is added as entirely missing.
         draws: Completions of each row; more than one are numbered from 1 in a first column `draw`.
         seed: Seed of all draws.

@@ -1,4 +1,4 @@
-"""Partially observed rows, completed by a model in blocks, within its constraints."""
+"""Partially observed rows, completed by a model in blocks, within its hard rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gcvae.cells.levels import listed_levels
 from gcvae.cells.values import parse_table, refuse_unknown_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
-from gcvae.errors import ConditionError, ConstraintError, Problem, TableError
+from gcvae.errors import ConditionError, HardRuleError, Problem, TableError
 from gcvae.rules.grids import nearest_on_grid
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.dependent_regions import exact_columns
@@ -29,7 +29,7 @@ from gcvae.spelling.never_dates import are_never
 BLOCK_ROWS = 512
 """Rows of a block; each block has a generator of (seed, block number)."""
 _MOST_ROUNDS = 50
-"""Largest number of times that a completion is redrawn because it breaks a constraint."""
+"""Largest number of times that a completion is redrawn because it breaks a hard rule."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class KnownRows:
         column can have.
 
         Raises:
-            ConditionError: A known cell is impossible, or breaks a constraint.
+            ConditionError: A known cell is impossible, or breaks a hard rule.
             TableError: A cell can not be read; there are no rows.
             UnknownColumnError: The schema has no such column.
         """
@@ -94,7 +94,7 @@ class KnownRows:
         own = {codec.copies.get(name, name) for name in kept}
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
         are_kept = are_kept.repeat(len(rows), 1)
-        certain = constrained.constraints.certain_blanks(typed)
+        certain = constrained.hard_rules.certain_blanks(typed)
         for j, column in enumerate(codec.columns):
             if column.has_missing and column.name in certain:
                 are_kept[:, j] |= torch.from_numpy(certain[column.name])
@@ -130,7 +130,7 @@ class KnownRows:
         number; `generator` draws the rest. Shape: (n * n_outputs rows), (n,).
 
         Raises:
-            ConstraintError: No completion of a row satisfies the constraints.
+            HardRuleError: No completion of a row keeps the hard rules.
             ConditionError: No completion has all known cells of its row.
         """
         at = self.rows_of(number)
@@ -175,8 +175,8 @@ class KnownRows:
                     self._check_kept(completed, at.start, effective)
                 return completed, effective
         row = at.start + int(pending[0])
-        message = "no completion of the row satisfies the constraints"
-        raise ConstraintError(self._problem(row, message))
+        message = "no completion of the row keeps the hard rules"
+        raise HardRuleError(self._problem(row, message))
 
     def _positioned(
         self,
@@ -202,11 +202,11 @@ class KnownRows:
         return EncodedTable(table.codes, torch.where(known, own, table.values), table.observed)
 
     def _satisfied(self, table: EncodedTable) -> Tensor:
-        """Returns the mask of the rows that satisfy the constraints. Shape: (n,)."""
-        constraints = self.constrained.constraints
-        if not len(constraints):
+        """Returns the mask of the rows that keep the hard rules. Shape: (n,)."""
+        hard_rules = self.constrained.hard_rules
+        if not len(hard_rules):
             return torch.ones(len(table), dtype=torch.bool)
-        satisfied = constraints.satisfied(self.constrained.codec.decode(table)).all(axis=1)
+        satisfied = hard_rules.kept(self.constrained.codec.decode(table)).all(axis=1)
         return torch.from_numpy(satisfied)
 
     def _check(self, written: pd.DataFrame) -> None:
@@ -225,7 +225,7 @@ class KnownRows:
         broken = ~self.constrained.allowed(self.typed, blanks_unknown=True)
         if broken.any():
             row = int(np.argmax(broken))
-            problems.append(self._problem(row, "the known cells break a constraint"))
+            problems.append(self._problem(row, "the known cells break a hard rule"))
         if problems:
             raise ConditionError(*problems)
 

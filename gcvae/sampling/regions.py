@@ -7,6 +7,7 @@ the interval of values that round to its number.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Region
 from gcvae.codec.table_codec import TableCodec
-from gcvae.sampling.dependent_regions import ConstrainedRegion, EitherRegion, regions_of_rows
+from gcvae.sampling.dependent_regions import RegionsByRow, regions_of_rows
 
-AnyRegion = Region | ConstrainedRegion | EitherRegion
+AnyRegion = Region | RegionsByRow
 Regions = Sequence[AnyRegion | None]
 """Regions of all columns; None for unconditioned ones."""
 
@@ -97,7 +98,7 @@ def known_regions(
     if len(codec.reduction) and order is not None:
         loose = regions_of_rows(codec, frame, order, blanks_missing=blanks_missing)
         for j, region in loose.items():
-            regions[j] = EitherRegion(plain[j], region)
+            regions[j] = replace(region, plain=plain[j])
     return regions
 
 

@@ -1,4 +1,4 @@
-"""Rows of a model under conditions: drawn in blocks, within the schema's constraints.
+"""Rows of a model under conditions: drawn in blocks, within the schema's hard rules.
 
     given           every row lies in a region of columns
     given_rows      row i has the known cells of row i of a table
@@ -168,7 +168,7 @@ class ConditionSampler:
             yield self.constrained.codec.decode(block, first_row, self.seed)
 
     def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows`. Raises: ConstraintError."""
+        """Draws the first n rows of a block of `block_rows`. Raises: HardRuleError."""
         return self.constrained.draw(n, block_rows, generator, self._drawn)
 
     def _drawn(self, n: int, generator: torch.Generator) -> EncodedTable:

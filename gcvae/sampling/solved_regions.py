@@ -197,7 +197,7 @@ class SolvedRegion:
             low, high = split.part_places(self.part, earlier, low, high)
         everywhere = np.ones(len(noise), dtype=bool)
         region = region_of_wholes(own, TargetIntervals(low, high, everywhere, ~everywhere))
-        near = column.draw_within(region, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
+        near = region.draw_by_size(column, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
         blank = column.draw_within(blanks_region(own, alone=True), noise)
         is_asked = torch.from_numpy(is_open & solved.is_known)
         can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS) & self.may_be_blank

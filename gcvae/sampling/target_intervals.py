@@ -19,16 +19,13 @@ from gcvae.arrays import Mask
 from gcvae.codec.column_codecs import RealCodec
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
-from gcvae.codec.region import Region
+from gcvae.codec.region import NOWHERE, Region
 from gcvae.rules.grids import Grid, LevelGrid
 
 if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
 
 Places = npt.NDArray[np.int64]
-
-_NOWHERE = 38.0
-"""Normal score above which no double has a mass: the lower end of an empty interval."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +109,8 @@ def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
         is_empty |= atoms.any(-1) & (lower >= upper)  # no other number is between
     log_share[(~is_empty).any(1) & target.is_known, -1] = 0.0
     is_free = ~target.is_known
-    lower, upper = np.where(is_empty, _NOWHERE, lower), np.where(is_empty, np.inf, upper)
-    lower[is_free], upper[is_free] = _NOWHERE, np.inf
+    lower, upper = np.where(is_empty, NOWHERE, lower), np.where(is_empty, np.inf, upper)
+    lower[is_free], upper[is_free] = NOWHERE, np.inf
     lower[is_free, 0] = -np.inf
     ends = torch.from_numpy(lower), torch.from_numpy(np.maximum(lower, upper))
     return Region(torch.from_numpy(log_share), *ends)
@@ -137,7 +134,7 @@ def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
     is_blank = torch.arange(codec.n_codes) == (0 if codec.has_missing else -1)
     if not alone:
         return replace(everything, log_share=everything.log_share.masked_fill(is_blank, -torch.inf))
-    nowhere = torch.full((1, 1), _NOWHERE, dtype=torch.float64)
+    nowhere = torch.full((1, 1), NOWHERE, dtype=torch.float64)
     log_share = everything.log_share.masked_fill(~is_blank, -torch.inf)
     return Region(log_share, nowhere, everything.upper)
 

@@ -5,8 +5,7 @@ A schema document (JSON, version 1):
     {"version": 1,
      "columns": [{"name": "age", "kind": "integer", "missing": {"allowed": false, "markers": []},
                   "minimum": 17, "maximum": 90}, ...],
-     "constraints": [{"kind": "inequality", "low": "start", "high": "end", "strict": false}],
-     "rules": [{"rule": "total == net + tax"}],
+     "rules": [{"rule": "total == net + tax"}, {"rule": "start <= end", "keep": "hard"}],
      "separator": ";"}
 
 Of a dropped column the document is `{"name": "note", "drop": true}`: its name and nothing else.
@@ -22,7 +21,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gcvae.errors import Problem, SchemaError, UnknownColumnError, json_pointer
-from gcvae.schema.constraints import Constraint, constraint_columns, read_constraints
 from gcvae.schema.kinds import ColumnKind, Outcomes, meant_kind
 from gcvae.schema.never import no_never_dates, read_never
 from gcvae.schema.number_fields import complete_numbers, read_notation, read_number_format
@@ -201,26 +199,26 @@ class Column:
 
 @dataclass(frozen=True, repr=False)
 class TableSchema:
-    """The columns of a table, in order, and what holds between them.
+    """The columns of a table, in order, and the rules between them.
 
     Attributes:
-        separator: What stands between the cells of its text file.
-        rules: What holds between the columns in most rows; None where nobody has looked for it.
+        separator: Separator of the cells in the table's text file.
+        rules: Rules between the columns; None if they have not been searched for.
+        find_rules: Whether more rules are to be searched for beside the given ones.
     """
 
     columns: tuple[Column, ...]
-    constraints: tuple[Constraint, ...] = ()
     version: int = SCHEMA_VERSION
     separator: str = ","
     rules: tuple[Rule, ...] | None = None
+    find_rules: bool = False
 
     def __repr__(self) -> str:
         """How many columns of which kind there are; `to_json` says the rest."""
         kinds = Counter("dropped" if c.drop else str(c.kind) for c in self.columns)
         counted = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
-        n_constraints = f", {len(self.constraints)} constraints" if self.constraints else ""
         n_rules = f", {len(self.rules)} rules" if self.rules else ""
-        return f"<TableSchema: {len(self)} columns ({counted}){n_constraints}{n_rules}>"
+        return f"<TableSchema: {len(self)} columns ({counted}){n_rules}>"
 
     def _repr_html_(self) -> str:
         """The columns and the rules at a glance, for notebooks."""
@@ -259,10 +257,11 @@ class TableSchema:
         document: dict[str, Any] = {
             "version": self.version,
             "columns": [column.to_json() for column in self.columns],
-            "constraints": [constraint.to_json() for constraint in self.constraints],
         }
         if self.rules is not None:
             document["rules"] = [rule.to_json() for rule in self.rules]
+        if self.find_rules:
+            document["find_rules"] = True
         return document if self.separator == "," else document | {"separator": self.separator}
 
     @classmethod
@@ -272,29 +271,32 @@ class TableSchema:
         Raises:
             SchemaError: The document is malformed or incomplete; every problem has its pointer.
         """
-        drafts, constraints, rules = read_document(document)
+        drafts, rules = read_document(document)
         problems = _incomplete(drafts)
         names = [draft["name"] for draft in drafts]
-        problems += unknown_in_constraints(constraints, names)
         problems += unknown_in_rules(rules or (), names)
         if problems:
             raise SchemaError(*problems)
         columns = tuple(Column(**draft) for draft in drafts)
-        schema = cls(columns, constraints, separator=document.get("separator") or ",", rules=rules)
+        schema = cls(
+            columns,
+            separator=document.get("separator") or ",",
+            rules=rules,
+            find_rules=bool(document.get("find_rules")),
+        )
         if misfits := rule_problems(rules or (), schema):
             raise SchemaError(*misfits)
         return schema
 
 
 Draft = dict[str, Any]
-_MEMBERS = {"version", "columns", "constraints", "rules", "separator"}
+_MEMBERS = {"version", "columns", "rules", "find_rules", "separator"}
 
 
-def read_document(
-    document: object,
-) -> tuple[list[Draft], tuple[Constraint, ...], tuple[Rule, ...] | None]:
-    """The columns' given fields, each with its name, the constraints and the rules of a partial
-    document; None where it has no member `rules`.
+def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | None]:
+    """Returns the given fields of the columns, and the rules, of a partial document.
+
+    The rules are None if it has no member `rules`.
 
     Raises:
         SchemaError: The document is malformed; every problem has its pointer.
@@ -303,7 +305,8 @@ def read_document(
         raise SchemaError(
             Problem("the schema is not an object", "/", expected='{"columns": [...]}')
         )
-    problems = _unknown_keys(document, _MEMBERS, "")
+    problems = _no_constraints(document)
+    problems += _unknown_keys(document, _MEMBERS | {"constraints"}, "")
     version = document.get("version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION or isinstance(version, bool):
         problems.append(
@@ -314,13 +317,26 @@ def read_document(
         message = f"separator can not be {_shown(separator)}"
         problems.append(Problem(message, "/separator", expected="one of , ; | and a tab"))
     drafts = _read_columns(document.get("columns") or [], problems)
-    constraints = read_constraints(document.get("constraints") or [], problems)
+    if not isinstance(document.get("find_rules", False), bool | None):
+        message = f"find_rules can not be {_shown(document['find_rules'])}"
+        problems.append(Problem(message, "/find_rules", expected="true or false"))
     rules = document.get("rules")
     dates = {draft.get("name", "") for draft in drafts if draft.get("kind") == "datetime"}
     read = None if rules is None else read_rules(rules, problems, dates)
     if problems:
         raise SchemaError(*problems)
-    return drafts, constraints, read
+    return drafts, read
+
+
+def _no_constraints(document: Mapping[str, Any]) -> list[Problem]:
+    """Returns the problem of constraints, which are rules now; a list of none is accepted."""
+    if not document.get("constraints"):
+        return []
+    expected = (
+        '"rules": [{"rule": "start <= end", "keep": "hard"}, {"rule": "combinations(city, '
+        'country)", "keep": "hard"}], and "find_rules": true to search for others'
+    )
+    return [Problem("constraints are hard rules now", "/constraints", expected=expected)]
 
 
 def _read_columns(listed: object, problems: list[Problem]) -> list[Draft]:
@@ -518,18 +534,8 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
     return [Problem(message, f"{pointer}/personal", column=draft.get("name"), expected=expected)]
 
 
-def unknown_in_constraints(constraints: tuple[Constraint, ...], names: list[str]) -> list[Problem]:
-    places = [
-        (name, {"pointer": f"/constraints/{i}", "column": name})
-        for i, constraint in enumerate(constraints)
-        for name in constraint_columns(constraint)
-        if name not in names
-    ]
-    return unknown_names(NO_SUCH_COLUMN, places, names)
-
-
 def _unknown_keys(document: Mapping[str, Any], known: set[str], pointer: str) -> list[Problem]:
     name = document["name"] if isinstance(document.get("name"), str) else None
     unknown = [str(key) for key in document if key not in known]
     places = [(key, {"pointer": pointer + json_pointer(key), "column": name}) for key in unknown]
-    return unknown_names("there is no such member", places, sorted(known))
+    return unknown_names("there is no such member", places, sorted(known - {"constraints"}))

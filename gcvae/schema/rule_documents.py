@@ -16,6 +16,7 @@ from gcvae.errors import Problem
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import (
+    Combination,
     Condition,
     Formula,
     Keep,
@@ -309,7 +310,7 @@ def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
 
 
 def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
-    formulas = [rule for _, rule in kept if not (isinstance(rule.form, Formula) and rule.turned)]
+    formulas = [rule for _, rule in kept if not _needs_no_order(rule)]
     try:
         TopologicalSorter(parents_of(formulas)).prepare()
     except CycleError as error:
@@ -321,25 +322,34 @@ def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
     return []
 
 
+def _needs_no_order(rule: Rule) -> bool:
+    """Whether either side may be computed first, or rejection keeps the rule if need be."""
+    if not isinstance(rule.form, Formula):
+        return False
+    return rule.turned is not None or (rule.form.is_inequality and rule.keep == "hard")
+
+
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
     """The columns that each dependent column depends on by rules; missing cells that come together
     do not say which follows which."""
     parents: dict[str, set[str]] = {}
     for rule in rules:
-        if not isinstance(rule.form, Missingness | Condition):
+        if not isinstance(rule.form, Missingness | Combination | Condition):
             parents.setdefault(rule.column, set()).update(rule.parents)
     return parents
 
 
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
-    """(message, what would be right) of each thing that does not fit the rule."""
+    """Returns (message, what would be right) of each problem of a rule with its columns."""
     found = []
+    is_condition = isinstance(rule.form, Combination | Condition)
     for name in rule.columns:
         column = schema[name]
-        if not column.is_modelled:
+        is_known = is_condition and column.kind is ColumnKind.CONSTANT and not column.drop
+        if not column.is_modelled and not is_known:
             what = "is dropped" if column.drop else f"is of kind {column.kind}"
             found.append((f"column {name!r} {what}: no rule holds it", "columns that are modelled"))
-    if not found and rule.keep == "soft" and isinstance(rule.form, Condition):
+    if not found and rule.keep == "soft" and is_condition:
         message = f"{rule} says nothing of one column that can be computed"
         found.append((message, 'y == f(x), y <= f(x), determines(a; y), or "keep": "hard"'))
     return found

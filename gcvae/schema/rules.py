@@ -2,17 +2,21 @@
 
     Rule("total == net + tax")            Rule("shipped >= ordered", keep="hard")
 
-A rule holds in most rows of a table. `keep` says what becomes of it: "soft" learns it with its
-exceptions, "hard" makes every row keep it, "off" leaves it alone. Four forms say something of one
-column, and a model keeps them by construction; any other expression that is true or false can be
-hard, and is kept by drawing anew:
+A rule holds in most rows of a table. With `keep` "soft" the model learns it with its exceptions,
+with "hard" every synthetic row keeps it, with "off" the model ignores it. A model keeps four forms
+by construction:
 
     y == f(x, ...)    y ≈ f(x, ...) ± 0.1            a formula, rounded to the decimals of y
-    y <= f(x, ...)    y >= x or y == 0               an inequality, and values apart from it
+    y <= f(x, ...)    y >= x or y == 0               an inequality, with exempt values
     determines(country; currency)                    a functional dependency
-    is_missing(y) if is_missing(x)                   missing cells that follow others
+    is_missing(y) if is_missing(x)                   missing cells that imply each other
 
-How rules are read from documents is in `rule_documents`. This module loads without pandas.
+Two more can only be hard, and are kept by rejection:
+
+    combinations(city, country)                      only combinations that the table has
+    a + b <= c or d == 'x'                           any other expression that is true or false
+
+`rule_documents` reads rules from documents. This module loads without pandas.
 """
 
 from __future__ import annotations
@@ -47,16 +51,16 @@ _TOLERANCE = re.compile(r"(?:±|\+-)\s*([0-9.]+(?:[eE][+-]?\d+)?)\s*$")
 
 @dataclass(frozen=True)
 class Formula:
-    """y is f(x, ...), nearly that, or on one side of it.
+    """y equals f(x, ...), equals it approximately, or lies on one side of it.
 
     Attributes:
         column: y.
-        relation: Between y and f.
+        relation: Relation between y and f.
         value: f.
         parents: The columns x, in the order in which f names them.
-        beside: Values of y that stand apart from an inequality, and break none: 0 for none,
-            "2099-12-31" for no end.
-        tolerance: How far y is from f at most, where it is nearly that.
+        beside: Values of y that are exempt from an inequality, such as 0 for none or "2099-12-31"
+            for no end.
+        tolerance: Largest distance between y and f, if the relation is ≈.
     """
 
     column: str
@@ -68,12 +72,12 @@ class Formula:
 
     @property
     def is_inequality(self) -> bool:
-        """Whether y is on one side of f."""
+        """True if y lies on one side of f."""
         return self.relation in ("<=", ">=")
 
     @property
     def is_of_one(self) -> bool:
-        """Whether f is another column as it is."""
+        """True if f is a single column."""
         return isinstance(self.value, ast.Name)
 
 
@@ -87,11 +91,28 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Missingness:
-    """y is missing where its parent is; nowhere else if they go together."""
+    """y is missing wherever its parent is and, if `is_same`, nowhere else."""
 
     column: str
     parents: tuple[str, ...]
     is_same: bool
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Only combinations of these columns that the table has are possible."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def column(self) -> str:
+        """The first column."""
+        return self.columns[0]
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The other columns."""
+        return self.columns[1:]
 
 
 @dataclass(frozen=True)
@@ -103,16 +124,16 @@ class Condition:
 
     @property
     def column(self) -> str:
-        """The first column that it names."""
+        """The first column that the expression names."""
         return self.columns[0]
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The others."""
+        """The other columns."""
         return self.columns[1:]
 
 
-Form: TypeAlias = Formula | Dependency | Missingness | Condition
+Form: TypeAlias = Formula | Dependency | Missingness | Combination | Condition
 
 
 @dataclass(frozen=True)
@@ -121,14 +142,14 @@ class Rule:
 
     Attributes:
         text: The expression.
-        keep: What becomes of the rule in a model.
-        source: Whether it was found in a table or given by a user.
-        share: Of the rows in which all its columns are known, those that keep it; None where it is
-            not measured.
-        tables: By name, what `name[key]` stands for in the expression: `{"rate": {"G1": 0.02}}`.
+        keep: Use of the rule in a model.
+        source: Whether the rule was found in a table or given by a user.
+        share: Share of the rows that keep the rule, among those in which all its columns are known;
+            None if it is not measured.
+        tables: Lookup tables by name, for `name[key]` in the expression: `{"rate": {"G1": 0.02}}`.
 
     Raises:
-        ValueError: The expression can not be read; the message names the character.
+        ValueError: The expression can not be parsed; the message names the character.
     """
 
     text: str
@@ -142,32 +163,32 @@ class Rule:
 
     @cached_property
     def form(self) -> Form:
-        """What the rule says of which column."""
+        """The parsed rule."""
         return read_form(self.text)
 
     @property
     def column(self) -> str:
-        """The column that the rule says something of."""
+        """The dependent column."""
         return self.form.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The columns that this depends on."""
+        """The columns on which the dependent one depends."""
         return self.form.parents
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the rule, the dependent one first."""
+        """All columns of the rule, dependent column first."""
         return (self.column, *self.parents)
 
     @property
     def is_dependency(self) -> bool:
-        """Whether it is a functional dependency."""
+        """True for functional dependencies."""
         return isinstance(self.form, Dependency)
 
     @property
     def turned(self) -> str | None:
-        """The rule between two columns with the other one dependent; None if it has no such side.
+        """A rule between two columns, rewritten so that the other one is dependent; else None.
 
         >>> Rule("shipped >= ordered").turned
         'ordered <= shipped'
@@ -181,7 +202,7 @@ class Rule:
         return f"{quoted_name(other)} {sign} {quoted_name(form.column)}{near}"
 
     def __str__(self) -> str:
-        """The rule as it is read aloud.
+        """Returns the rule in words, for messages.
 
         >>> str(Rule("determines(country; currency)")), str(Rule("total == net + tax"))
         ('country determines currency', 'total == net + tax')
@@ -193,15 +214,18 @@ class Rule:
         if isinstance(form, Missingness):
             where = "exactly where" if form.is_same else "wherever"
             return f"{form.column} is missing {where} {form.parents[0]} is"
+        if isinstance(form, Combination):
+            names = ", ".join(form.columns[:-1])
+            return f"only combinations of {names} and {form.columns[-1]} that the table has"
         return self.text
 
     @property
     def with_tables(self) -> str:
-        """The rule as it is read aloud, with the first entries of its tables."""
+        """The rule in words, with the first entries of its lookup tables."""
         return str(self) + "".join(map(_table_in_words, self.tables.items()))
 
     def to_json(self) -> dict[str, Any]:
-        """The rule's part of a schema document; a member that has its default is left out."""
+        """Returns the rule's entry in a schema document."""
         document: dict[str, Any] = {"rule": self.text}
         if self.tables:
             document["tables"] = {name: dict(entries) for name, entries in self.tables.items()}
@@ -210,7 +234,7 @@ class Rule:
 
 
 def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
-    """A table as messages and pages show it.
+    """Returns a lookup table as messages and pages show it.
 
     >>> _table_in_words(("rate", {"G1": 0.02, "G2": 0.05}))
     ', rate: G1 → 0.02, G2 → 0.05'
@@ -222,21 +246,21 @@ def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
 
 
 def dependency(of: tuple[str, ...], column: str) -> str:
-    """The text of a functional dependency."""
+    """Returns the expression of a functional dependency."""
     return f"determines({', '.join(map(quoted_name, of))}; {quoted_name(column)})"
 
 
 def missingness(of: str, column: str, *, is_same: bool) -> str:
-    """The text of missing cells that follow others."""
+    """Returns the expression of a rule on missing cells."""
     here, there = (f"is_missing({quoted_name(name)})" for name in (column, of))
     return f"{here} == {there}" if is_same else f"{here} if {there}"
 
 
 def read_form(text: str) -> Form:
-    """What an expression says of which column.
+    """Parses a rule's expression.
 
     Raises:
-        ValueError: It can not be read.
+        ValueError: It can not be parsed.
     """
     given, parts = text, unquoted(text).split(";")
     is_dependency = len(parts) == 2 and "," not in parts[1]
@@ -251,7 +275,7 @@ def read_form(text: str) -> Form:
         isinstance(tree, ast.Call) and getattr(tree.func, "id", "") == "determines"
     ):
         return _dependency(tree, is_dependency)
-    form = _missingness(tree) or _formula(tree)
+    form = _combination(tree) or _missingness(tree) or _formula(tree)
     if is_near:
         if not isinstance(form, Formula) or form.relation != "==":
             raise ValueError(
@@ -262,7 +286,7 @@ def read_form(text: str) -> Form:
 
 
 def _without_tolerance(text: str) -> tuple[str, float, bool]:
-    """(the text with == for ≈, the tolerance behind ±, whether there was an ≈)."""
+    """Returns (the text with == for ≈, the tolerance after ±, whether the text has an ≈)."""
     if not _NEARLY.search(unquoted(text)):
         return text, 0.0, False
     found = _TOLERANCE.search(text)
@@ -276,7 +300,7 @@ def _without_tolerance(text: str) -> tuple[str, float, bool]:
 
 
 def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
-    """Of determines(a, b; y)."""
+    """Matches determines(a, b; y)."""
     match tree:
         case ast.Call(func=ast.Name(id="determines"), args=[_, *_, _] as arguments) if is_parted:
             if all(isinstance(argument, ast.Name) for argument in arguments):
@@ -288,8 +312,18 @@ def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
     )
 
 
+def _combination(tree: ast.expr) -> Combination | None:
+    """Matches combinations(a, b)."""
+    if not isinstance(tree, ast.Call) or getattr(tree.func, "id", "") != "combinations":
+        return None
+    names = [getattr(argument, "id", "") for argument in tree.args]
+    if len(names) < 2 or not all(names) or len({*names}) < len(names):
+        raise ValueError("combinations are written combinations(a, b), of columns that differ")
+    return Combination(tuple(names))
+
+
 def _missingness(tree: ast.expr) -> Missingness | None:
-    """Of is_missing(y) if is_missing(x), or is_missing(y) == is_missing(x)."""
+    """Matches is_missing(y) if is_missing(x), and is_missing(y) == is_missing(x)."""
     match tree:
         case ast.IfExp(body=here, test=there):
             is_same = False
@@ -313,7 +347,7 @@ def _missing_column(tree: ast.expr) -> str | None:
 
 
 def _formula(tree: ast.expr) -> Formula | None:
-    """Of y == f(x), y <= f(x), y >= f(x) or y == c, with y on either side."""
+    """Matches y == f(x), y <= f(x), y >= f(x) or y == c, with y on either side."""
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.Or):
         first, *others = tree.values
         form = _formula(first)
@@ -337,7 +371,7 @@ def _is_of_others(tree: ast.expr, name: str) -> bool:
 
 
 def _value_of(tree: ast.expr, name: str) -> float | str | None:
-    """The value c of name == c."""
+    """Returns the value c of name == c."""
     match tree:
         case ast.Compare(left=ast.Name(id=found), ops=[ast.Eq()], comparators=[right]) if (
             found == name

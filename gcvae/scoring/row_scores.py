@@ -48,8 +48,8 @@ assert CHUNK_ROWS % SCORE_BLOCK_ROWS == SHARD_UNIT_ROWS % SCORE_BLOCK_ROWS == 0
 REFERENCE_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
 _REFERENCE_BLOCK_ROWS = 256
-CONSTRAINTS = "(constraints)"
-"""The contribution of the schema's constraints: -log(acceptance), or -inf."""
+HARD_RULES = "(hard rules)"
+"""The contribution of the schema's hard rules: -log(acceptance), or -inf."""
 _NO_ANOMALIES = "models of this preset have no anomalies; default and fast have"
 
 
@@ -81,14 +81,14 @@ class RowScorer:
         return self.constrained.model.is_autoregressive
 
     def names(self) -> list[str]:
-        """What contributes: modelled columns and copies in the schema's order, constraints."""
+        """What contributes: modelled columns and copies in the schema's order, hard rules."""
         names = [column.name for column in self.schema if column.is_modelled]
-        return [*names, *([self._constraints] if len(self.constrained.constraints) else [])]
+        return [*names, *([self._hard_rules] if len(self.constrained.hard_rules) else [])]
 
     @property
-    def _constraints(self) -> str:
-        """What the constraints' contribution is called: CONSTRAINTS, if no column is called so."""
-        name = CONSTRAINTS
+    def _hard_rules(self) -> str:
+        """What the hard rules' contribution is called: HARD_RULES, if no column is called so."""
+        name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
         return name
@@ -243,11 +243,11 @@ class RowScorer:
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
     def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
-        """Which rows the copies and the constraints rule out. Shape: (n,) each."""
+        """Which rows the copies and the hard rules rule out. Shape: (n,) each."""
         found = self.codec.differing_copies(typed)
-        if len(self.constrained.constraints):
+        if len(self.constrained.hard_rules):
             are_unknown = not options.score_missingness
-            found[self._constraints] = ~self.constrained.allowed(typed, blanks_unknown=are_unknown)
+            found[self._hard_rules] = ~self.constrained.allowed(typed, blanks_unknown=are_unknown)
         return found
 
     def _lines(
@@ -263,7 +263,7 @@ class RowScorer:
             by_name[owner] = by_name.get(owner, 0.0) + terms[:, j]
         log_share = float(np.log(self.constrained.acceptance.share))
         for name, rules_out in impossible.items():
-            term = -log_share if name == self._constraints else by_name.get(name, 0.0)
+            term = -log_share if name == self._hard_rules else by_name.get(name, 0.0)
             by_name[name] = np.where(rules_out, -np.inf, term)
         bound = np.sum(list(by_name.values()), axis=0) if by_name else np.zeros(len(rows))
         error = np.where(np.isneginf(bound), 0.0, estimate.standard_error.numpy())
@@ -288,7 +288,7 @@ class RowScorer:
         p[np.isneginf(lines["log_likelihood"].to_numpy())] = 0.0
         for name in reversed(self.names()):
             is_ruled_out = np.isneginf(lines[CONTRIBUTION + name].to_numpy())
-            if name != self._constraints:
+            if name != self._hard_rules:
                 cells[is_ruled_out] = name
         return pd.DataFrame({ANOMALY: p, ODD_CELL: cells})
 
@@ -409,7 +409,7 @@ def _bounds_in_units(
     options: ScoreOptions,
     report: Callable[[int], None],
 ) -> Tensor:
-    """Bounds of rows in the table's units, before any constraint. Shape: (n,).
+    """Bounds of rows in the table's units, before any hard rule. Shape: (n,).
 
     `report` takes how many rows are done.
     """

@@ -182,7 +182,7 @@ class ScoreOptions:
         return (
             "lower bound on log p(row) in nats, in the data's own measure: probability mass of "
             f"discrete columns and atoms, {MEASURES[self.measure]}; {blank}; a level that the "
-            "schema does not list scores -Infinity, and so does a row that breaks a constraint "
+            "schema does not list scores -Infinity, and so does a row that breaks a hard rule "
             "(all others are renormalised by the measured acceptance)"
         )
 

@@ -81,22 +81,22 @@ def measure(
     seed: int,
     line: FitProgress,
 ) -> tuple[Acceptance, dict[str, Any]]:
-    """How many rows of the model satisfy the constraints, and what the training record says of it.
+    """How many rows of the model keep the hard rules, and what the training record says of it.
 
     Returns:
-        The acceptance, and `held_out_scores`; under constraints `constraint_acceptance` with the
+        The acceptance, and `held_out_scores`; under hard rules `hard_rule_acceptance` with the
         columns that rejecting the other rows moves (`moved`).
     """
-    codec, constraints = prepared.codec, prepared.constraints
+    codec, hard_rules = prepared.codec, prepared.hard_rules
     with line.finishing("acceptance") as report:
         acceptance, rows, is_kept = measure_acceptance(
-            model, codec, constraints, seed, SAMPLE_BLOCK_ROWS, report
+            model, codec, hard_rules, seed, SAMPLE_BLOCK_ROWS, report
         )
     record: dict[str, Any] = {}
-    if len(constraints):
+    if len(hard_rules):
         moved = moved_columns(rows, is_kept, codec.schema)
-        document = acceptance.to_json(constraints.pointers) | {"moved": moved}
-        record["constraint_acceptance"] = document
+        document = acceptance.to_json(hard_rules.pointers) | {"moved": moved}
+        record["hard_rule_acceptance"] = document
     chosen = result.held_out[:REFERENCE_ROWS]
     held_out = prepared.rows.take(chosen)
     if prepared.learned is not prepared.typed:  # scored as such rows are later

@@ -10,11 +10,11 @@ import torch
 
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.table_codec import TableCodec
-from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.map_kinds import map_of_data
 from gcvae.dependence.maps import DependencyMap
 from gcvae.model.decoders import GenerativeModel
 from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
 from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.change_points import find_change_points
@@ -40,7 +40,7 @@ class Fitted:
     config: SettledConfig
     training_record: dict[str, Any]
     data_map: DependencyMap
-    constraints: ConstraintSet
+    hard_rules: HardRules
     context: ContextCodec | None
     table_notes: tuple[str, ...]
 
@@ -86,7 +86,7 @@ def fit_prepared(
     acceptance, measured = measure(model, prepared, result, seed, line)
     with line.finishing("map"):
         data_map = map_of_data(codec, prepared.learned, rows, seed)
-    constrained = ConstrainedModel(model.eval(), codec, prepared.constraints, acceptance)
+    constrained = ConstrainedModel(model.eval(), codec, prepared.hard_rules, acceptance)
     record = result.record(settled, seed) | {
         **measured,
         "memory_gap": memory_gap(model, rows, result, seed),
@@ -103,7 +103,7 @@ def fit_prepared(
         settled,
         record,
         data_map,
-        prepared.constraints,
+        prepared.hard_rules,
         prepared.context,
         prepared.notes,
     )
@@ -112,7 +112,7 @@ def fit_prepared(
 def _settled(prepared: PreparedTable, config: TrainingConfig, line: FitProgress) -> SettledConfig:
     """Returns the settings for a table of this size, with the time that they are likely to take."""
     size = TableSize(len(prepared.rows), len(prepared.codec.columns), prepared.codec.n_numbers)
-    line.plan(config, size, has_constraints=len(prepared.constraints) > 0)
+    line.plan(config, size, has_hard_rules=len(prepared.hard_rules) > 0)
     _log.info("training %s on %s rows, %s columns", line.preset, size.rows, size.columns)
     return settle(config, n_rows=size.rows, n_columns=size.columns)
 

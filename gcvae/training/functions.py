@@ -105,8 +105,8 @@ def _refuse_to_leave(rules: Sequence[Rule], kept: Sequence[Rule], config: Traini
             f"/rules/{i}",
             column=rule.column,
             expected="columns of levels, or of few distinct numbers that no other rule gives, and a"
-            " preset with rules and an autoregressive decoder (default, fast); or a constraint of"
-            ' kind unique_combinations in its place, and "keep": "off"',
+            " preset with rules and an autoregressive decoder (default, fast); or the hard rule"
+            " combinations(...) of its columns in its place",
         )
         for i, rule in enumerate(rules)
         if rule.is_dependency and (rule.keep, rule.source) in refused and rule not in kept

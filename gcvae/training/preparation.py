@@ -1,4 +1,4 @@
-"""From a table to what a model is trained on: schema, codec, constraints, encoded rows.
+"""From a table to what a model is trained on: schema, codec, hard rules, encoded rows.
 
 A table in memory is prepared in memory. Of a file, memory holds a column at a time, or some rows:
 the columns and the encoded rows are kept in temporary files. Both ways give the same to the bit.
@@ -20,7 +20,6 @@ import torch
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.encoded_rows import EncodedRows, encode_rows
 from gcvae.codec.table_codec import TableCodec
-from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.files.source_columns import source_columns, without_rows
 from gcvae.files.table_reader import Rows
 from gcvae.files.temporary_files import temporary_files
@@ -29,6 +28,7 @@ from gcvae.profiling.infer import complete_schema
 from gcvae.profiling.table_rules import search_notes, with_rules
 from gcvae.profiling.withheld_levels import LearnedTable, without_rare_levels
 from gcvae.progress import Report, report_to_nobody
+from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.functions import kept_functions
@@ -77,7 +77,7 @@ class PreparedTable:
     Attributes:
         schema: Complete.
         codec: Fitted on the table.
-        constraints: Constraints of the schema, with the table's combinations.
+        hard_rules: Hard rules of the schema, with the table's combinations.
         context: Of what each row is given, if it is.
         typed: The table's values.
         learned: The same without the levels that are withheld.
@@ -89,7 +89,7 @@ class PreparedTable:
 
     schema: TableSchema
     codec: TableCodec
-    constraints: ConstraintSet
+    hard_rules: HardRules
     context: ContextCodec | None
     typed: TypedTable
     learned: TypedTable
@@ -123,8 +123,7 @@ def prepared_table(
 
     Raises:
         TableError: It is no table, or nothing in it can be modelled.
-        SchemaError: The schema contradicts the table, or rows of it break a constraint or a rule
-            that is demanded.
+        SchemaError: The schema contradicts the table, or rows of it break a hard rule.
         OSError: The disk is full.
     """
     private, checkpoints = private_rows(table, schema, config, line, seed, checkpoints)
@@ -146,7 +145,7 @@ def prepared_table(
             )
             learned, codec = _coded(full, typed, schema, config)
             full, cells = learned.schema, learned.cells
-            constraints = ConstraintSet.fit(cells, full)
+            hard_rules = HardRules.fit(cells, full)
             in_memory = isinstance(typed, pd.DataFrame)
             with nullcontext() if in_memory else temporary_files() as folder:
                 rows = encode_rows(codec, cells, folder, _part(line, _TYPED, 1.0))
@@ -164,7 +163,7 @@ def prepared_table(
                 yield PreparedTable(
                     schema=full,
                     codec=codec,
-                    constraints=constraints,
+                    hard_rules=hard_rules,
                     context=context_codec,
                     typed=typed,
                     learned=cells,

@@ -44,7 +44,7 @@ def private_rows(
     promised.
 
     Raises:
-        SchemaError, SettingError, TableError, ConstraintError: As `private_table`.
+        SchemaError, SettingError, TableError, HardRuleError: As `private_table`.
     """
     budget = Budget.of(config.differential_privacy)
     if budget is None:

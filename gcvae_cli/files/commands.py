@@ -381,19 +381,19 @@ def _report_training(synthesizer: Synthesizer, output: str, as_json: bool) -> No
 
 
 def _report_acceptance(record: Mapping[str, Any]) -> None:
-    """How many of the model's rows satisfy the constraints, where there are any."""
-    acceptance = record.get("constraint_acceptance")
+    """How many of the model's rows keep the hard rules, where there are any."""
+    acceptance = record.get("hard_rule_acceptance")
     if acceptance is None:
         return
-    each = ", ".join(f"{c['pointer']} {c['share']:.1%}" for c in acceptance["constraints"])
+    each = ", ".join(f"{c['pointer']} {c['share']:.1%}" for c in acceptance["rules"])
     print(
-        f"gcvae: {acceptance['share']:.1%} of the model's rows satisfy all constraints ({each}); "
+        f"gcvae: {acceptance['share']:.1%} of the model's rows keep all hard rules ({each}); "
         "the others are drawn anew",
         file=sys.stderr,
     )
     for moved in acceptance["moved"]:
         print(
-            f"gcvae: the constraints move {moved['column']!r}: {moved['cells']} is"
+            f"gcvae: the hard rules move {moved['column']!r}: {moved['cells']} is"
             f" {moved['before']:.1%} of the model's rows and {moved['after']:.1%} of those that"
             " satisfy them",
             file=sys.stderr,

@@ -80,9 +80,7 @@ KINDS: dict[type[Exception], Kind] = {
     library.SchemaError: Kind("invalid-schema", 422, "The schema does not fit"),
     library.UnknownColumnError: Kind("unknown-column", 422, "There is no such column"),
     library.SettingError: Kind("invalid-training", 422, "The training settings do not fit"),
-    library.ConstraintError: Kind(
-        "constraints-rarely-met", 422, "Too few rows satisfy the constraints"
-    ),
+    library.HardRuleError: Kind("hard-rules-rarely-kept", 422, "Too few rows keep the hard rules"),
     library.ConditionError: Kind("invalid-condition", 422, "The condition can not be met"),
     library.LeftOutError: Kind("left-out", 422, "The model's file was made without that"),
     library.ScoringError: Kind("scoring-off", 403, "The model gives no scores"),

@@ -103,7 +103,7 @@ _UPLOAD = {
 
 _PATCH_DESCRIPTION = (
     "JSON merge patch (RFC 7396) of what was said: columns by name; null takes back what was said, "
-    "and the table is asked again; constraints and rules are replaced whole. Of a database: tables "
+    "and the table is asked again; rules are replaced whole. Of a database: tables "
     "by name, their lists replaced whole"
 )
 _PATCH = {
@@ -118,7 +118,7 @@ _PATCH = {
                             "type": ["object", "null"],
                             "additionalProperties": {"type": ["object", "null"]},
                         },
-                        "constraints": {"type": ["array", "null"], "items": {"type": "object"}},
+                        "find_rules": {"type": ["boolean", "null"]},
                         "rules": {"type": ["array", "null"], "items": {"type": "object"}},
                         "tables": {
                             "type": ["object", "null"],

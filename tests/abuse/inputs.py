@@ -211,12 +211,10 @@ SCHEMA = {
         {"name": "joined", "kind": "datetime", "datetime_format": "%Y-%m-%d"},
         {"name": "score", "kind": "continuous", "decimals": 3, "drop": False},
     ],
-    "constraints": [
-        {"kind": "inequality", "low": "score", "high": "age", "strict": False},
-        {"kind": "unique_combinations", "columns": ["city", "side"]},
-        {"kind": "expression", "expression": "age * 9 >= score or city == 'A'"},
-    ],
     "rules": [
+        {"rule": "score <= age", "keep": "hard"},
+        {"rule": "combinations(city, side)", "keep": "hard"},
+        {"rule": "age * 9 >= score or city == 'A'", "keep": "hard"},
         {"rule": "age >= score or age == 0", "keep": "off"},
         {"rule": "score ≈ 0.1 * age + rate[city] ± 9", "tables": {"rate": {"A": 0.5, "B": 1}}},
         {"rule": "determines(city; side)", "keep": "soft", "source": "found", "share": 0.5},
@@ -225,6 +223,7 @@ SCHEMA = {
         {"kind": "order", "low": "score", "high": "age", "keep": "drop"},
         {"kind": "sum", "column": "age", "terms": {"score": 1}, "constant": 2, "keep": "drop"},
     ],
+    "find_rules": True,
 }
 BODIES: tuple[tuple[type[Any], Any], ...] = (
     (NewSampleBody, {"rows": 5, "seed": 1, "format": "csv", "given": {"city": ["A", "B"]}}),

@@ -10,7 +10,7 @@ from gcvae.artifact.file import unpack_tensors
 from gcvae.training.settings import PRESETS
 from tests.fitted.models import SETTINGS, fit, path_of
 
-COMPARED = ("format", "version", "schema", "codec", "constraints", "functions", "preset")
+COMPARED = ("format", "version", "schema", "codec", "hard_rules", "functions", "preset")
 
 
 def rounded(document: Any) -> Any:

@@ -193,20 +193,20 @@ def test_training_answers_a_script_in_json(
     assert answer["training"]["settings"]["max_steps"] == 3
 
 
-def test_training_says_how_many_rows_of_the_model_satisfy_the_constraints(
+def test_training_says_how_many_rows_of_the_model_satisfy_the_hard_rules(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    constraint = {"kind": "expression", "expression": "size > 10 or colour == 'blue'"}
-    (tmp_path / "given.json").write_text(json.dumps({"constraints": [constraint]}))
+    hard_rule = {"rule": "size > 10 or colour == 'blue'", "keep": "hard"}
+    (tmp_path / "given.json").write_text(json.dumps({"rules": [hard_rule], "find_rules": True}))
     asked = ["train", str(folder / "table.csv"), "-o", str(tmp_path / "m.gcvae")]
     asked += ["--schema", str(tmp_path / "given.json"), "--set", "max_steps=3", "--device", "cpu"]
     asked += ["--preset", "gcvae"]
     assert main(asked) == 0
     told = capsys.readouterr().err
-    assert re.search(r"^gcvae: [\d.]+% of the model's rows satisfy all constraints", told, re.M)
-    assert re.search(r"\(/constraints/0 [\d.]+%\); the others are drawn anew$", told, re.M)
+    assert re.search(r"^gcvae: [\d.]+% of the model's rows keep all hard rules", told, re.M)
+    assert re.search(r"\(/rules/0 [\d.]+%\); the others are drawn anew$", told, re.M)
     assert re.search(
-        r"^gcvae: the constraints move '(size|colour)': .+ of those that satisfy", told, re.M
+        r"^gcvae: the hard rules move '(size|colour)': .+ of those that satisfy", told, re.M
     )
     drawn = ["sample", str(tmp_path / "m.gcvae"), "--rows", "200", "-o", str(tmp_path / "s.csv")]
     assert main(drawn) == 0
@@ -214,15 +214,15 @@ def test_training_says_how_many_rows_of_the_model_satisfy_the_constraints(
     assert ((rows["size"] > 10) | (rows["colour"] == "blue")).all()
 
 
-def test_a_table_that_breaks_a_constraint_is_refused_with_its_line(
+def test_a_table_that_breaks_a_hard_rule_is_refused_with_its_line(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    constraint = {"kind": "inequality", "low": "count", "high": "size"}
-    (tmp_path / "given.json").write_text(json.dumps({"constraints": [constraint]}))
+    hard_rule = {"rule": "count <= size", "keep": "hard"}
+    (tmp_path / "given.json").write_text(json.dumps({"rules": [hard_rule], "find_rules": True}))
     asked = ["train", str(folder / "table.csv"), "-o", str(tmp_path / "m.gcvae")]
     code, error = refusal([*asked, "--schema", str(tmp_path / "given.json")], capsys)
     assert code == 1
-    assert "/constraints/0, line 2: 120 of 120 rows break count <= size" in error
+    assert "/rules/0, line 2: 120 of 120 rows break count <= size" in error
 
 
 def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:

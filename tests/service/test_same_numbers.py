@@ -122,13 +122,14 @@ FULL_SCHEMA: dict[str, Any] = {
         {"name": "9", "kind": "integer"},
         {"name": "секрет", "kind": "categorical", "drop": True},
     ],
-    "constraints": [
-        {"kind": "unique_combinations", "columns": ["товар", "склад", "категория"]},
-        {"kind": "inequality", "low": "بداية", "high": "إلى"},
-        {"kind": "expression", "expression": "`цена` <= 25 or `等级` != 'low'"},
+    "rules": [
+        {"rule": "combinations(товар, склад, категория)", "keep": "hard"},
+        {"rule": "بداية <= إلى", "keep": "hard"},
+        {"rule": "`цена` <= 25 or `等级` != 'low'", "keep": "hard"},
     ],
+    "find_rules": True,
 }
-"""Every kind of column, every constraint, names in four scripts and in no alphabetical order."""
+"""Every kind of column, every hard rule, names in four scripts and in no alphabetical order."""
 
 
 def _full_table(n: int = 120) -> pd.DataFrame:

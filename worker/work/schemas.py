@@ -48,10 +48,11 @@ def schema_without_values(dataset: Dataset) -> Document:
         _without_values(column) | _said(given.get(column["name"], {}))
         for column in dataset.schema["columns"]
     ]
-    kept = {name: dataset.schema[name] for name in ("version", "constraints", "separator")
+    kept = {name: dataset.schema[name] for name in ("version", "separator")
             if name in dataset.schema}  # fmt: skip
-    rules = dataset.given_schema.get("rules")
-    return kept | {"columns": columns} | ({} if rules is None else {"rules": rules})
+    given = {name: dataset.given_schema.get(name) for name in ("rules", "find_rules")}
+    said = {name: value for name, value in given.items() if value is not None}
+    return kept | {"columns": columns} | said
 
 
 def _without_values(column: Document) -> Document:

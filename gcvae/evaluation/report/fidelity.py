@@ -114,7 +114,7 @@ def fidelity_part(
         "columns": distances["all_columns"],
         "pairs": distances["all_pairs"],
         "rules": _rule_lines(rows),
-        "moved_by_constraints": list(rows.moved),
+        "moved_by_hard_rules": list(rows.moved),
         "dependencies": [each.to_json() for each in found],
     }
     said = _in_words(verdict, figures, more)

@@ -145,7 +145,7 @@ def _impossible(unseen: Numbers) -> Figure:
         "Share of unseen rows that the model can not draw",
         float(np.mean(~np.isfinite(unseen))),
         amber=0.05,
-        note="a level that training did not have, or a constraint that is broken",
+        note="a level that training did not have, or a hard rule that is broken",
         unit="share",
     )
 

@@ -53,7 +53,7 @@ class ReportRows:
             drawn rows.
         rare_rows: A text that fewer real rows have is rare, and stands in no drawn row.
         has_model_schema: Whether the schema is a model's, with the levels that it kept.
-        moved: The columns that the model's constraints move, as `moved_columns` gives them.
+        moved: The columns that the model's hard rules move, as `moved_columns` gives them.
         table_rows: How many rows the tables have of which these were taken.
         is_minimal: Whether the model's file was minimal: nothing in it tells its training table.
     """

@@ -69,7 +69,7 @@ def declared_table(
         SettingError: The target, or a column to discover, is none that can be.
     """
     document = given.to_json() if isinstance(given, TableSchema) else dict(given or {})
-    drafts, _, _ = read_document(document)
+    drafts, _ = read_document(document)
     by_name = {draft["name"]: (i, draft) for i, draft in enumerate(drafts)}
     problems = [
         unknown_name(NO_SUCH_COLUMN, name, names, pointer=f"/columns/{i}/name", column=name)

@@ -18,11 +18,11 @@ import torch
 
 from gcvae.arrays import Codes
 from gcvae.cells.values import format_table, placed_values
-from gcvae.constraints.constraint_set import ConstraintSet
-from gcvae.errors import ConstraintError, TableError
+from gcvae.errors import HardRuleError, TableError
 from gcvae.files.source_columns import source_columns
 from gcvae.files.table_reader import Rows
 from gcvae.numerics.generators import generator_for
+from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.training.differential_privacy.bins import Bins, column_bins
@@ -86,7 +86,7 @@ def private_table(
         SchemaError: Something is not declared; the problems have the lines to add.
         SettingError: The target is no column with levels.
         TableError: It is no table, or hardly a row of it fits its declaration.
-        ConstraintError: Too few rows of the estimate satisfy the constraints.
+        HardRuleError: Too few rows of the estimate keep the hard rules.
     """
     ledger = Ledger(budget.epsilon, budget.delta, budget.threshold_delta)
     generator = generator_for(seed, "private estimate")
@@ -202,31 +202,30 @@ def _estimated(
 def _drawn(
     estimate: Estimate, counts: _Counts, schema: TableSchema, random: np.random.Generator
 ) -> pd.DataFrame:
-    """As many rows of the estimate as the table seems to have, all within the constraints.
+    """As many rows of the estimate as the table seems to have, all within the hard rules.
 
     Raises:
-        ConstraintError: Too few of them are.
+        HardRuleError: Too few of them are.
     """
     n = max(1, round(estimate.n_rows))
     kept: list[pd.DataFrame] = []
     for _ in range(_MOST_DRAWS):
         bins = estimate.draw(n, random)
         frame = values_of_bins(bins, counts.bins, counts.names, schema, random)
-        kept.append(_within_constraints(frame, schema))
+        kept.append(_keeping_hard_rules(frame, schema))
         if sum(map(len, kept)) >= n:
             rows = pd.concat(kept, ignore_index=True).iloc[:n]
             return _with_unmodelled(rows, schema)
     n_kept = sum(map(len, kept))
-    raise ConstraintError(
-        f"{n_kept:,} of {_MOST_DRAWS * n:,} rows of the private estimate satisfy the constraints"
-        " (expected: constraints that columns satisfy mostly by themselves)"
+    raise HardRuleError(
+        f"{n_kept:,} of {_MOST_DRAWS * n:,} rows of the private estimate keep the hard rules"
+        " (expected: hard rules that columns satisfy mostly by themselves)"
     )
 
 
-def _within_constraints(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    if not schema.constraints and not schema.rules:
-        return frame
-    return frame[np.asarray(ConstraintSet.fit(frame, schema).satisfied(frame))]
+def _keeping_hard_rules(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    hard = HardRules.fit(frame, schema)
+    return frame.take(np.flatnonzero(hard.kept(frame).all(axis=1)))
 
 
 def values_of_bins(

@@ -55,7 +55,7 @@ def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float
 
 
 def finishing_seconds(
-    preset: str, settled: SettledConfig, table: TableSize, *, has_constraints: bool
+    preset: str, settled: SettledConfig, table: TableSize, *, has_hard_rules: bool
 ) -> dict[str, float]:
     """Seconds of each part that follows on training, in order; what is not done takes none."""
     like, rows = coefficients_of(preset), table.rows
@@ -66,7 +66,7 @@ def finishing_seconds(
     parts: Mapping[str, tuple[bool, float]] = {
         "prior": (settled.prior == "mixture", _PRIOR[0] + _PRIOR[1] * min(rows, PRIOR_ROWS)),
         "calibration": (settled.calibration, n_drawn * drawn_row),
-        "acceptance": (has_constraints, MEASURED_ROWS * drawn_row),
+        "acceptance": (has_hard_rules, MEASURED_ROWS * drawn_row),
         "scores": (True, _SCORING[like] * n_held_out * table.columns),
         "map": (True, _MAP * min(0.5 * rows**2 * table.columns, _MOST_PAIRS)),
     }

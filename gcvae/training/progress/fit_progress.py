@@ -75,7 +75,7 @@ class FitProgress:
         self._emit(self._last)
 
     def plan(
-        self, config: TrainingConfig, table: TableSize, *, has_constraints: bool = False
+        self, config: TrainingConfig, table: TableSize, *, has_hard_rules: bool = False
     ) -> None:
         """What training and finishing are likely to take, once the table's size is known."""
         settled = settle(config, n_rows=table.rows, n_columns=table.columns)
@@ -83,9 +83,7 @@ class FitProgress:
         self._batch_rows = min(settled.batch_size, table.rows)
         self._step_seconds = step_seconds(self.preset, settled, table)
         self._training_seconds = steps * self._step_seconds
-        self._parts = finishing_seconds(
-            self.preset, settled, table, has_constraints=has_constraints
-        )
+        self._parts = finishing_seconds(self.preset, settled, table, has_hard_rules=has_hard_rules)
 
     def private(self, phase: str, share: float) -> None:
         """So much of a phase before the preparation is done, in which the table is counted or

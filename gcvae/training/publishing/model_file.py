@@ -17,19 +17,19 @@ from gcvae.artifact.file import pack_tensors
 from gcvae.artifact.versions import FORMAT, VERSION
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.table_codec import TableCodec
-from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.maps import DependencyMap
 from gcvae.errors import ArtifactError
 from gcvae.model.change_points import ChangePoints
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
+from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.served_scores import FULL, checked_scoring, not_looser
 from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.settings import SettledConfig, configure
 
-_KEPT_OF_RECORD = ("preset", "frame", "constraint_acceptance", "differential_privacy")
+_KEPT_OF_RECORD = ("preset", "frame", "hard_rule_acceptance", "differential_privacy")
 """What a minimal file needs: how many drawn rows pass, and a promise with its ledger. Both are of
 the model's rows, or stand under the promise."""
 
@@ -50,7 +50,7 @@ class ModelFile:
     preset: str
     training_record: Mapping[str, Any]
     data_map: DependencyMap | None
-    constraints: ConstraintSet
+    hard_rules: HardRules
     context: ContextCodec | None = None
     scoring: str = FULL
 
@@ -85,7 +85,7 @@ class ModelFile:
             "preset": self.preset,
             "training_record": dict(self.training_record),
             "data_map": None if self.data_map is None else self.data_map.to_json(),
-            "constraints": self.constraints.to_json(),
+            "hard_rules": self.hard_rules.to_json(),
             "functions": [function.to_json(names) for function in self.model.decoder.functions],
             "change_points": [found.to_json(names) for found in self.model.decoder.change_points],
             "context": None if self.context is None else self.context.to_json(),
@@ -114,7 +114,7 @@ class ModelFile:
             preset=manifest["preset"],
             training_record=record,
             data_map=_data_map(manifest["data_map"], codec, record),
-            constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
+            hard_rules=HardRules.from_json(schema, manifest["hard_rules"]),
             context=context,
             scoring=checked_scoring(manifest["scoring"]),
         )

@@ -97,7 +97,7 @@ def rows_of_report(
         kept = _rules_kept(record, schema, typed)
     tables = members, reference, unseen, drawn
     of_model = sorts.is_training_table, synthetic is None, kept
-    moved = record.get("constraint_acceptance", {}).get("moved", ())
+    moved = record.get("hard_rule_acceptance", {}).get("moved", ())
     return ReportRows(
         schema,
         *tables,

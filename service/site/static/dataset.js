@@ -1,4 +1,4 @@
-// A dataset: its columns, its rules and constraints, and the way to a model.
+// A dataset: its columns, its rules, and the way to a model.
 
 import { ask, read } from "./api.js";
 import { columnTable } from "./columns.js";
@@ -6,7 +6,7 @@ import { showDatabase } from "./database.js";
 import { confirmed, dataTable, head, pressed, problemBox, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
-import { constraintList, ruleList } from "./rules.js";
+import { ruleList } from "./rules.js";
 import { showEstimates, trainingForm } from "./training.js";
 import { bytes, figure, many, spoken } from "./words.js";
 
@@ -41,7 +41,6 @@ function draw(page) {
       table),
     page.firstRows,
     ruleList(dataset, profile.rules, change),
-    constraintList(dataset, change),
     dataset.privacy ? privacySpent(dataset.privacy) : null,
     page.training,
     models.items.length ? modelsOf(models.items) : null);

@@ -86,7 +86,7 @@ function summary({ place, model }) {
   fill(place,
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     verdictCards(model),
-    h("div.grid.two", {}, rulesKept(record), constraintsKept(record)),
+    h("div.grid.two", {}, rulesKept(record), hardRulesKept(record)),
     record.history?.length > 1 ? h("section.card.stack", { "aria-label": "Training" }, h("div.row.ends", {}, h("h2", {}, "Training"),
       h("div.row", {}, h("span.key", {}, "rows of training"), h("span.key.drawn", {}, "held-out rows"))),
     curves([line(record.history, "bound_train", "training", "train"), line(record.history, "bound_held_out", "held out", "held")])) : null,
@@ -115,11 +115,11 @@ function rulesKept(record) {
     h("tbody", {}, record.rules.map((rule) => h("tr", {}, h("td", {}, rule.formula), h("td.number", {}, percent(rule.share, 1)), h("td.number", {}, percent(rule.share_of_drawn, 1))))))));
 }
 
-function constraintsKept(record) {
-  const found = record.constraint_acceptance;
+function hardRulesKept(record) {
+  const found = record.hard_rule_acceptance;
   if (!found) return null;
-  return h("section.card.stack", { "aria-label": "Constraints" }, h("h3", {}, "Constraints"),
-    h("p", {}, `${percent(found.share, 1)} of the rows that the network draws satisfy all ${many(found.constraints?.length ?? 0, "constraint")}; the others are drawn anew, so every row that you get does.`),
-    found.moved?.length ? dataTable("Columns that the constraints move", ["Column", "Cells", ["Of all rows", "number"], ["Of those that satisfy them", "number"]],
+  return h("section.card.stack", { "aria-label": "Hard rules" }, h("h3", {}, "Hard rules"),
+    h("p", {}, `${percent(found.share, 1)} of the rows that the network generates keep all ${many(found.rules.length, "hard rule")}; the others are generated anew, so every synthetic row does.`),
+    found.moved?.length ? dataTable("Columns that the hard rules move", ["Column", "Cells", ["Of all rows", "number"], ["Of those that keep them", "number"]],
       found.moved.map((one) => [one.column, one.cells, percent(one.before, 1), percent(one.after, 1)])) : null);
 }

@@ -53,7 +53,7 @@ function part(name, [question, meaning], found) {
     found.figures?.length ? h("details", {}, h("summary", {}, "The figures"), figures(found.figures)) : null,
     found.dependencies?.length ? h("details", {}, h("summary", {}, "The strongest dependencies"), dependencies(found.dependencies)) : null,
     found.rules?.length ? h("details", {}, h("summary", {}, "The rules"), rules(found.rules)) : null,
-    found.moved_by_constraints?.length ? h("details", {}, h("summary", {}, "Columns that the constraints move"), moved(found.moved_by_constraints)) : null,
+    found.moved_by_hard_rules?.length ? h("details", {}, h("summary", {}, "Columns that the hard rules move"), moved(found.moved_by_hard_rules)) : null,
     found.targets?.length ? h("details", {}, h("summary", {}, "Every column that was predicted"), targets(found.targets)) : null,
     found.attacks?.length ? h("details", {}, h("summary", {}, "Every attack"), h("p.soft", {}, PAIRS), attacks(found.attacks)) : null);
 }
@@ -97,7 +97,7 @@ function rules(found) {
 }
 
 function moved(found) {
-  return dataTable("Columns that the constraints move", ["Column", "Cells", ["Of all drawn rows", "number"], ["Of those that satisfy them", "number"]],
+  return dataTable("Columns that the hard rules move", ["Column", "Cells", ["Of all drawn rows", "number"], ["Of those that keep them", "number"]],
     found.slice(0, MOST_LINES).map((one) => [one.column, one.cells, percent(one.before, 1), percent(one.after, 1)]));
 }
 

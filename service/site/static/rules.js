@@ -1,4 +1,4 @@
-// What holds between columns: rules that were found, and constraints that are asked.
+// What holds between columns: rules that were found or given.
 
 import { segments } from "./components.js";
 import { tried } from "./dataset.js";
@@ -26,6 +26,8 @@ const FORMS = [
   "determines(country; currency)",
   "is_missing(refund) if is_missing(returned)",
   "age == years(born, \"2026-01-31\")",
+  "start < end",
+  "combinations(city, country)",
 ];
 
 /** A form that adds a rule, which is then counted in the table. */
@@ -35,29 +37,6 @@ function ruleForm(dataset, add) {
   const keep = h("select", { "aria-label": "What becomes of it" }, KEEPS.slice(0, 2).map(([word, label]) => h("option", { value: word }, label)));
   const button = h("button", { type: "submit" }, "Add a rule");
   return h("form.row", { onsubmit: (event) => { event.preventDefault(); add({ rule: text.value, keep: keep.value }, button); } }, text, forms, keep, button);
-}
-
-function namesOf(dataset) {
-  return dataset.schema.columns.filter((column) => !column.drop).map((column) => column.name);
-}
-
-function chooserOf(label, names) {
-  return h("select", { "aria-label": label }, names.map((name) => h("option", { value: name }, name)));
-}
-
-/** A form of one of several kinds: [text, make], where `make()` gives its fields and what reads them. */
-function kindForm(label, action, add, forms) {
-  const fields = h("span.row");
-  let read;
-  const choose = (at) => {
-    const [shown, reader] = forms[at][1]();
-    read = reader;
-    fill(fields, shown);
-  };
-  const kind = h("select", { "aria-label": label, onchange: () => choose(Number(kind.value)) }, forms.map(([text], i) => h("option", { value: i }, text)));
-  choose(0);
-  const button = h("button", { type: "submit" }, action);
-  return h("form.row", { onsubmit: (event) => { event.preventDefault(); add(read(), button); } }, kind, fields, button);
 }
 
 function ruleLine(found, keep) {
@@ -80,42 +59,4 @@ function ruleLine(found, keep) {
       broken.length ? `; not in ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : ""),
     told),
   choice);
-}
-
-/** The constraints, and a form that adds one. */
-export function constraintList(dataset, change) {
-  const told = h("div");
-  const constraints = dataset.schema.constraints ?? [];
-  const save = (next, button) => tried(told, button, () => change({ constraints: next }));
-  return h("section.stack", { "aria-label": "Constraints" },
-    h("div.row.ends", {}, h("h2", {}, "Constraints"), h("span.soft", {}, "Every drawn row satisfies them, and so must the table.")),
-    constraints.length ? h("ul.listed", {}, constraints.map((constraint, i) => {
-      const button = h("button.small", { type: "button", onclick: () => save(constraints.filter((_, j) => j !== i), button) }, "Remove");
-      return h("li", {}, h("div", {}, inWords(constraint)), button);
-    })) : null,
-    constraintForm(dataset, (constraint, button) => save([...constraints, constraint], button)), told);
-}
-
-function inWords(constraint) {
-  if (constraint.kind === "inequality") return `${constraint.low} ${constraint.strict ? "<" : "≤"} ${constraint.high}`;
-  if (constraint.kind === "unique_combinations") return `only combinations that the table has: ${constraint.columns.join(", ")}`;
-  return h("code", {}, constraint.expression);
-}
-
-function constraintForm(dataset, add) {
-  const chooser = (label) => chooserOf(label, namesOf(dataset));
-  return kindForm("Kind of constraint", "Add", add, [
-    ["An expression holds", () => {
-      const text = h("input", { "aria-label": "Expression", placeholder: "total >= price or quantity == 0", size: 36 });
-      return [[text], () => ({ kind: "expression", expression: text.value })];
-    }],
-    ["One column is below another", () => {
-      const [low, high, strict] = [chooser("Lower column"), chooser("Upper column"), h("select", { "aria-label": "Relation" }, h("option", { value: "" }, "≤"), h("option", { value: "yes" }, "<"))];
-      return [[low, strict, high], () => ({ kind: "inequality", low: low.value, high: high.value, strict: strict.value === "yes" })];
-    }],
-    ["Only combinations of the table", () => {
-      const [a, b] = [chooser("First column"), chooser("Second column")];
-      return [[a, "and", b], () => ({ kind: "unique_combinations", columns: [a.value, b.value] })];
-    }],
-  ]);
 }

@@ -65,7 +65,7 @@ function shown(model, answer, cells) {
   draw("log_likelihood");
   const terms = Object.keys(scores[0]?.contributions ?? {});
   const isColumn = new Set(model.schema.columns.map((column) => column.name));
-  const names = terms.filter((name) => isColumn.has(name));  // the others are of the constraints
+  const names = terms.filter((name) => isColumn.has(name));  // the other is of the hard rules
   const lacking = cells?.length ? names.filter((name) => !(name in cells[0])) : [];
   const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", "anomaly", "odd_cell", ...terms],
     ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, score.anomaly, score.odd_cell, ...terms.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
@@ -83,14 +83,14 @@ function shown(model, answer, cells) {
   ];
 }
 
-/** Why rows are impossible: cells that the model never draws, such as a level that training had not, or `constraints`, the name of their term. */
-function neverDrawn(scores, names, constraints) {
+/** Why rows are impossible: cells that the model never draws, such as a level that training had not, or `hardRules`, the name of their term. */
+function neverDrawn(scores, names, hardRules) {
   const impossibleIn = (name) => scores.filter((score) => score.contributions[name] === -Infinity).length;
   const counts = names.map((name) => [name, impossibleIn(name)]).filter(([, n]) => n);
-  const broken = constraints ? impossibleIn(constraints) : 0;
+  const broken = hardRules ? impossibleIn(hardRules) : 0;
   const why = [
     counts.length ? `the model never draws such a cell in ${counts.map(([name, n]) => `${name} (${many(n, "row")})`).join(", ")}` : null,
-    broken ? `${many(broken, "row")} ${broken === 1 ? "breaks" : "break"} a constraint` : null,
+    broken ? `${many(broken, "row")} ${broken === 1 ? "breaks" : "break"} a hard rule` : null,
   ].filter(Boolean);
   return `${why.join("; ") || "they break a rule"}.`;
 }

@@ -93,12 +93,7 @@ def _drop(path: str) -> Alteration:
 def _rename_columns(_: dict[str, torch.Tensor], manifest: dict[str, Any]) -> None:
     for column in manifest["schema"]["columns"]:
         column["name"] = f"../{column['name']}"
-    for constraint in manifest["schema"]["constraints"]:
-        for member in ("low", "high"):
-            if member in constraint:
-                constraint[member] = f"../{constraint[member]}"
-        if "columns" in constraint:
-            constraint["columns"] = [f"../{name}" for name in constraint["columns"]]
+    manifest["schema"]["rules"] = []
 
 
 def _widen(tensors: dict[str, torch.Tensor], _: dict[str, Any]) -> None:
@@ -126,7 +121,7 @@ ALTERED: dict[str, Alteration] = {
     "no schema": _drop("schema"),
     "no codec": _drop("codec"),
     "no record": _drop("training_record"),
-    "no constraints": _drop("constraints"),
+    "no hard rules": _drop("hard_rules"),
     "schema is a list": _set("schema", []),
     "codec is text": _set("codec", "codec"),
     "record is a list": _set("training_record", []),
@@ -141,7 +136,7 @@ ALTERED: dict[str, Alteration] = {
     "map of other columns": _set("data_map/columns", ["a"]),
     "map of no shape": _set("data_map/tau", [[1.0]]),
     "map of text": _set("data_map/tau", "tau"),
-    "combinations of unknown columns": _set("constraints/combinations", {"7": {}}),
+    "combinations of unknown columns": _set("hard_rules/combinations", {"7": {}}),
     "codec has no columns": _set("codec/columns", {}),
     "copies of nothing": _set("codec/copies", {"nothing": "nowhere"}),
 }  # fmt: skip

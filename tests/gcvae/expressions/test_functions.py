@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from gcvae import Synthesizer
 from gcvae.errors import Problem
 from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN
-from gcvae.expressions.terms import Rows, column_values, compile_constraint
+from gcvae.expressions.terms import Rows, column_values, compile_condition
 from gcvae.schema.columns import Column, TableSchema
-from gcvae.schema.constraints import Expression, read_constraints
+from gcvae.schema.expressions import parse_expression
 from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.rule_documents import read_rules
 from gcvae.trial import try_out
 from tests.gcvae.expressions.test_terms import SCHEMA, value_of
 from tests.wordings import refuses, same_wording
@@ -74,7 +75,7 @@ def test_a_function_of_a_blank_is_blank_but_for_is_missing(
 
 def test_whether_a_cell_is_missing_is_unknown_where_blanks_are_not_known() -> None:
     cells = column_values(pd.Series([1.0, np.nan]), SCHEMA["a"])
-    term = compile_constraint(Expression("is_missing(a)"), SCHEMA)
+    term = compile_condition(parse_expression("is_missing(a)"), SCHEMA)
     assert term.evaluate(Rows({"a": cells})).tolist() == [FALSE, TRUE]
     assert term.evaluate(Rows({"a": cells}, blanks_are_unknown=True)).tolist() == [FALSE, UNKNOWN]
 
@@ -116,7 +117,7 @@ def test_parts_of_a_date_are_those_of_its_columns_clock(
     cells = column_values(pd.Series(pd.to_datetime(["2024-01-01 02:30"])), column)
     schema = TableSchema((column,))
     text = "hour(at) == 21 and weekday(at) == 'Sunday' and year(at) == 2023 and at < '2024-01-01'"
-    assert compile_constraint(Expression(text), schema).evaluate(Rows({"at": cells})) == TRUE
+    assert compile_condition(parse_expression(text), schema).evaluate(Rows({"at": cells})) == TRUE
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_parts_of_a_date_are_those_of_its_columns_clock(
 )
 def test_what_a_function_does_not_take_is_refused(expression: str) -> None:
     with refuses(ValueError):
-        compile_constraint(Expression(expression), SCHEMA)
+        compile_condition(parse_expression(expression), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +166,9 @@ def test_what_a_function_does_not_take_is_refused(expression: str) -> None:
 )
 def test_what_is_not_allowed_is_refused_at_its_character(expression: str) -> None:
     problems: list[Problem] = []
-    assert read_constraints([{"kind": "expression", "expression": expression}], problems) == ()
+    assert read_rules([{"rule": expression, "keep": "hard"}], problems) == ()
     [problem] = problems
-    assert problem.pointer == "/constraints/0"
+    assert problem.pointer == "/rules/0"
     assert "at character" in problem.message
     same_wording(problem.message)
 
@@ -186,9 +187,12 @@ def test_a_model_keeps_what_its_functions_say(tmp_path: object) -> None:
     )
     table = table[table["ordered"].dt.day_name() != "Sunday"].reset_index(drop=True)
     rules = ["статус == 'returned' or is_missing(refund)", "weekday(ordered) != 'Sunday'"]
-    constraints = [{"kind": "expression", "expression": rule} for rule in rules]
+    hard_rules = [{"rule": rule, "keep": "hard"} for rule in rules]
     model = Synthesizer.fit(
-        table, schema={"constraints": constraints}, preset="fast", settings={"max_steps": 60}
+        table,
+        schema={"rules": hard_rules, "find_rules": True},
+        preset="fast",
+        settings={"max_steps": 60},
     )
     model = Synthesizer.from_bytes(model.to_bytes())
     try_out(model)
@@ -203,5 +207,5 @@ def test_a_time_of_day_has_no_date_to_ask_for() -> None:
     column = Column("at", ColumnKind.DATETIME, datetime_format="%H:%M:%S")
     for text in ("year(at) == 1900", "weekday(at) == 'Monday'"):
         with refuses(ValueError):
-            compile_constraint(Expression(text), TableSchema((column,)))
-    compile_constraint(Expression("hour(at) >= 8"), TableSchema((column,)))
+            compile_condition(parse_expression(text), TableSchema((column,)))
+    compile_condition(parse_expression("hour(at) >= 8"), TableSchema((column,)))

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN, Amount, compare, compute
-from gcvae.expressions.terms import Rows, column_values, compile_constraint
+from gcvae.expressions.terms import Rows, column_values, compile_condition
 from gcvae.schema.columns import Column, Missing, TableSchema
-from gcvae.schema.constraints import Expression, Inequality
+from gcvae.schema.expressions import parse_expression
 from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.forms import NumberFormat
 from tests.lengths import tries
@@ -77,7 +77,9 @@ def value_of(expression: str, **cells: Any) -> int:
         for name, cell in row.items()
     }
     rows = Rows({name: column_values(cells, SCHEMA[name]) for name, cells in series.items()})
-    [found] = np.broadcast_to(compile_constraint(Expression(expression), SCHEMA).evaluate(rows), 1)
+    [found] = np.broadcast_to(
+        compile_condition(parse_expression(expression), SCHEMA).evaluate(rows), 1
+    )
     return int(found)
 
 
@@ -269,7 +271,7 @@ def test_a_date_beyond_all_dates_is_the_last_one() -> None:
 )
 def test_what_has_no_meaning_is_said(expression: str) -> None:
     with refuses(ValueError):
-        compile_constraint(Expression(expression), SCHEMA)
+        compile_condition(parse_expression(expression), SCHEMA)
 
 
 def test_the_expressions_of_the_documentation_have_a_meaning() -> None:
@@ -288,13 +290,17 @@ def test_the_expressions_of_the_documentation_have_a_meaning() -> None:
     )
     assert len(listed.splitlines()) == 9
     for line in listed.splitlines():
-        compile_constraint(Expression(line), schema)
+        compile_condition(parse_expression(line), schema)
 
 
 def test_an_inequality_is_a_comparison_of_its_columns() -> None:
     cells = Rows({"a": Amount(np.array([1.0, 2.0, 3.0])), "b": Amount(np.array([2, 2, 2]))})
-    assert compile_constraint(Inequality("a", "b"), SCHEMA).evaluate(cells).tolist() == [2, 2, 0]
-    strict = compile_constraint(Inequality("a", "b", strict=True), SCHEMA)
+    assert compile_condition(parse_expression("a <= b"), SCHEMA).evaluate(cells).tolist() == [
+        2,
+        2,
+        0,
+    ]
+    strict = compile_condition(parse_expression("a < b"), SCHEMA)
     assert strict.evaluate(cells).tolist() == [2, 0, 0]
     with refuses(ValueError):
-        compile_constraint(Inequality("a", "start"), SCHEMA)
+        compile_condition(parse_expression("a <= start"), SCHEMA)

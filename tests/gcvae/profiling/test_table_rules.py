@@ -88,15 +88,14 @@ def test_a_hard_condition_that_rows_break_is_refused_too() -> None:
         infer_schema(table(), {"rules": [broken]})
 
 
-def test_a_rule_may_be_hard_beside_a_constraint_on_other_columns() -> None:
+def test_a_rule_may_be_hard_beside_a_hard_rule_on_other_columns() -> None:
     days = [i * 7 % 60 for i in range(200)]
     rows = table().assign(low=days, high=[day + i % 9 for i, day in enumerate(days)]).astype(str)
     document = {
-        "constraints": [{"kind": "inequality", "low": "tax", "high": "net"}],
-        "rules": [{"rule": "high >= low", "keep": "hard"}],
+        "rules": [{"rule": "tax <= net", "keep": "hard"}, {"rule": "high >= low", "keep": "hard"}],
     }
     schema = infer_schema(rows, document).schema
-    assert [rule.keep for rule in schema.rules or ()] == ["hard"]
+    assert [rule.keep for rule in schema.rules or ()] == ["hard", "hard"]
     model = Synthesizer.fit(rows, schema=document, preset="fast", settings={"max_steps": 2})
     for each in (model, Synthesizer.from_bytes(model.to_bytes())):
         drawn = each.sample(100, seed=0).astype(int)

@@ -151,25 +151,24 @@ def total_variation(one: Any, other: Any) -> float:
     return float(shares[0].sub(shares[1], fill_value=0.0).abs().sum() / 2)
 
 
-@pytest.mark.parametrize("way", ["declared", "constraint", "combinations", "hard rule", "setting"])
+@pytest.mark.parametrize("way", ["declared", "condition", "combinations", "dependency", "setting"])
 def test_levels_that_someone_has_named_stay(way: str) -> None:
     rows, more = table(), {}
     column: dict[str, Any] = {"name": "city"}
     if way == "declared":
         column["levels"] = sorted(set(rows["city"]))
-    elif way == "constraint":
-        more["constraints"] = [
-            {"kind": "expression", "expression": "city != 'village 20' or size < 99"}
-        ]
+    elif way == "condition":
+        more["find_rules"] = True
+        more["rules"] = [{"rule": "city != 'village 20' or size < 99", "keep": "hard"}]
     elif way == "combinations":
-        more["constraints"] = [{"kind": "unique_combinations", "columns": ["city", "страна"]}]
-    elif way == "hard rule":
+        more["rules"] = [{"rule": "combinations(city, страна)", "keep": "hard"}]
+    elif way == "dependency":
         more["rules"] = [DETERMINES | {"keep": "hard"}]
     else:
         more["keeps_all"] = True
     levels = prepared(rows, column, **more).schema["city"].levels or ()
     assert "village 20" in levels
-    assert ("village 40" in levels) == (way != "constraint")
+    assert ("village 40" in levels) == (way != "condition")
 
 
 def test_a_file_is_learned_as_its_table_is(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Constraints hold in what a trained model gives, of every preset."""
+"""Hard rules hold in what a trained model gives, of every preset."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from hypothesis import strategies as st
 from gcvae import Synthesizer
 from gcvae.artifact.file import pack_tensors, unpack_tensors
 from gcvae.cells.values import format_table, parse_table
-from gcvae.constraints.constraint_set import ConstraintSet
-from gcvae.errors import ArtifactError, ConstraintError, SchemaError
+from gcvae.errors import ArtifactError, HardRuleError, SchemaError
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
+from gcvae.sampling.hard_rules import HardRules
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from tests.lengths import PRESETS_TRIED
 from tests.wordings import refuses
 
 QUICK = {"max_steps": 20, "evaluate_every_steps": 10}
-CONSTRAINTS = [
-    {"kind": "inequality", "low": "start", "high": "end"},
-    {"kind": "unique_combinations", "columns": ["city", "country"]},
-    {"kind": "expression", "expression": "size + extra <= 40 or city == 'Rome'"},
+HARD_RULES = [
+    {"rule": "start <= end", "keep": "hard"},
+    {"rule": "combinations(city, country)", "keep": "hard"},
+    {"rule": "size + extra <= 40 or city == 'Rome'", "keep": "hard"},
 ]
 
 
+REJECTING = HARD_RULES[1:]
+"""Those that rejection alone keeps."""
+
+
 def stays(n: int = 200, seed: int = 0) -> pd.DataFrame:
-    """A table of every kind that satisfies CONSTRAINTS."""
+    """A table of every kind that satisfies HARD_RULES."""
     random = np.random.default_rng(seed)
     city = random.choice(["Rome", "Paris", "Lyon"], n)
     size = random.integers(0, 30, n)
@@ -52,14 +56,14 @@ def stays(n: int = 200, seed: int = 0) -> pd.DataFrame:
     return frame
 
 
-def fit(frame: pd.DataFrame, preset: str = "default", constraints: object = None) -> Synthesizer:
-    chosen = CONSTRAINTS if constraints is None else constraints
-    schema = {"constraints": chosen}
+def fit(frame: pd.DataFrame, preset: str = "default", hard_rules: object = None) -> Synthesizer:
+    chosen = HARD_RULES if hard_rules is None else hard_rules
+    schema = {"rules": chosen, "find_rules": True}
     return Synthesizer.fit(frame, schema=schema, preset=preset, settings=QUICK)
 
 
 def breaches(rows: pd.DataFrame, table: pd.DataFrame) -> int:
-    """How many rows break CONSTRAINTS, told without the library."""
+    """How many rows break HARD_RULES, told without the library."""
     late = rows["start"] > rows["end"]
     pairs = {tuple(pair) for pair in table[["city", "country"]].fillna("").to_numpy()}
     drawn = rows[["city", "country"]].fillna("").to_numpy()
@@ -80,7 +84,7 @@ def fitted() -> Synthesizer:
 @pytest.mark.parametrize("preset", ["default", "paper-gcvae"])
 @settings(max_examples=3, derandomize=True, phases=[Phase.generate])
 @given(seed=st.integers(0, 10**6), n=st.integers(60, 150))
-def test_every_row_satisfies_the_constraints_whatever_the_table(
+def test_every_row_satisfies_the_hard_rules_whatever_the_table(
     preset: str, seed: int, n: int
 ) -> None:
     table = stays(n, seed)
@@ -90,7 +94,7 @@ def test_every_row_satisfies_the_constraints_whatever_the_table(
 
 
 @pytest.mark.parametrize("preset", PRESETS_TRIED)
-def test_every_preset_keeps_the_constraints_and_what_it_saves_does_too(
+def test_every_preset_keeps_the_hard_rules_and_what_it_saves_does_too(
     preset: str, tmp_path: Path
 ) -> None:
     table = stays()
@@ -105,7 +109,7 @@ def test_every_preset_keeps_the_constraints_and_what_it_saves_does_too(
     pd.testing.assert_frame_equal(*scored)
 
 
-def test_a_model_and_its_report_say_which_columns_the_constraints_move() -> None:
+def test_a_model_and_its_report_say_which_columns_the_hard_rules_move() -> None:
     random = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -117,9 +121,9 @@ def test_a_model_and_its_report_say_which_columns_the_constraints_move() -> None
     frame["paid"] = (frame["price"] * (1 - frame["discount"] / 100)).round(2)
     halves = "discount == 0 or paid <= price - 4"
     frame = frame[(frame["discount"] == 0) | (frame["paid"] <= frame["price"] - 4)]
-    model = fit(frame, constraints=[{"kind": "expression", "expression": halves}])
+    model = fit(frame, hard_rules=[{"rule": halves, "keep": "hard"}])
     loaded = Synthesizer.from_bytes(model.to_bytes())
-    moved = loaded.training_record["constraint_acceptance"]["moved"]
+    moved = loaded.training_record["hard_rule_acceptance"]["moved"]
     assert {each["column"]: each["cells"] for each in moved}["discount"] == "at most 0"
     assert all(abs(each["after"] - each["before"]) >= 0.01 for each in moved)
     assert "colour" not in {each["column"] for each in moved}
@@ -127,8 +131,8 @@ def test_a_model_and_its_report_say_which_columns_the_constraints_move() -> None
     after = next(each["after"] for each in moved if each["column"] == "discount")
     assert (drawn["discount"] <= 0).mean() == pytest.approx(after, abs=0.03)
     report = loaded.report(frame)
-    assert report.to_json()["fidelity"]["moved_by_constraints"] == moved
-    assert "Columns that the constraints move" in report.to_html()
+    assert report.to_json()["fidelity"]["moved_by_hard_rules"] == moved
+    assert "Columns that the hard rules move" in report.to_html()
 
 
 def test_rows_do_not_depend_on_how_many_are_drawn(fitted: Synthesizer) -> None:
@@ -146,17 +150,17 @@ def test_no_rows_are_an_empty_table(fitted: Synthesizer) -> None:
     assert (len(empty), list(empty.columns)) == (0, list(stays().columns))
 
 
-def test_rows_as_they_are_written_satisfy_the_constraints(fitted: Synthesizer) -> None:
+def test_rows_as_they_are_written_satisfy_the_hard_rules(fitted: Synthesizer) -> None:
     text = format_table(fitted.sample(1000, seed=9), fitted.schema)
     assert breaches(parse_table(text, fitted.schema), stays()) == 0
 
 
-def test_without_constraints_the_rows_are_those_of_the_model_itself() -> None:
-    free, bound = fit(stays(), constraints=[]), fit(stays())
-    assert "constraint_acceptance" not in free.training_record
+def test_without_hard_rules_the_rows_are_those_of_the_model_itself() -> None:
+    free, bound = fit(stays(), hard_rules=[]), fit(stays(), hard_rules=REJECTING)
+    assert "hard_rule_acceptance" not in free.training_record
     rows, pool = bound.sample(1000, seed=2), free.sample(SAMPLE_BLOCK_ROWS, seed=2)
     schema = bound.schema
-    kept = pool[ConstraintSet.fit(stays(), schema).satisfied(pool).all(axis=1)]
+    kept = pool[HardRules.fit(stays(), schema).kept(pool).all(axis=1)]
     n = min(len(kept), len(rows))
     assert n > 100
     columns = [name for name in pool if name != "key"]
@@ -169,53 +173,53 @@ def test_without_constraints_the_rows_are_those_of_the_model_itself() -> None:
 
 
 def test_the_record_says_how_many_rows_of_the_model_satisfy_what(fitted: Synthesizer) -> None:
-    record = fitted.training_record["constraint_acceptance"]
+    record = fitted.training_record["hard_rule_acceptance"]
     assert record["rows"] == 10_000
     assert record["share"] == record["accepted"] / 10_000
-    shares = {part["pointer"]: part["share"] for part in record["constraints"]}
-    assert list(shares) == ["/constraints/0", "/constraints/1", "/constraints/2"]
+    shares = {part["pointer"]: part["share"] for part in record["rules"]}
+    assert list(shares) == ["/rules/0", "/rules/1", "/rules/2"]
     assert record["share"] <= min(shares.values()) <= max(shares.values()) <= 1.0
     expected = np.sqrt((1 - record["share"]) / record["accepted"])
     assert record["log_standard_error"] == pytest.approx(expected)
 
 
-def test_a_model_that_hardly_satisfies_a_constraint_is_refused_with_the_share() -> None:
+def test_a_model_that_hardly_satisfies_a_hard_rule_is_refused_with_the_share() -> None:
     random = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"a": random.normal(0, 1, 100).round(4), "c": random.choice(["x", "y"], 100)}
     )
     frame["b"] = (frame["a"] * 2).round(4)
-    constraints = [
-        {"kind": "expression", "expression": "a < 9 or c == 'x'"},
-        {"kind": "expression", "expression": "a * 2 == b"},
+    hard_rules = [
+        {"rule": "a < 9 or c == 'x'", "keep": "hard"},
+        {"rule": "a * 2 - b == 0", "keep": "hard"},
     ]
-    schema = {"constraints": constraints, "rules": []}  # a rule would give b
-    with pytest.raises(ConstraintError) as caught:
+    schema = {"rules": hard_rules}
+    with pytest.raises(HardRuleError) as caught:
         Synthesizer.fit(frame, schema=schema, settings=QUICK)
     [problem] = caught.value.problems
-    assert problem.pointer == "/constraints/1"
-    assert "of 10000 rows that the model drew satisfy all constraints" in problem.message
-    assert "fails most, a * 2 == b, is satisfied by 0." in problem.message
-    assert str(problem.expected).startswith("at least 1%: drop the constraint")
+    assert problem.pointer == "/rules/1"
+    assert "of 10000 rows that the model drew keep all hard rules" in problem.message
+    assert "fails most, a * 2 - b == 0, is kept by 0." in problem.message
+    assert str(problem.expected).startswith("at least 1%: give up the rule")
 
 
 @pytest.mark.slow
 def test_a_block_that_costs_too_many_draws_is_given_up(fitted: Synthesizer) -> None:
-    """As when the measured acceptance was luck: here the constraints are impossible."""
+    """As when the measured acceptance was luck: here the hard rules are impossible."""
     columns = [{"name": name, "values": []} for name in ("city", "country")]
-    never = ConstraintSet.from_json(
-        fitted.schema, {"combinations": {"1": {"columns": columns, "rows": []}}}
+    never = HardRules.from_json(
+        fitted.schema, {"combinations": {"/rules/1": {"columns": columns, "rows": []}}}
     )
     hopeful = Acceptance(100, 90, (100, 90, 100))
     model = ConstrainedModel(fitted.model, fitted.codec, never, hopeful)
-    with refuses(ConstraintError, "/constraints/1"):
+    with refuses(HardRuleError, "/rules/1"):
         model.draw(5, 10, torch.Generator().manual_seed(0))
 
 
 # Scores
 
 
-def test_a_row_that_breaks_a_constraint_has_probability_zero(fitted: Synthesizer) -> None:
+def test_a_row_that_breaks_a_hard_rule_has_probability_zero(fitted: Synthesizer) -> None:
     rows = stays().dropna().head(4).reset_index(drop=True)
     rows.loc[1, "end"] = rows.loc[1, "start"] - pd.Timedelta(days=1)
     rows.loc[2, "country"] = "Italy" if rows.loc[2, "city"] != "Rome" else "France"
@@ -227,11 +231,12 @@ def test_a_row_that_breaks_a_constraint_has_probability_zero(fitted: Synthesizer
     assert (scores["percentile"][1:] == 0.0).all()
 
 
-def test_what_is_left_is_renormalised_by_the_acceptance(fitted: Synthesizer) -> None:
-    """The scores of the same network without constraints differ by -log(acceptance)."""
+def test_what_is_left_is_renormalised_by_the_acceptance() -> None:
+    """The scores of the same network without hard rules differ by -log(acceptance)."""
     table = stays()
-    free = fit(table, constraints=[])
-    share = fitted.training_record["constraint_acceptance"]["share"]
+    fitted = fit(table, hard_rules=REJECTING)
+    free = fit(table, hard_rules=[])
+    share = fitted.training_record["hard_rule_acceptance"]["share"]
     scores = [each.log_likelihood(table, draws=10) for each in (fitted, free)]
     difference = scores[0]["log_likelihood"] - scores[1]["log_likelihood"]
     assert difference.to_numpy() == pytest.approx(-np.log(share), abs=1e-9)
@@ -240,7 +245,7 @@ def test_what_is_left_is_renormalised_by_the_acceptance(fitted: Synthesizer) -> 
     pd.testing.assert_series_equal(*percentiles)
 
 
-def test_a_blank_breaks_no_constraint_unless_it_is_broken_whatever_stands_there(
+def test_a_blank_breaks_no_hard_rule_unless_it_is_broken_whatever_stands_there(
     fitted: Synthesizer,
 ) -> None:
     rows = stays().dropna().head(3).reset_index(drop=True)
@@ -251,32 +256,32 @@ def test_a_blank_breaks_no_constraint_unless_it_is_broken_whatever_stands_there(
     assert np.isfinite(fitted.log_likelihood(rows, draws=10)["log_likelihood"]).all()
 
 
-def test_a_condition_against_a_constraint_names_it(fitted: Synthesizer) -> None:
+def test_a_condition_against_a_hard_rule_names_it(fitted: Synthesizer) -> None:
     against = {"city": "Rome", "country": "France"}
-    with pytest.raises(ConstraintError) as caught:
+    with pytest.raises(HardRuleError) as caught:
         fitted.sample(5, given=against, seed=1)
     (problem,) = caught.value.problems
-    assert "fails most, unique combinations of city" in problem.message
+    assert "fails most, only combinations of city and country" in problem.message
     assert "a condition under which" in str(problem.expected)
 
 
 @pytest.mark.slow
-def test_a_column_may_have_the_name_of_the_constraints_contribution() -> None:
+def test_a_column_may_have_the_name_of_the_hard_rules_contribution() -> None:
     """Its own stays, and the terms add up to the score."""
-    constraints = [{"kind": "expression", "expression": "size + extra <= 40 or size >= 0"}]
-    other = {"kind": "expression", "expression": "`(constraints)` + extra <= 40 or extra > -100"}
-    plain, named = stays(), stays().rename(columns={"size": "(constraints)"})
-    expected = fit(plain, constraints=constraints).log_likelihood(plain, draws=5)
-    scores = fit(named, constraints=[other]).log_likelihood(named, draws=5)
+    hard_rules = [{"rule": "size + extra <= 40 or size >= 0", "keep": "hard"}]
+    other = {"rule": "`(hard rules)` + extra <= 40 or extra > -100", "keep": "hard"}
+    plain, named = stays(), stays().rename(columns={"size": "(hard rules)"})
+    expected = fit(plain, hard_rules=hard_rules).log_likelihood(plain, draws=5)
+    scores = fit(named, hard_rules=[other]).log_likelihood(named, draws=5)
     assert scores["log_likelihood"].equals(expected["log_likelihood"])
-    assert list(scores)[-1] == "contributions.((constraints))"
+    assert list(scores)[-1] == "contributions.((hard rules))"
     terms = scores.filter(like="contributions.").sum(axis=1)
     assert terms.to_numpy() == pytest.approx(scores["log_likelihood"].to_numpy())
 
 
 def test_a_scored_table_needs_no_constant_column() -> None:
-    constraints = [{"kind": "expression", "expression": "unit == 'm2' and size >= 0"}]
-    fitted = fit(stays(), constraints=constraints)
+    hard_rules = [{"rule": "unit == 'm2' and size >= 0", "keep": "hard"}]
+    fitted = fit(stays(), hard_rules=hard_rules)
     scores = fitted.log_likelihood(stays().head(5).drop(columns="unit"), draws=5)
     assert np.isfinite(scores["log_likelihood"]).all()
 
@@ -284,18 +289,18 @@ def test_a_scored_table_needs_no_constant_column() -> None:
 # Files
 
 
-def test_a_table_that_breaks_a_constraint_is_not_trained_on() -> None:
+def test_a_table_that_breaks_a_hard_rule_is_not_trained_on() -> None:
     frame = stays()
     frame.loc[7, "end"] = frame.loc[7, "start"] - pd.Timedelta(days=3)
-    with refuses(SchemaError, "/constraints/0"):
+    with refuses(SchemaError, "/rules/0"):
         fit(frame)
 
 
-def test_a_model_of_the_version_that_did_not_enforce_constraints_is_refused(
+def test_a_model_of_the_version_that_did_not_enforce_hard_rules_is_refused(
     fitted: Synthesizer,
 ) -> None:
     """Whatever its schema: its codec and its weights are others too."""
     tensors, manifest = unpack_tensors(fitted.to_bytes())
-    earlier = {name: part for name, part in manifest.items() if name != "constraints"}
+    earlier = {name: part for name, part in manifest.items() if name != "hard_rules"}
     with refuses(ArtifactError):
         Synthesizer.from_bytes(pack_tensors(tensors, earlier | {"version": 1}))

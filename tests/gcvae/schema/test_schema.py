@@ -253,14 +253,17 @@ def test_numbers_are_levels_only_where_two_rows_share_each_on_average(values: li
     assert kind is not ColumnKind.ORDINAL or len(values) >= 2 * len(set(values))
 
 
-def test_constraints_are_kept() -> None:
-    constraints = [
-        {"kind": "inequality", "low": "a", "high": "b", "strict": True},
-        {"kind": "unique_combinations", "columns": ["a", "b"]},
-        {"kind": "expression", "expression": "a + 1 <= `b`"},
+def test_hard_rules_are_kept() -> None:
+    hard_rules = [
+        {"rule": "a < b", "keep": "hard"},
+        {"rule": "combinations(a, b)", "keep": "hard"},
+        {"rule": "a + 1 <= `b`", "keep": "hard"},
     ]
-    schema = infer_schema(read("a,b\n" + 2 * "1,2\n2,3\n"), {"constraints": constraints}).schema
-    assert schema.to_json()["constraints"] == constraints
+    schema = infer_schema(
+        read("a,b\n" + 2 * "1,2\n2,3\n"), {"rules": hard_rules, "find_rules": True}
+    ).schema
+    kept = [{"rule": rule.text, "keep": rule.keep} for rule in schema.rules or ()]
+    assert kept[:3] == hard_rules
 
 
 TEXT = 'age,sex\n39,M\n17,F\n"abc",M\n'
@@ -299,18 +302,20 @@ def test_every_contradiction_is_named_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "constraint",
+    "hard_rule",
     [
         {"kind": "order"},
         {"kind": "inequality", "low": "age"},
-        {"kind": "unique_combinations", "columns": ["age"]},
-        {"kind": "expression", "expression": "__import__('os')"},
-        {"kind": "expression", "expression": "age >"},
-        {"kind": "inequality", "low": "age", "high": "height"},
+        {"rule": "combinations(age, 3)", "keep": "hard"},
+        {"rule": "combinations(age, sex)", "keep": "soft"},
+        {"rule": "combinations(age)", "keep": "hard"},
+        {"rule": "__import__('os')", "keep": "hard"},
+        {"rule": "age >", "keep": "hard"},
+        {"rule": "age <= height", "keep": "hard"},
     ],
 )
-def test_a_malformed_constraint_has_a_pointer(constraint: dict[str, object]) -> None:
-    assert problems_of(TEXT, constraints=[constraint])[0].startswith("/constraints/0")
+def test_a_malformed_hard_rule_has_a_pointer(hard_rule: dict[str, object]) -> None:
+    assert problems_of(TEXT, rules=[hard_rule])[0].startswith("/rules/0")
 
 
 def test_a_document_of_another_version_is_refused() -> None:

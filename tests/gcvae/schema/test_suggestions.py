@@ -74,11 +74,10 @@ def test_a_setting_like_no_other_is_answered_with_a_few_and_where_the_rest_are()
         (lambda: infer_schema(FRAME, {"columns": [{"name": "age", "minimun": 1}]}), "minimum"),
         (
             lambda: infer_schema(
-                FRAME, {"constraints": [{"kind": "expression", "expression": "agee > 1"}]}
+                FRAME, {"rules": [{"rule": "agee > 1", "keep": "hard"}], "find_rules": True}
             ),
             "age",
         ),
-        (lambda: infer_schema(FRAME, {"constraints": [{"kind": "expresion"}]}), "expression"),
         (lambda: parse_table(FRAME.rename(columns={"age": "AGE"}), SCHEMA), "age"),
         (lambda: rows_to_csv([{"stadtchen": "a"}], SCHEMA), "städtchen"),
         (lambda: SCHEMA["aeg"], "age"),

@@ -340,8 +340,8 @@ ORDERS = "price,vat,rebate,weight\n" + "".join(
 
 @pytest.fixture(scope="module")
 def synthesizer(tmp_path_factory: pytest.TempPathFactory) -> Synthesizer:
-    constraint = {"kind": "expression", "expression": "price > 500"}
-    schema = {"columns": [], "constraints": [constraint]}
+    hard_rule = {"rule": "price > 500", "keep": "hard"}
+    schema = {"columns": [], "rules": [hard_rule], "find_rules": True}
     table = read_table(ORDERS.encode())
     fitted = Synthesizer.fit(table, schema=schema, settings=QUICK, device="cpu")
     path = tmp_path_factory.mktemp("models") / "orders.gcvae"

@@ -1,4 +1,4 @@
-"""Pages of a table with blanks, constraints, words for yes and no, and many levels."""
+"""Pages of a table with blanks, hard rules, words for yes and no, and many levels."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def emptied(site: Running) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def trained(site: Running) -> tuple[str, str]:
-    """(Dataset, model) of the orders, with a constraint."""
+    """(Dataset, model) of the orders, with a hard rule."""
     csv = {"Content-Type": "text/csv"}
     content = orders().encode()
     dataset = site.http.post("/v1/datasets?name=shop", content=content, headers=csv, timeout=120)
     dataset_id = dataset.json()["id"]
-    constraint = {"kind": "inequality", "low": "ordered", "high": "shipped"}
-    schema = {"columns": [], "constraints": [constraint]}
+    hard_rule = {"rule": "ordered <= shipped", "keep": "hard"}
+    schema = {"columns": [], "rules": [hard_rule], "find_rules": True}
     site.http.put(f"/v1/datasets/{dataset_id}/schema", json=schema, timeout=120).raise_for_status()
     training = {"preset": "fast", "max_steps": 20, "report_share": 0}
     asked = {"dataset_id": dataset_id, "training": training}
@@ -58,7 +58,7 @@ def file_of(text: str) -> dict[str, object]:
     return {"name": "rows.csv", "mimeType": "text/csv", "buffer": text.encode()}
 
 
-def test_the_constraints_are_no_column_of_scored_rows(
+def test_the_hard_rules_are_no_column_of_scored_rows(
     site: Running, trained: tuple[str, str], watch: Watch
 ) -> None:
     watched = watch(site)
@@ -66,10 +66,10 @@ def test_the_constraints_are_no_column_of_scored_rows(
     lines = orders().splitlines()
     broken = [*lines[:9], "2025-03-01,2025-02-01,yes,C000,A,50"]
     watched.page.get_by_label("Drop rows to be scored").set_input_files(file_of("\n".join(broken)))
-    expect(watched.page.get_by_text("1 row breaks a constraint")).to_be_visible()
+    expect(watched.page.get_by_text("1 row breaks a hard rule")).to_be_visible()
     least = watched.page.get_by_role("region", name="The oddest rows").get_by_role("table")
     expect(least.get_by_role("columnheader")).to_have_count(4 + 6)
-    expect(least).not_to_contain_text("(constraints)")
+    expect(least).not_to_contain_text("(hard rules)")
     expect(least.get_by_role("row").nth(1)).to_contain_text("−∞")
     expect(watched.page.get_by_text("The table has no column")).to_have_count(0)
     watched.assert_accessible()

@@ -32,12 +32,13 @@ from tests.lengths import tries
 
 QUICK = {"max_steps": 12, "d_hidden": 8, "d_latent": 2, "annealing": 0.0}
 WINDOW_BYTES = 2_000
-CONSTRAINTS = {
-    "constraints": [
-        {"kind": "inequality", "low": "low", "high": "high"},
-        {"kind": "expression", "expression": "gain >= 0 or age > 10"},
-        {"kind": "unique_combinations", "columns": ["grade", "member"]},
-    ]
+HARD_RULES = {
+    "rules": [
+        {"rule": "low <= high", "keep": "hard"},
+        {"rule": "gain >= 0 or age > 10", "keep": "hard"},
+        {"rule": "combinations(grade, member)", "keep": "hard"},
+    ],
+    "find_rules": True,
 }
 
 
@@ -109,7 +110,7 @@ def test_a_file_gives_the_model_of_its_rows_to_the_byte(
     preset: str, ending: str, tmp_path: Path
 ) -> None:
     path = write(mixed_table(), tmp_path / f"table{ending}")
-    choices = {"preset": preset, "settings": QUICK, "schema": CONSTRAINTS}
+    choices = {"preset": preset, "settings": QUICK, "schema": HARD_RULES}
     assert model_file(reader(path), **choices) == model_file(read_table(path), **choices)
 
 
@@ -149,7 +150,7 @@ def facts(prepared: PreparedTable) -> list[Any]:
     return [
         prepared.schema.to_json(),
         prepared.codec.to_json(),
-        prepared.constraints.to_json(),
+        prepared.hard_rules.to_json(),
         table_digest(prepared.typed),
         rows.codes.tolist(),
         rows.values.numpy().tobytes(),
@@ -216,10 +217,16 @@ def test_values_that_a_schema_was_made_of_are_those_that_are_read_by_it(table: T
             {"seen": "yesterday"},
             {"columns": [{"name": "seen", "datetime_format": "%Y-%m-%d %H:%M:%S"}]},
         ),
-        ({"low": "99", "high": "3"}, CONSTRAINTS),
+        ({"low": "99", "high": "3"}, HARD_RULES),
         ({}, {"columns": [{"name": "size", "kind": "integer"}]}),
         ({}, {"columns": [{"name": "weight", "missing": {"allowed": False}}]}),
-        ({}, {"constraints": [{"kind": "unique_combinations", "columns": ["weight", "height"]}]}),
+        (
+            {},
+            {
+                "rules": [{"rule": "combinations(weight, height)", "keep": "hard"}],
+                "find_rules": True,
+            },
+        ),
         ({"town": "x" * 2000}, {}),
     ],
 )

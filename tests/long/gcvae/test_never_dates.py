@@ -267,12 +267,11 @@ def test_presets_without_atoms_have_never_too(preset: str) -> None:
     assert (written(model, model.sample(50, 1, given={UNTIL: NEVER}))[UNTIL] == NEVER).all()
 
 
-def test_a_constraint_compares_never_as_a_date_beyond_all_others() -> None:
-    rules = [{"kind": "expression", "expression": f"`{UNTIL}` != '{NEVER}' or {STATE} == 'open'"}]
+def test_a_hard_rule_compares_never_as_a_date_beyond_all_others() -> None:
     table = contracts()
     table.loc[table[UNTIL] == NEVER, STATE] = "open"
-    constraints = [*rules, {"kind": "inequality", "low": SINCE, "high": UNTIL, "strict": False}]
-    schema = {"constraints": constraints, "rules": []}
+    texts = (f"`{UNTIL}` != '{NEVER}' or {STATE} == 'open'", f"{SINCE} <= {UNTIL}")
+    schema = {"rules": [{"rule": text, "keep": "hard"} for text in texts]}
     model = Synthesizer.fit(table, schema=schema, seed=0, settings=SHORT)
     drawn = written(model, model.sample(1000, 1))
     assert (drawn[STATE][drawn[UNTIL] == NEVER] == "open").all()

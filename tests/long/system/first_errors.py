@@ -175,11 +175,11 @@ SLIPS = (
         python=upload_of("dates.csv", column(name="bought", kind="datetime")),
     ),
     Slip(
-        "a constraint that no row fulfils",
-        ("/constraints/0", "60 of 60 rows break price <= doors", "every row of the table"),
+        "a hard rule that no row fulfils",
+        ("/rules/0", "60 of 60 rows break price <= doors", "every row of the table"),
         shell=("schema cars.csv --schema never.json", f"train cars.csv --schema never.json {IN}"),
         python=upload_of(
-            "cars.csv", {"constraints": [{"kind": "inequality", "low": "price", "high": "doors"}]}
+            "cars.csv", {"rules": [{"rule": "price <= doors", "keep": "hard"}], "find_rules": True}
         ),
     ),
     Slip(

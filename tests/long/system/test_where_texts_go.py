@@ -192,14 +192,14 @@ def _used(client: Client, url: str) -> dict[str, Content]:
 
 
 def _failed_job(client: Client, dataset_id: str) -> Any:
-    """A training that fails in the worker: its model meets a constraint too seldom."""
+    """A training that fails in the worker: its model meets a hard rule too seldom."""
     tied = {"kind": "expression", "expression": f"{TIED} < 2000000 and {TIED} > -2000000"}
-    client.patch_schema(dataset_id, {"constraints": [tied]})
+    client.patch_schema(dataset_id, {"rules": [tied], "find_rules": True})
     untrained = SETTINGS | {"max_steps": 1}
     model = client.train(dataset_id, seed=1, device="cpu", **untrained)
     with pytest.raises(JobFailedError) as caught:
         client.wait(model)
-    client.patch_schema(dataset_id, {"constraints": None})
+    client.patch_schema(dataset_id, {"hard_rules": None})
     return caught.value.job
 
 
@@ -216,7 +216,7 @@ def _refused(client: Client, url: str, dataset_id: str, plant: Plant) -> Any:
         assert answer["changes"]["summary"] == ["nothing changed"]
         broken = {"kind": "inequality", "low": name, "high": "units"}
         with pytest.raises(InvalidError) as caught:
-            client.patch_schema(dataset_id, {"constraints": [broken]})
+            client.patch_schema(dataset_id, {"rules": [broken], "find_rules": True})
         problems.append(caught.value.problem)
     return problems
 
@@ -264,7 +264,7 @@ def test_the_page_has_a_row_for_every_plant_and_a_column_for_every_place() -> No
 def test_every_place_was_looked_into(served: dict[str, Content]) -> None:
     _, model_id, _, job_id = served["model"].texts
     for place, text in {
-        "schema": "given_schema", "profile": "quantiles", "job": "satisfy all constraints",
+        "schema": "given_schema", "profile": "quantiles", "job": "keep all hard rules",
         "training record": "bound_held_out", "model file": "gcvae-model", "samples": "client_id",
         "maps": "units", "errors": "no such level", "log": job_id, "traces": job_id,
         "metrics": "gcvae_jobs", "audit": model_id,
@@ -372,7 +372,7 @@ def test_the_page_names_every_member_of_a_model_file(
     """Whoever adds a member to the manifest has to say what it holds."""
     manifest, page = forms[form], _what_a_model_file_holds()
     columns = manifest["codec"]["columns"].values()
-    members = {*manifest, *manifest["codec"], *manifest["constraints"]}
+    members = {*manifest, *manifest["codec"], *manifest["hard_rules"]}
     members |= {member for column in columns for member in column}
     members |= {*manifest["training_record"]} if form == "minimal" else set()
     assert len(members) > 25

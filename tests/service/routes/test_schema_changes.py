@@ -14,7 +14,7 @@ from tests.running_service import Running, assert_problem
 from tests.wordings import same_wording
 
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
-ORDER = {"kind": "inequality", "low": "low", "high": "high"}
+ORDER = {"rule": "low <= high", "keep": "hard"}
 TABLE = b"low,high,age,note,/~x\n" + b"".join(
     b"%d,%d,%d,secret note %d,%d\n" % (i % 31, i % 31 + i % 7, 20 + i % 50, i % 9, i % 3)
     for i in range(150)
@@ -24,8 +24,14 @@ TABLE = b"low,high,age,note,/~x\n" + b"".join(
 @pytest.fixture
 def path(service: Running) -> str:
     """Of a dataset of which something was said already."""
-    given = {"columns": [{"name": "age", "kind": "continuous", "minimum": 0},
-                         {"name": "note", "drop": True}], "constraints": [ORDER]}  # fmt: skip
+    given = {
+        "columns": [
+            {"name": "age", "kind": "continuous", "minimum": 0},
+            {"name": "note", "drop": True},
+        ],
+        "rules": [ORDER],
+        "find_rules": True,
+    }
     answer = service.http.post(
         "/v1/datasets", files={"file": ("t.csv", TABLE)}, data={"schema": json.dumps(given)}
     )
@@ -54,7 +60,7 @@ def test_a_patch_keeps_what_was_said_before_and_infers_the_rest_again(
         assert column(dataset, name) == column(before, name)
     assert column(dataset, "age")["minimum"] == 0
     assert column(dataset, "note") == {"name": "note", "drop": True}
-    assert [c["kind"] for c in dataset["schema"]["constraints"]] == ["inequality"]
+    assert ORDER.items() <= dataset["schema"]["rules"][0].items()
     said = {c["name"]: c for c in dataset["given_schema"]["columns"]}
     assert said["high"] == {"name": "high", "kind": "continuous", "maximum": 99}
     assert set(said) == {"age", "note", "high"}
@@ -90,11 +96,11 @@ def test_null_takes_back_what_was_said_and_asks_the_table_again(
     assert len(column(said, "age")["levels"]) == 60
     asked = patch(service, path, {"columns": {"age": {"levels": None}}}).json()
     assert len(column(asked, "age")["levels"]) == 50
-    forgotten = patch(service, path, {"columns": {"age": None}, "constraints": None}).json()
+    forgotten = patch(service, path, {"columns": {"age": None}, "rules": None}).json()
     assert column(forgotten, "age")["kind"] == "integer"
-    assert forgotten["schema"]["constraints"] == []
-    assert forgotten["changes"]["constraints"] == {"added": [], "lost": [ORDER | {"strict": False}]}
-    assert "the constraint low <= high is lost" in forgotten["changes"]["summary"]
+    assert "low <= high" not in [rule["rule"] for rule in forgotten["schema"]["rules"]]
+    assert [rule["rule"] for rule in forgotten["changes"]["rules"]["lost"]] == ["low <= high"]
+    assert "the rule low <= high (in every row) is lost" in forgotten["changes"]["summary"]
 
 
 def test_put_says_what_it_resets(service: Running, path: str) -> None:
@@ -103,11 +109,11 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
     assert set(changes["columns"]) == {"age", "note", "high"}
     assert changes["columns"]["age"]["kind"] == {"before": "continuous", "after": "integer"}
     assert changes["columns"]["note"]["drop"] == {"before": True, "after": None}
-    assert changes["constraints"]["lost"] == [ORDER | {"strict": False}]
+    assert [rule["rule"] for rule in changes["rules"]["lost"]] == ["low <= high"]
     words = "\n".join(changes["summary"])
     assert "column 'age': kind is integer (it was continuous); minimum is 20 (it was 0)" in words
     assert "column 'note' is dropped no more: kind is categorical" in words
-    assert "the constraint low <= high is lost" in words
+    assert "the rule low <= high (in every row) is lost" in words
     again = service.http.put(f"{path}/schema", json=given).json()["changes"]
     assert again["columns"] == {}
     assert again["summary"] == ["nothing changed"]
@@ -128,12 +134,12 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
         ({"columns": {"age": {"kind": "ordinal"}}}, "invalid-schema", "/columns/age",
          "minimum does not apply to kind ordinal (minimum was said before; null takes it back)"),
         ({"columns": {"high": {"drop": True}}}, "invalid-schema", None,
-         "'high' is dropped: no sampled row has it (constraints/0 was said before;"),
-        ({"constraints": [ORDER, {"kind": "inequality", "low": "high", "high": "low"}]},
-         "invalid-schema", "/constraints/1", "rows break"),
-        ({"constraints": [{"kind": "inequality", "low": "low", "high": "nil"}]},
-         "invalid-schema", "/constraints/0", "no such column"),
-        ({"constraint": []}, "invalid-schema", "/constraint", "no such member"),
+         "'high' is dropped: no rule holds it (rules/0 was said before;"),
+        ({"rules": [ORDER, {"rule": "high <= low", "keep": "hard"}], "find_rules": True},
+         "invalid-schema", "/rules/1", "rows break"),
+        ({"rules": [{"rule": "low <= nil", "keep": "hard"}], "find_rules": True},
+         "invalid-schema", "/rules/0", "no such column"),
+        ({"hard rule": []}, "invalid-schema", "/hard rule", "no such member"),
         ([], "invalid-request", "", "dictionary"),
     ],
 )  # fmt: skip
@@ -177,9 +183,9 @@ def test_if_match_refuses_what_changed_since_it_was_read(
         assert first.headers["ETag"] == tag
         first = ask(tag, {"columns": {"age": None}})
     assert first.status_code == 200
-    problem = assert_problem(ask(tag, {"constraints": []}), 412, "precondition-failed")
+    problem = assert_problem(ask(tag, {"rules": []}), 412, "precondition-failed")
     same_wording(problem["detail"])
-    assert ask(first.headers["ETag"], {"constraints": []}).status_code == 200
+    assert ask(first.headers["ETag"], {"rules": []}).status_code == 200
 
 
 def test_a_schema_is_not_patched_while_a_model_is_trained_under_it(

@@ -142,9 +142,9 @@ def test_one_seed_gives_two_sets_of_noise_and_columns_may_come_in_any_order() ->
     assert not first.equals(second[list(first)])
 
 
-def test_constraints_hold_in_private_rows() -> None:
-    at_least = {"kind": "expression", "expression": "years >= 20"}
-    cells = estimated(declared_frame()[FEW], constraints=[at_least])
+def test_hard_rules_hold_in_private_rows() -> None:
+    at_least = {"rule": "years >= 20", "keep": "hard"}
+    cells = estimated(declared_frame()[FEW], rules=[at_least], find_rules=True)
     assert cells["years"].astype(int).min() >= 20
 
 

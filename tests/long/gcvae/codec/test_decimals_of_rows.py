@@ -47,7 +47,8 @@ def prices() -> pd.DataFrame:
 def fitted(prices: pd.DataFrame) -> Synthesizer:
     schema = {
         "columns": [],
-        "constraints": [{"kind": "inequality", "low": "Preis", "high": "上限"}],
+        "rules": [{"rule": "Preis <= 上限", "keep": "hard"}],
+        "find_rules": True,
     }
     made = Synthesizer.fit(prices, schema=schema, preset="fast", settings=QUICK)
     return Synthesizer.from_bytes(made.to_bytes())
@@ -59,7 +60,7 @@ def test_rounding_leaves_no_range_that_was_asked_for(fitted: Synthesizer) -> Non
     assert shares(rows["Preis"])[0] > 0.4
 
 
-def test_rounding_breaks_no_constraint(fitted: Synthesizer) -> None:
+def test_rounding_breaks_no_hard_rule(fitted: Synthesizer) -> None:
     rows = fitted.sample(3000, seed=2)
     assert (rows["Preis"] <= rows["上限"]).all()
     assert shares(rows["Preis"])[0] == pytest.approx(0.6, abs=0.08)

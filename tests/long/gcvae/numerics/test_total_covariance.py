@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from gcvae import Synthesizer
-from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.latent_groups import draw_groups
 from gcvae.numerics.generators import generator_for
 from gcvae.numerics.kendall import normal_scores
 from gcvae.numerics.total_covariance import covariance_parts
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
+from gcvae.sampling.hard_rules import HardRules
 
 QUICK = {"max_steps": 60, "evaluate_every_steps": 30}
 
@@ -103,16 +103,16 @@ def test_without_a_copula_and_a_refinement_all_dependence_is_between() -> None:
     assert "no copula" in " ".join(plain.dependencies("expected").notes)
 
 
-def test_groups_under_constraints_satisfy_them_and_are_of_the_sampled_model() -> None:
+def test_groups_under_hard_rules_satisfy_them_and_are_of_the_sampled_model() -> None:
     numbers = table().dropna().query("x < y")
-    given = {"constraints": [{"kind": "expression", "expression": "not (x > y)"}]}
+    given = {"rules": [{"rule": "not (x > y)", "keep": "hard"}], "find_rules": True}
     fitted = Synthesizer.fit(numbers, schema=given, settings=QUICK)
-    share = fitted.training_record["constraint_acceptance"]["share"]
+    share = fitted.training_record["hard_rule_acceptance"]["share"]
     assert share < 0.95
     model = ConstrainedModel(
         fitted.model,
         fitted.codec,
-        ConstraintSet.fit(numbers, fitted.schema),
+        HardRules.fit(numbers, fitted.schema),
         Acceptance(100, int(100 * share), (int(100 * share),)),
     )
     groups = draw_groups(model, 1_500, 3, generator_for(0, "groups"))

@@ -45,9 +45,9 @@ def table(rows: int, numbers: int, levels: int) -> pd.DataFrame:
 SHAPES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
     "small": (table(300, 4, 2), {}),
     "wide": (table(600, 12, 12), {}),
-    "long, under a constraint": (
+    "long, under a hard rule": (
         table(12_000, 2, 2),
-        {"constraints": [{"kind": "expression", "expression": "`zahl 0` - `zahl 1` <= 9"}]},
+        {"rules": [{"rule": "`zahl 0` - `zahl 1` <= 9", "keep": "hard"}], "find_rules": True},
     ),
 }
 
@@ -135,7 +135,7 @@ def simulated(clock: _Clock, *, training: float, finishing: float) -> list[tuple
         clock.pass_seconds(training * step_seconds("fast", settled, size))
         run.step += 1
         reporter.stepped()
-    parts = finishing_seconds("fast", settled, size, has_constraints=False)
+    parts = finishing_seconds("fast", settled, size, has_hard_rules=False)
     for name, seconds in parts.items():
         with line.finishing(name) as report:
             for share in np.linspace(0.1, 1.0, 10):
@@ -188,7 +188,7 @@ def test_the_finishing_moves_too_and_can_be_cancelled() -> None:
 
 def test_a_file_is_prepared_on_the_same_line(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
-    SHAPES["long, under a constraint"][0].to_csv(path, index=False)
+    SHAPES["long, under a hard rule"][0].to_csv(path, index=False)
     told = told_by(TableReader(path), settings={"max_steps": 10})
     is_one_line(told)
 

@@ -1,4 +1,4 @@
-"""Constraints between columns, from the upload to the rows and their scores."""
+"""Hard rules between columns, from the upload to the rows and their scores."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pytest
 
 from tests.running_service import Running, assert_problem, work
 
-CONSTRAINTS = [
-    {"kind": "inequality", "low": "cylinders", "high": "mpg", "strict": True},
-    {"kind": "unique_combinations", "columns": ["fuel", "sold"]},
-    {"kind": "expression", "expression": "cylinders + 7 <= mpg"},
+HARD_RULES = [
+    {"rule": "cylinders < mpg", "keep": "hard"},
+    {"rule": "combinations(fuel, sold)", "keep": "hard"},
+    {"rule": "cylinders + 7 <= mpg", "keep": "hard"},
 ]
 
 
-def upload(service: Running, table: bytes, constraints: list[dict[str, Any]]) -> Any:
+def upload(service: Running, table: bytes, hard_rules: list[dict[str, Any]]) -> Any:
     parts = {
         "file": ("cars.csv", table),
-        "schema": (None, json.dumps({"constraints": constraints})),
+        "schema": (None, json.dumps({"rules": hard_rules, "find_rules": True})),
     }
     return service.http.post("/v1/datasets", files=parts)
 
 
 @pytest.fixture(scope="module")
 def constrained(service: Running, cars: bytes) -> dict[str, Any]:
-    """A ready model under constraints."""
-    dataset = upload(service, cars, CONSTRAINTS).json()
+    """A ready model under hard rules."""
+    dataset = upload(service, cars, HARD_RULES).json()
     quick = {"device": "cpu", "max_steps": 20, "evaluate_every_steps": 10}
     asked = {"dataset_id": dataset["id"], "training": quick}
     model = service.http.post("/v1/models", json=asked).json()
@@ -38,23 +38,24 @@ def constrained(service: Running, cars: bytes) -> dict[str, Any]:
 
 
 def breaches(rows: pd.DataFrame) -> int:
-    """How many rows break CONSTRAINTS."""
+    """How many rows break HARD_RULES."""
     known = [("petrol", "yes"), ("diesel", "no"), ("?", "yes"), ("petrol", "no")]
     pairs = pd.Series(list(zip(rows["fuel"], rows["sold"], strict=True)))
     return int((~pairs.isin(known) | (rows["cylinders"] + 7 > rows["mpg"])).sum())
 
 
-def test_a_model_says_how_many_of_its_rows_satisfy_its_constraints(
+def test_a_model_says_how_many_of_its_rows_satisfy_its_hard_rules(
     constrained: dict[str, Any],
 ) -> None:
-    assert constrained["schema"]["constraints"] == CONSTRAINTS
-    acceptance = constrained["record"]["constraint_acceptance"]
+    kept = [{name: r[name] for name in ("rule", "keep")} for r in constrained["schema"]["rules"]]
+    assert kept[:3] == HARD_RULES
+    acceptance = constrained["record"]["hard_rule_acceptance"]
     assert 0 < acceptance["share"] < 1
-    assert len(acceptance["constraints"]) == 3
+    assert len(acceptance["rules"]) == 3
     assert "fuel" in {moved["column"] for moved in acceptance["moved"]}
 
 
-def test_rows_drawn_at_once_and_by_a_job_satisfy_the_constraints(
+def test_rows_drawn_at_once_and_by_a_job_satisfy_the_hard_rules(
     service: Running, constrained: dict[str, Any]
 ) -> None:
     path = f"/v1/models/{constrained['id']}/samples"
@@ -69,7 +70,7 @@ def test_rows_drawn_at_once_and_by_a_job_satisfy_the_constraints(
     assert by_job.content.startswith(inline.content)
 
 
-def test_a_row_that_breaks_a_constraint_scores_minus_infinity(
+def test_a_row_that_breaks_a_hard_rule_scores_minus_infinity(
     service: Running, constrained: dict[str, Any]
 ) -> None:
     good = {"mpg": 20.1, "cylinders": 4, "fuel": "petrol", "sold": True}
@@ -78,16 +79,16 @@ def test_a_row_that_breaks_a_constraint_scores_minus_infinity(
     scores = [row["log_likelihood"] for row in answer["scores"]]
     assert isinstance(scores[0], float)
     assert scores[1:] == ["-Infinity", "-Infinity"]
-    assert "breaks a constraint" in answer["measure"]
+    assert "breaks a hard rule" in answer["measure"]
 
 
-def test_a_table_that_contradicts_its_constraints_is_refused_at_the_door(
+def test_a_table_that_contradicts_its_hard_rules_is_refused_at_the_door(
     service: Running, cars: bytes
 ) -> None:
-    wrong = [{"kind": "inequality", "low": "mpg", "high": "cylinders"}]
+    wrong = [{"rule": "mpg <= cylinders", "keep": "hard"}]
     before = service.traces()
     problem = assert_problem(upload(service, cars, wrong), 422, "invalid-schema")
     [error] = problem["errors"]
-    assert (error["pointer"], error["line"]) == ("/constraints/0", 2)
-    assert error["message"].startswith("100 of 100 rows break mpg <= cylinders, the first has mpg")
+    assert (error["pointer"], error["line"]) == ("/rules/0", 2)
+    assert error["message"].startswith("100 of 100 rows break mpg <= cylinders: lines 2, 3")
     assert service.traces() == before

@@ -1,4 +1,4 @@
-"""Generated tables that satisfy constraints, with questions that may be asked of their models.
+"""Generated tables that keep hard rules, with questions that may be asked of their models.
 
 Names stand in any order and any script, cells may be missing, columns may be copies of each other,
 dropped, made up or constant.
@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from gcvae.cells.values import parse_table
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
+from gcvae.schema.expressions import quoted_name
 
 NAMES = (
     "zulu", "Alpha", "b", "draw", "unit price", "it's \"so\"", "a,b", "10", "9", "0", "цена",
     "Артикул", "価格", "产品", "السعر", "🛒", "é", "/a~b", "contributions.b", "key", "self",
-    "(constraints)", "z" * 60,
+    "(hard rules)", "z" * 60,
 )  # fmt: skip
 """Names of columns. An expression has its own in backticks, so none has one."""
 SCRIPTS = {"Cyrillic": "цА", "CJK": "価产", "Arabic": "ا", "emoji": "🛒"}
@@ -103,7 +104,7 @@ class _Parts:
         self.n_rows, self.rng = n_rows, rng
         self.cells: dict[str, Cells] = {}
         self.given: dict[str, dict[str, Any]] = {}
-        self.constraints: list[dict[str, Any]] = []
+        self.hard_rules: list[dict[str, Any]] = []
         self.features: set[str] = set()
         self.whole: set[str] = set()
 
@@ -124,10 +125,10 @@ class _Parts:
         said = {"levels": [levels[place] for place in found]} if kind == "ordinal" else {}
         return self.add([levels[int(place) % len(levels)] for place in places], kind=kind, **said)
 
-    def constrain(self, **constraint: Any) -> None:
+    def constrain(self, form: str, text: str) -> None:
         """Says something that holds in every row."""
-        self.constraints.append(constraint)
-        self.features.add(f"constraint {constraint['kind']}")
+        self.hard_rules.append({"rule": text, "keep": "hard"})
+        self.features.add(form)
 
 
 def _combinations(parts: _Parts, kinds: Sequence[str], names_from: int) -> None:
@@ -139,7 +140,7 @@ def _combinations(parts: _Parts, kinds: Sequence[str], names_from: int) -> None:
     if {"integer", "continuous", "datetime"} & set(kinds):
         parts.whole |= set(names)  # blanks would make of few combinations many that stand alone
     named = names[names_from:] + names[:names_from]
-    parts.constrain(kind="unique_combinations", columns=named)
+    parts.constrain("combinations", f"combinations({', '.join(map(quoted_name, named))})")
     parts.features.add(f"combinations of {len(named)}")
     if named != sorted(named):
         parts.features.add("combinations not in alphabetical order")
@@ -159,7 +160,8 @@ def _inequality(parts: _Parts, kind: str, is_strict: bool) -> None:
     # The higher one may stand first.
     pair = {name: parts.add(_numbers(kind, each), kind=kind)
             for name, each in (("high", high), ("low", low))}  # fmt: skip
-    parts.constrain(kind="inequality", strict=is_strict, **pair)
+    low_name, high_name = (quoted_name(pair[side]) for side in ("low", "high"))
+    parts.constrain("inequality", f"{low_name} {'<' if is_strict else '<='} {high_name}")
 
 
 def _expression(parts: _Parts) -> None:
@@ -171,7 +173,7 @@ def _expression(parts: _Parts) -> None:
     name = parts.add(_numbers("integer", number), kind="integer")
     other = parts.of_levels("categorical", level)
     expression = f"`{name}` <= {half} or `{other}` != '{parts.cells[other][0]}'"
-    parts.constrain(kind="expression", expression=expression)
+    parts.constrain("expression", expression)
 
 
 def _unmodelled(parts: _Parts) -> None:
@@ -235,7 +237,7 @@ def _features_of_names(names: Sequence[str]) -> set[str]:
 
 FEATURES = frozenset(
     {f"kind {kind}" for kind in (*LEVELS, "identifier", "constant")}
-    | {f"constraint {kind}" for kind in ("inequality", "unique_combinations", "expression")}
+    | {"inequality", "combinations", "expression"}
     | {"combinations of 2", "combinations of 3", "combinations not in alphabetical order"}
     | {"copies", "dropped", "missing cells", "typed", "few rows", "any other column"}
     | {*SCRIPTS, "digits only", "names not in alphabetical order"}
@@ -244,7 +246,7 @@ FEATURES = frozenset(
 
 
 @st.composite
-def constrained_tables(
+def tables_with_hard_rules(
     draw: st.DrawFn, others: Callable[[int], st.SearchStrategy[Cells]]
 ) -> ConstrainedTable:
     """Tables that satisfy what is said of them.
@@ -281,7 +283,7 @@ def constrained_tables(
     features |= {"few rows"} if n_rows < 10 else set()
     return ConstrainedTable(
         {name: parts.cells[name] for name in names},
-        {"columns": list(parts.given.values()), "constraints": parts.constraints},
+        {"columns": list(parts.given.values()), "rules": parts.hard_rules, "find_rules": True},
         frozenset(features),
         is_typed,
         _conditions(parts),

@@ -1,4 +1,4 @@
-"""Which rows satisfy the constraints of a schema, and which tables contradict them."""
+"""Which rows keep the hard rules of a schema, and which tables contradict them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.cells.values import parse_table
-from gcvae.constraints.constraint_set import Combinations, ConstraintSet
 from gcvae.errors import SchemaError
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
+from gcvae.sampling.hard_rules import HardRules, KnownCombinations
 from gcvae.schema.columns import TableSchema
 from tests.lengths import tries
 from tests.wordings import refuses, same_wording
@@ -28,34 +28,30 @@ BOOKINGS = """start,end,room,floor,nights,code
 """
 
 
-def inequality(low: str, high: str, **more: object) -> dict[str, object]:
-    return {"kind": "inequality", "low": low, "high": high, **more}
-
-
-def expression(text: str) -> dict[str, object]:
-    return {"kind": "expression", "expression": text}
+def hard(text: str) -> dict[str, object]:
+    return {"rule": text, "keep": "hard"}
 
 
 def combinations(*columns: str) -> dict[str, object]:
-    return {"kind": "unique_combinations", "columns": list(columns)}
+    return hard(f"combinations({', '.join(columns)})")
 
 
-def problems_of(*constraints: dict[str, object], columns: object = ()) -> list[str]:
-    """What is wrong with these constraints on the bookings."""
+def problems_of(*hard_rules: dict[str, object], columns: object = ()) -> list[str]:
+    """What is wrong with these hard rules on the bookings."""
     with pytest.raises(SchemaError) as caught:
         infer_schema(
             read_table(BOOKINGS.encode()),
-            {"columns": list(columns), "constraints": list(constraints)},  # type: ignore[call-overload]
+            {"columns": list(columns), "rules": list(hard_rules), "find_rules": True},  # type: ignore[call-overload]
         )
     return [str(problem) for problem in caught.value.problems]
 
 
-def fitted(frame: pd.DataFrame, *constraints: dict[str, object]) -> tuple[ConstraintSet, ...]:
-    """The constraints fitted to a table, and the same from their document."""
-    schema = infer_schema(frame, {"constraints": list(constraints)}).schema
-    found = ConstraintSet.fit(parse_table(frame, schema), schema)
+def fitted(frame: pd.DataFrame, *hard_rules: dict[str, object]) -> tuple[HardRules, ...]:
+    """The hard rules fitted to a table, and the same from their document."""
+    schema = infer_schema(frame, {"rules": list(hard_rules), "find_rules": True}).schema
+    found = HardRules.fit(parse_table(frame, schema), schema)
     document = json.loads(json.dumps(found.to_json()))
-    return found, ConstraintSet.from_json(TableSchema.from_json(schema.to_json()), document)
+    return found, HardRules.from_json(TableSchema.from_json(schema.to_json()), document)
 
 
 # Laws
@@ -80,12 +76,12 @@ def test_combinations_hold_for_the_rows_they_were_fitted_to_and_for_no_others(
         )
         for some in (rows, others)
     ]
-    found = Combinations.fit(frames[0], ["a", "b", "c"])
+    found = KnownCombinations.fit(frames[0], ["a", "b", "c"])
     assert found.hold(frames[0]).all()
     assert found.hold(frames[1]).tolist() == [row in set(rows) for row in others]
-    assert Combinations.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert KnownCombinations.from_json(json.loads(json.dumps(found.to_json()))) == found
     shuffled = frames[0].sample(frac=1.0, random_state=1)
-    assert Combinations.fit(shuffled, ["a", "b", "c"]).to_json() == found.to_json()
+    assert KnownCombinations.fit(shuffled, ["a", "b", "c"]).to_json() == found.to_json()
 
 
 @tries(30)
@@ -103,9 +99,9 @@ def test_an_inequality_is_broken_by_just_the_rows_where_it_is_false(
     kinds = [{"name": name, "kind": "integer"} for name in "ab"]
     schema = TableSchema.from_json(
         infer_schema(frame, {"columns": kinds}).schema.to_json()
-        | {"constraints": [inequality("a", "b")]}
+        | {"rules": [hard("a <= b")], "find_rules": True}
     )
-    satisfied = ConstraintSet(schema, {}).satisfied(parse_table(frame, schema))
+    satisfied = HardRules(schema, {}).kept(parse_table(frame, schema))
     assert satisfied[:, 0].tolist() == [b is None or a <= b for a, b in pairs]
 
 
@@ -119,9 +115,9 @@ def test_a_blank_is_a_level_of_a_combination_where_it_is_not_a_cell_to_be_guesse
     table = read_table(BOOKINGS.encode())
     unseen = table.assign(room=["", "suite", "single", "", "suite"])
     twice = pd.concat([table, table], ignore_index=True)
-    for constraints in fitted(twice, combinations("room", "floor")):
+    for hard_rules in fitted(twice, combinations("room", "floor")):
         schema = infer_schema(twice).schema
-        found = constraints.satisfied(parse_table(unseen, schema), blanks_unknown=blanks_unknown)
+        found = hard_rules.kept(parse_table(unseen, schema), blanks_unknown=blanks_unknown)
         expected = [blanks_unknown, True, True, blanks_unknown, False]
         assert found[:, 0].tolist() == expected
 
@@ -135,52 +131,52 @@ def test_combinations_hold_dates_numbers_and_booleans_to_the_digit() -> None:
             "open": random.random(900) < 0.5,
         }
     )
-    for constraints in fitted(frame, combinations("day", "price", "open")):
+    for hard_rules in fitted(frame, combinations("day", "price", "open")):
         schema = infer_schema(frame).schema
-        assert constraints.satisfied(parse_table(frame, schema)).all()
+        assert hard_rules.kept(parse_table(frame, schema)).all()
         later = frame.assign(day=frame["day"] + pd.Timedelta(days=50))
-        assert not constraints.satisfied(parse_table(later, schema)).any()
+        assert not hard_rules.kept(parse_table(later, schema)).any()
 
 
-def test_a_table_that_breaks_constraints_is_told_which_how_often_and_where() -> None:
+def test_a_table_that_breaks_hard_rules_is_told_which_how_often_and_where() -> None:
     problems = problems_of(
-        inequality("start", "end"),
-        inequality("nights", "floor"),
-        expression("end - start == nights or room == 'suite'"),
+        hard("start <= end"),
+        hard("nights <= floor"),
+        hard("end - start == nights or room == 'suite'"),
     )
     same_wording("\n".join(problems))
 
 
 def test_a_table_without_lines_is_told_the_row() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 2]}, index=[7, 8, 9])
-    with refuses(SchemaError, "/constraints/0"):
-        infer_schema(frame, {"constraints": [inequality("a", "b")]})
+    with refuses(SchemaError, "/rules/0"):
+        infer_schema(frame, {"rules": [hard("a <= b")], "find_rules": True})
 
 
 @pytest.mark.parametrize(
-    ("constraint", "columns"),
+    ("hard_rule", "columns"),
     [
-        (inequality("start", "floor"), []),
-        (inequality("start", "end"), [{"name": "end", "drop": True}]),
+        (hard("start <= floor"), []),
+        (hard("start <= end"), [{"name": "end", "drop": True}]),
         (combinations("room", "code"), [{"name": "code", "kind": "identifier"}]),
         (combinations("room", "start"), []),
-        (expression("1 < 2"), []),
-        (expression("floor < 1j"), []),
-        (expression("-" * 200 + "floor > 0"), []),
-        (expression("(" * 500 + "floor" + ")" * 500), []),
-        (expression("floor.real > 0"), []),
+        (hard("1 < 2"), []),
+        (hard("floor < 1j"), []),
+        (hard("-" * 200 + "floor > 0"), []),
+        (hard("(" * 500 + "floor" + ")" * 500), []),
+        (hard("floor.real > 0"), []),
     ],
 )
-def test_a_constraint_that_has_no_meaning_is_refused_with_its_pointer(
-    constraint: dict[str, object], columns: list[object]
+def test_a_hard_rule_that_has_no_meaning_is_refused_with_its_pointer(
+    hard_rule: dict[str, object], columns: list[object]
 ) -> None:
-    [found] = problems_of(constraint, columns=columns)
-    assert found.startswith("/constraints/0: ")
+    [found] = problems_of(hard_rule, columns=columns)
+    assert found.startswith("/rules/0")
     same_wording(found)
 
 
 def test_a_backtick_in_a_text_is_no_column() -> None:
     frame = pd.DataFrame({"a b": ["x`y`", "z", "z"], "n": [1, 2, 3]})
-    infer_schema(frame, {"constraints": [expression("`a b` == 'x`y`' or n > 1")]})
-    with refuses(SchemaError, "/constraints/0"):
-        infer_schema(frame, {"constraints": [expression("`a c` == 'z'")]})
+    infer_schema(frame, {"rules": [hard("`a b` == 'x`y`' or n > 1")], "find_rules": True})
+    with refuses(SchemaError, "/rules/0"):
+        infer_schema(frame, {"rules": [hard("`a c` == 'z'")], "find_rules": True})

@@ -1,0 +1,238 @@
+"""Hard rules of a schema: which rows keep them.
+
+A row breaks a rule only if the rule is false of it; a rule that a missing cell leaves unknown is
+not broken. Among combinations of columns a missing cell counts as a level. Functional dependencies
+are left out: the model's own lookup keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.arrays import Mask
+from gcvae.codec.unmodelled_columns import ConstantCodec
+from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN
+from gcvae.expressions.terms import Rows, Term, column_values, compile_condition
+from gcvae.files.typed_columns import TypedTable, rows_at
+from gcvae.rules.predictions import keeps
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.kinds import Outcomes
+from gcvae.schema.rule_documents import pointer_of_rule
+from gcvae.schema.rules import Combination, Condition, Missingness, Rule
+
+_BLANK, _UNSEEN = -1, 0
+
+
+@dataclass(frozen=True)
+class KnownCombinations:
+    """The distinct combinations of some columns of a table.
+
+    Attributes:
+        values: Distinct values of each column, of JSON types; dates are text.
+        rows: Each combination as 1-based indices into `values`; -1 is a missing cell.
+    """
+
+    values: Mapping[str, tuple[Any, ...]]
+    rows: frozenset[tuple[int, ...]]
+
+    @classmethod
+    def fit(cls, table: TypedTable, names: Sequence[str]) -> Self:
+        """Returns the combinations of a typed table."""
+        frame = rows_at(table, slice(None), names)
+        values = {name: _distinct(frame[name])[1] for name in names}
+        # Sorted, so that the order of the rows shows nowhere.
+        ordered = {name: tuple(sorted(found, key=_sort_key)) for name, found in values.items()}
+        indices = pd.DataFrame(cls(ordered, frozenset())._indices(frame)).drop_duplicates()
+        return cls(ordered, frozenset(_tuples(indices.to_numpy())))
+
+    def hold(self, frame: pd.DataFrame) -> Mask:
+        """Returns the mask of the rows whose combination is one of these. Shape: (n,)."""
+        return np.array([row in self.rows for row in _tuples(self._indices(frame))], dtype=bool)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the combinations as a document of JSON types."""
+        # A list, since `rows` are indices in the order of the columns.
+        columns = [{"name": name, "values": list(found)} for name, found in self.values.items()]
+        return {"columns": columns, "rows": sorted(map(list, self.rows))}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Reads the document that `to_json` wrote."""
+        values = {part["name"]: tuple(part["values"]) for part in document["columns"]}
+        return cls(values, frozenset(map(tuple, document["rows"])))
+
+    def _indices(self, frame: pd.DataFrame) -> npt.NDArray[np.int64]:
+        """Returns each row as indices into `values`, 0 for an unseen value. Shape: (n, C)."""
+        matrix = np.zeros((len(frame), len(self.values)), dtype=np.int64)
+        for j, (name, known) in enumerate(self.values.items()):
+            index = {value: number for number, value in enumerate(known, start=1)}
+            codes, found = _distinct(frame[name])
+            indices = [index.get(value, _UNSEEN) for value in found]
+            matrix[:, j] = np.array([*indices, _BLANK])[codes]
+        return matrix
+
+
+def _tuples(matrix: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
+    return list(map(tuple, matrix.tolist()))
+
+
+class HardRules:
+    """The hard rules of a schema but for functional dependencies, C of them.
+
+    Attributes:
+        rules: In the order of the schema.
+        pointers: JSON pointer of each in the schema document.
+    """
+
+    def __init__(self, schema: TableSchema, combinations: Mapping[str, KnownCombinations]) -> None:
+        """Compiles the rules; use `fit` or `from_json`.
+
+        Args:
+            schema: Complete; its rules fit their columns.
+            combinations: Of the rules that allow only known combinations, by pointer.
+        """
+        hard = {
+            pointer_of_rule(i): rule
+            for i, rule in enumerate(schema.rules or ())
+            if rule.keep == "hard" and not rule.is_dependency
+        }
+        self.rules, self.pointers = tuple(hard.values()), tuple(hard)
+        self._schema = schema
+        self._combinations = dict(combinations)
+        self._terms = {
+            pointer: compile_condition(rule.form.tree, schema, rule.tables)
+            for pointer, rule in hard.items()
+            if isinstance(rule.form, Condition)
+        }
+
+    @classmethod
+    def fit(cls, table: TypedTable, schema: TableSchema) -> Self:
+        """Returns the rules, with the combinations of a typed table."""
+        unfitted = cls(schema, {})
+        combinations = {
+            pointer: KnownCombinations.fit(table, modelled(rule.form, schema))
+            for pointer, rule in unfitted._by_pointer()
+            if isinstance(rule.form, Combination)
+        }
+        return cls(schema, combinations)
+
+    def __len__(self) -> int:
+        """Returns the number of rules."""
+        return len(self.rules)
+
+    def kept(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> Mask:
+        """Returns which rows of a typed frame keep which rules. Shape: (n, C).
+
+        Args:
+            frame: With the columns of the rules; constants may be absent.
+            blanks_unknown: Whether a missing cell is one that is not known, which breaks no rule.
+        """
+        found = np.ones((len(frame), len(self)), dtype=bool)
+        for i, (pointer, rule) in enumerate(self._by_pointer()):
+            found[:, i] = self._keeps(pointer, rule, frame, blanks_unknown)
+        return found
+
+    def _keeps(self, pointer: str, rule: Rule, frame: pd.DataFrame, blanks_unknown: bool) -> Mask:
+        """Returns the mask of the rows that do not break a rule. Shape: (n,)."""
+        if isinstance(rule.form, Combination):
+            combinations = self._combinations[pointer]
+            held = combinations.hold(frame)
+            if blanks_unknown:
+                held |= frame[list(combinations.values)].isna().any(axis=1).to_numpy()
+            return held
+        if isinstance(rule.form, Condition):
+            rows = Rows(self._values(frame, rule.columns), blanks_unknown)
+            return np.asarray(self._terms[pointer].evaluate(rows) != FALSE)
+        if isinstance(rule.form, Missingness) and blanks_unknown:
+            return np.ones(len(frame), dtype=bool)
+        applies, kept = keeps(rule, frame, self._schema)
+        return np.asarray(~applies | kept)
+
+    def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
+        """Returns which empty cells of partially known rows are certainly missing values.
+
+        A value in their place would break a hard condition, or a rule of missing cells that every
+        row keeps. By column, of those that have some. Shape: (n,) each.
+        """
+        found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
+        n_before = -1
+        while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
+            for pointer, rule in self._by_pointer():
+                if pointer in self._terms:
+                    for name in rule.columns:
+                        term = self._terms[pointer]
+                        found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
+            for rule in self._schema.rules or ():
+                is_kept = rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
+                if isinstance(rule.form, Missingness) and is_kept:
+                    here, there = rule.columns
+                    found[here] |= found[there] & frame[here].isna().to_numpy()
+                    if rule.form.is_same:
+                        found[there] |= found[here] & frame[there].isna().to_numpy()
+        return {name: mask for name, mask in found.items() if mask.any()}
+
+    def _must_be_missing(
+        self,
+        term: Term,
+        names: Sequence[str],
+        name: str,
+        frame: pd.DataFrame,
+        found: Mapping[str, Mask],
+    ) -> Mask:
+        """Returns the mask of a column's empty cells in which a value makes a term false.
+        Shape: (n,)."""
+        cells, values = frame.get(name), self._values(frame, names)
+        if cells is None or not cells.isna().any():
+            return np.zeros(len(frame), dtype=bool)
+        said = {other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found}
+        as_value, as_blank = (
+            term.evaluate(Rows(values, True, said | {name: np.full(len(frame), one)})) != FALSE
+            for one in (FALSE, TRUE)
+        )
+        return np.asarray(cells.isna().to_numpy() & ~as_value & as_blank)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `from_json` needs beside the schema."""
+        return {"combinations": {at: found.to_json() for at, found in self._combinations.items()}}
+
+    @classmethod
+    def from_json(cls, schema: TableSchema, document: Mapping[str, Any]) -> Self:
+        """Reads the document that `to_json` wrote."""
+        found = document["combinations"].items()
+        return cls(schema, {at: KnownCombinations.from_json(part) for at, part in found})
+
+    def _by_pointer(self) -> Iterator[tuple[str, Rule]]:
+        return zip(self.pointers, self.rules, strict=True)
+
+    def _values(self, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+        """Returns columns as terms take them."""
+        values = {}
+        for name in names:
+            column = self._schema[name]
+            is_constant = column.kind.outcomes is Outcomes.ONE_VALUE
+            cells = ConstantCodec(column).decode(len(frame)) if is_constant else frame[name]
+            values[name] = column_values(cells, column)
+        return values
+
+
+def modelled(form: Combination, schema: TableSchema) -> list[str]:
+    """Returns the columns of combinations, without constants."""
+    return [name for name in form.columns if schema[name].is_modelled]
+
+
+def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:
+    """Returns (index of each cell's distinct value, -1 if missing; the values, of JSON types)."""
+    codes, found = pd.factorize(series)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return codes, np.datetime_as_string(np.asarray(found, dtype="datetime64[ns]")).tolist()
+    return codes, found.tolist()
+
+
+def _sort_key(value: Any) -> tuple[str, Any]:
+    return type(value).__name__, value
