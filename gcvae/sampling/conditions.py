@@ -42,7 +42,7 @@ from gcvae.numerics.generators import uniform
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import grid_of
 from gcvae.rules.residuals import Residual
-from gcvae.sampling.dependent_regions import DependentRegion, regions_of_all, turn
+from gcvae.sampling.dependent_regions import rule_regions, turn
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.sampling.target_intervals import TargetIntervals
 from gcvae.schema.columns import Column, TableSchema
@@ -108,13 +108,14 @@ def read_condition(
     condition = Condition([None] * len(codec.columns))
     given = dict(sorted(given.items(), key=lambda item: turn(codec, item[0])))
     problems, known = _unknown(given, codec.schema), _known_cells(given, codec)
+    targets: dict[str, TargetIntervals] = {}
     for name, wanted in given.items():
         if name not in codec.schema:
             continue
         try:
             document = _as_document(wanted, codec.schema[name])
             if name in codec.reduction.rewritten:
-                _add_dependent(condition, name, document, codec, order or (), known)
+                targets[name] = _target(name, document, codec)
             else:
                 _add(condition, name, document, given, codec)
         except _NotUnderstoodError as error:
@@ -123,6 +124,11 @@ def read_condition(
     problems += _broken_rules(codec, functions, known) if not problems else []
     if problems:
         raise ConditionError(*problems)
+    cells = known.reindex(columns=list(codec.schema.names))
+    found = rule_regions(codec, cells, targets, order or (), blanks_missing=True) if targets else {}
+    for j, region in found.items():
+        if condition.regions[j] is None:
+            condition.regions[j] = region
     return condition
 
 
@@ -307,15 +313,8 @@ def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
     return pd.DataFrame(cells, index=[0])
 
 
-def _add_dependent(
-    condition: Condition,
-    name: str,
-    wanted: Any,
-    codec: TableCodec,
-    order: Sequence[int],
-    known: pd.DataFrame,
-) -> None:
-    """Adds the condition on a column that a rule computes from others; see `regions_of_all`."""
+def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
+    """Returns the values of a transformed column that a condition allows. One row."""
     items = wanted if isinstance(wanted, list) else [wanted]
     if not items:
         raise _NotUnderstoodError("the list is empty", "at least one value")
@@ -337,11 +336,7 @@ def _add_dependent(
     ends = [grid.places(cells)[None] if len(cells) else _NO_PLACES for cells in (low, high)]
     if not len(low):
         ends[0] = ends[0] + 1  # an empty interval
-    places = TargetIntervals(ends[0], ends[1], np.ones(1, dtype=bool), np.full(1, missing))
-    for j, region in regions_of_all(codec, name, places, order, known).items():
-        is_own = len(region.regions) == 1 and isinstance(region.regions[0], DependentRegion)
-        if condition.regions[j] is None or is_own:
-            condition.regions[j] = region
+    return TargetIntervals(ends[0], ends[1], np.ones(1, dtype=bool), np.full(1, missing))
 
 
 _NO_PLACES = np.zeros((1, 1), dtype=np.int64)

@@ -6,7 +6,7 @@ date drawn at random hardly ever has a given month, day and hour at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,28 +66,53 @@ class DateConstraint:
 
 
 def date_constraints(
-    codec: TableCodec, frame: pd.DataFrame, guessed: pd.DataFrame
+    codec: TableCodec,
+    frame: pd.DataFrame,
+    guessed: pd.DataFrame,
+    targets: Mapping[str, TargetIntervals],
 ) -> Iterator[DateConstraint]:
-    """Yields a constraint for each date that is unknown in rows where a part of it is known.
+    """Yields a constraint for each date that is unknown in rows where a part of it is constrained.
 
     Args:
         codec: Codec of the table.
         frame: Typed rows; missing cells are unknown.
         guessed: The same rows, completed with cells that follow from known ones.
+        targets: Possible values of parts that are not known.
     """
     parts: dict[str, list[Prediction]] = {}
     for rewriting in codec.reduction.rewritings:
         if isinstance(rewriting, Residual | Alternative) and _is_part(rewriting.prediction):
             parts.setdefault(rewriting.parents[0], []).append(rewriting.prediction)
     for parent, rules in parts.items():
-        cells = guessed[[rule.column.name for rule in rules]]
-        is_constrained = frame[parent].isna().to_numpy() & cells.notna().to_numpy().any(axis=1)
+        possible = [
+            _possible(rule, guessed[rule.column.name], targets.get(rule.column.name))
+            for rule in rules
+        ]
+        is_known = np.any([part.is_known for part in possible], axis=0)
+        is_constrained = frame[parent].isna().to_numpy() & is_known
         starts = _blocks(codec, parent) if is_constrained.any() else None
         if starts is not None:
-            ends = _ends(codec, parent, guessed)
+            ends = _ends(codec, parent, guessed, targets)
             yield DateConstraint(
-                codec, parent, _target(codec, rules, cells, ends, is_constrained, starts)
+                codec, parent, _target(codec, rules, possible, ends, is_constrained, starts)
             )
+
+
+def _possible(
+    rule: Prediction, cells: pd.Series[Any], target: TargetIntervals | None
+) -> TargetIntervals:
+    """Returns the possible values of a part: those of its cells or, if they are unknown, its
+    target."""
+    found = TargetIntervals.of_cells(grid_of(rule.column), cells, blanks_missing=False)
+    if target is None or found.is_known.all():
+        return found
+    is_known = found.is_known[:, None]
+    low, high = (
+        np.where(is_known, known, ends)
+        for known, ends in ((found.low, target.low), (found.high, target.high))
+    )
+    is_set = found.is_known | (target.is_known & ~target.missing)
+    return TargetIntervals(low, high, is_set, np.zeros_like(is_set))
 
 
 def _is_part(prediction: Prediction) -> bool:
@@ -97,9 +122,14 @@ def _is_part(prediction: Prediction) -> bool:
     return is_of_date and not prediction.form.is_inequality
 
 
-def _ends(codec: TableCodec, parent: str, frame: pd.DataFrame) -> Numbers:
+def _ends(
+    codec: TableCodec,
+    parent: str,
+    frame: pd.DataFrame,
+    targets: Mapping[str, TargetIntervals],
+) -> Numbers:
     """Returns the first and the last possible moment of a date, in nanoseconds, from inequalities
-    with other known dates; infinite if there are none. Shape: (n, 2)."""
+    with other dates that are known or constrained; infinite if there are none. Shape: (n, 2)."""
     ends = np.tile(np.array([-np.inf, np.inf]), (len(frame), 1))
     for rewriting in codec.reduction.rewritings:
         if not isinstance(rewriting, Residual) or not rewriting.is_inequality:
@@ -107,12 +137,13 @@ def _ends(codec: TableCodec, parent: str, frame: pd.DataFrame) -> Numbers:
         if rewriting.parents != (parent,) or not rewriting.prediction.form.is_of_one:
             continue
         cells = frame[rewriting.column]
-        known = (cells.notna() & ~are_never(cells)).to_numpy()
-        step = float(rewriting.grid.step or 0) * rewriting.stride
-        moments = cells.to_numpy("datetime64[ns]").astype(np.int64).astype(np.float64)
+        cells = cells.mask(are_never(cells))
+        other = _possible(rewriting.prediction, cells, targets.get(rewriting.column))
+        unit = float(rewriting.grid.step or 0)
+        step = unit * rewriting.stride
         first, last = rewriting.limits  # of y less the date, up to rounding
-        low = np.where(known, moments - (last + 1) * step, -np.inf)
-        high = np.where(known, moments - (first - 1) * step, np.inf)
+        low = np.where(other.is_known, other.low.min(axis=1) * unit - (last + 1) * step, -np.inf)
+        high = np.where(other.is_known, other.high.max(axis=1) * unit - (first - 1) * step, np.inf)
         ends = np.stack([np.maximum(ends[:, 0], low), np.minimum(ends[:, 1], high)], axis=1)
     return ends
 
@@ -133,12 +164,12 @@ def _blocks(codec: TableCodec, parent: str) -> Places | None:
 def _target(
     codec: TableCodec,
     rules: Sequence[Prediction],
-    cells: pd.DataFrame,
+    possible: Sequence[TargetIntervals],
     ends: Numbers,
     is_constrained: Mask,
     starts: Places,
 ) -> TargetIntervals:
-    """Returns the possible values of a date with these parts, between its ends.
+    """Returns the possible values of a date whose parts have possible values, between its ends.
 
     Shape: ends (n, 2), starts (B,).
     """
@@ -148,18 +179,21 @@ def _target(
     dates = pd.DataFrame({parent: grid.values(starts, limited=False)})
     said = [_places(rule, rule.predicted(dates)) for rule in rules]
     size = int(starts[1] - starts[0]) if len(starts) > 1 else grid.high - grid.low + 1
-    low = np.ones((len(cells), _MOST_RUNS), dtype=np.int64)
+    low = np.ones((len(ends), _MOST_RUNS), dtype=np.int64)
     high = np.zeros_like(low)  # all intervals empty
-    is_known = np.zeros(len(cells), dtype=bool)
-    parts_of = [_places(rule, cells[rule.column.name]) for rule in rules]
-    numbers = np.concatenate([np.stack(parts_of, axis=1), ends], axis=1)
+    is_known = np.zeros(len(ends), dtype=bool)
+    columns = [part for p in possible for part in (p.is_known[:, None], p.low, p.high)]
     step = float(grid.step or 1)
-    asked, which = np.unique(numbers[is_constrained], axis=0, return_inverse=True)
     rows = np.flatnonzero(is_constrained)
-    for i, (*parts, first_moment, last_moment) in enumerate(asked):
+    keys = np.concatenate([*columns, ends], axis=1)[rows]
+    _, examples, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    for i, row in enumerate(rows[examples]):
+        first_moment, last_moment = ends[row]
         is_possible = ((starts + size) * step > first_moment) & (starts * step <= last_moment)
-        for of_blocks, part in zip(said, parts, strict=True):
-            is_possible &= np.isnan(part) | (of_blocks == part)
+        for of_blocks, part in zip(said, possible, strict=True):
+            if part.is_known[row]:
+                at = of_blocks[:, None]
+                is_possible &= ((part.low[row] <= at) & (at <= part.high[row])).any(axis=1)
         first, last = _runs(is_possible)
         if not 0 < len(first) <= _MOST_RUNS:
             continue

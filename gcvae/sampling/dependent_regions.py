@@ -141,35 +141,40 @@ DependentRegions = dict[int, RegionsByRow]
 """Regions by index of the codec's columns."""
 
 
-def regions_of_all(
-    codec: TableCodec, name: str, target: TargetIntervals, order: Sequence[int], known: pd.DataFrame
+def rule_regions(
+    codec: TableCodec,
+    frame: pd.DataFrame,
+    targets: Mapping[str, TargetIntervals],
+    order: Sequence[int],
+    *,
+    blanks_missing: bool,
+    are_scored: bool = False,
 ) -> DependentRegions:
-    """Returns the regions that follow from a condition, equal for all rows, on a transformed
-    column.
+    """Returns the regions that follow from constraints on transformed columns.
+
+    Unknown parents are proposed among the solutions of the rules, and so are the parents from which
+    these follow.
 
     Args:
         codec: Codec of the table.
-        name: The original column.
-        target: Possible values of the column. One row.
+        frame: Known cells, typed; missing cells are unknown. n rows, or one for all.
+        targets: Possible values of transformed columns, in as many rows.
         order: Order of the columns in the chain rule.
-        known: Known cells of other columns. One row, typed.
+        blanks_missing: Whether an unknown cell may turn out to be missing.
+        are_scored: As `is_scored` of `DependentRegion`.
     """
-    rewriting = codec.reduction.rewritten[name]
-    own = [
-        (codec.places[part.name], DependentRegion(codec, name, part.name, target))
-        for part in rewriting.parts
-        if part.name in codec.places
-    ]
-    cells = known.reindex(columns=list(codec.schema.names))
-    asking = _ParentProposals(codec, cells, order, may_be_blank=True)
-    constraint = asking.of(rewriting, _always(target), np.ones(1, dtype=bool))
-    places = {
-        other.column: _places_known(codec, cells, other.column, blanks_missing=True)
-        for other in codec.reduction.rewritings
-        if other.parents
-    }
-    joint = joint_regions(codec, cells, places | {name: target}, order)
-    return _by_column(own, constraint, joint)
+    asking = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
+    own: list[tuple[int, DependentRegion]] = []
+    proposals = [*asking.of_dates(targets)]
+    for name in sorted(targets, key=lambda name: turn(codec, name)):
+        rewriting, target = codec.reduction.rewritten[name], targets[name]
+        own += [
+            (codec.places[part.name], DependentRegion(codec, name, part.name, target, are_scored))
+            for part in rewriting.parts
+            if part.name in codec.places
+        ]
+        proposals += asking.of(rewriting, _always(target), target.is_known)
+    return _by_column(own, proposals, joint_regions(codec, frame, targets, order))
 
 
 def regions_of_rows(
@@ -181,10 +186,7 @@ def regions_of_rows(
     are_scored: bool = False,
 ) -> DependentRegions:
     """Returns the regions of rows in which a computed column is known and one of its parents is
-    not.
-
-    Unknown parents are proposed among the rule's solutions, and so are the parents from which these
-    follow.
+    not; see `rule_regions`.
 
     Args:
         codec: Codec of the table.
@@ -194,30 +196,16 @@ def regions_of_rows(
         are_scored: As `is_scored` of `DependentRegion`.
     """
     frame = frame.reset_index(drop=True)
-    asking = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
-    own: list[tuple[int, DependentRegion]] = []
-    constraint = [*asking.of_dates()]
-    known: dict[str, TargetIntervals] = {}
-    for rewriting in sorted(codec.reduction.rewritings, key=lambda each: turn(codec, each.column)):
+    targets: dict[str, TargetIntervals] = {}
+    for rewriting in codec.reduction.rewritings:
         name = rewriting.column
-        is_known = frame[name].notna().to_numpy()
-        is_partial = is_known & frame[list(rewriting.parents)].isna().to_numpy().any(axis=1)
-        if not is_partial.any():
-            continue
-        cells = frame.assign(**{name: frame[name].where(is_partial)})
-        target = _places_known(codec, cells, name, blanks_missing=blanks_missing)
-        known[name] = target
-        own.append((codec.places[name], DependentRegion(codec, name, name, target, are_scored)))
-        constraint += asking.of(rewriting, _always(target), is_partial)
-    return _by_column(own, constraint, joint_regions(codec, frame, known, order) if known else {})
-
-
-def _places_known(
-    codec: TableCodec, frame: pd.DataFrame, name: str, *, blanks_missing: bool
-) -> TargetIntervals:
-    """Returns the values of a column's known cells."""
-    grid = grid_of(codec.schema[name])
-    return TargetIntervals.of_cells(grid, frame[name], blanks_missing=blanks_missing)
+        is_unknown = frame[[*rewriting.parents]].isna().any(axis=1)
+        cells = frame[name].where(is_unknown)
+        if cells.notna().any():
+            grid = grid_of(codec.schema[name])
+            targets[name] = TargetIntervals.of_cells(grid, cells, blanks_missing=blanks_missing)
+    options = {"blanks_missing": blanks_missing, "are_scored": are_scored}
+    return rule_regions(codec, frame, targets, order, **options)
 
 
 _Rank = tuple[int, int, int]
@@ -299,9 +287,9 @@ class _ParentProposals:
             if own is not None and own.parents and length < _LONGEST_CHAIN:
                 yield from self.of(own, constraint_at, is_open, length + 1)
 
-    def of_dates(self) -> Iterator[_Proposal]:
-        """Yields proposals of the dates of which parts are known."""
-        for constraint in date_constraints(self.codec, self.frame, self.guessed):
+    def of_dates(self, targets: Mapping[str, TargetIntervals]) -> Iterator[_Proposal]:
+        """Yields proposals of the dates whose parts are known or constrained."""
+        for constraint in date_constraints(self.codec, self.frame, self.guessed, targets):
             is_open = self.frame[constraint.parent].isna().to_numpy()
             for part in self._parts(constraint.parent):
                 yield _OF_DATES, part, self._proposal(constraint, part, is_open)
