@@ -30,7 +30,7 @@ from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.change_points import PiecewiseMarginal
 from gcvae.model.column_distribution import ColumnDistribution
-from gcvae.model.decoders import GenerativeModel, beside
+from gcvae.model.decoders import GenerativeModel, join_context
 from gcvae.model.marginals import padded_counts
 from gcvae.model.monotone_transforms import piecewise
 from gcvae.model.networks import ColumnShape
@@ -253,7 +253,7 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
     with torch.no_grad():
         eta, log_tau = model.encoder(chosen)
         z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
-        walk = model.decoder.ordered_walk(beside(z, chosen.context))
+        walk = model.decoder.ordered_walk(join_context(z, chosen.context))
         assert isinstance(walk, AutoregressiveWalk), "the decoder is autoregressive"
         factors = [1.0] * len(walk.order)
         for j in walk.order:

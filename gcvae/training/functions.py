@@ -126,7 +126,7 @@ def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rul
     codes = _codes(rows, columns)
     known = codes[(codes >= has_missing).all(axis=1)]
     return LevelFunction.fit(
-        columns, known, has_missing=has_missing[-1], is_demanded=rule.keep == "hard"
+        columns, known, has_missing=has_missing[-1], is_hard=rule.keep == "hard"
     )
 
 
