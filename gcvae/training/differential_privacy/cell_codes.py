@@ -35,7 +35,7 @@ def column_codes(source: SourceColumns, column: Column) -> Codes:
     cells, is_unfit = column_cells(source, column)
     is_missing = are_missing(cells, column)
     codes = np.where(is_missing, MISSING, UNFIT)
-    present = cells.some(~is_missing)
+    present = cells.select(~is_missing)
     of_present = _line_codes if column.kind.outcomes is Outcomes.LINE else _level_codes
     codes[~is_missing] = of_present(present, column)
     of_rows = np.append(codes, MISSING)[cells.codes]
@@ -65,7 +65,7 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
         values = times[known]
     else:
         known = are_numbers(cells.numerals)
-        values = numbers_of(cells.some(known).numerals)
+        values = numbers_of(cells.select(known).numerals)
         values = np.rint(values) if column.kind.is_whole else values
         values = np.clip(values.astype(np.float64), float(column.minimum), float(column.maximum))  # type: ignore[arg-type]
     places = line.grid.places(pd.Series(values))

@@ -38,7 +38,7 @@ def discovered_levels(
         entry = Entry("levels", (column.name,), 1 / (2 * variance), math.sqrt(variance), delta)
         ledger.spend(entry)
         cells, _ = column_cells(source, column)
-        present = cells.some(~are_missing(cells, column))
+        present = cells.select(~are_missing(cells, column))
         counts = dict.fromkeys(map(str, read_levels(column, present)), 0)
         for level, count in zip(read_levels(column, present), present.counts, strict=True):
             counts[str(level)] += int(count)
