@@ -211,7 +211,8 @@ class Process:
 
 @contextmanager
 def received_file(pipe: Connection) -> Iterator[BinaryIO]:
-    """In such a process: yields the file that was handed over, at its beginning."""
+    """Yields the file that the owner handed over, at its beginning; called in the forked
+    process."""
     handed = reduction.recv_handle(pipe)
     try:
         # Opened anew, so that it has a place of its own: the other process reads the file, too.
@@ -223,7 +224,7 @@ def received_file(pipe: Connection) -> Iterator[BinaryIO]:
 
 
 def answer_all(pipe: Connection, answer: Callable[[Any], Any]) -> None:
-    """In such a process: answers questions until the owner closes the pipe."""
+    """Answers questions until the owner closes the pipe; called in the forked process."""
     while True:
         try:
             question = pipe.recv()

@@ -12,7 +12,7 @@ _log = structlog.get_logger(__name__)
 
 
 def collect_garbage(catalog: Catalog, store: Store) -> None:
-    """Deletes due bytes; those that the store can not delete now remain due."""
+    """Deletes the bytes of all due orphans; those that the store can not delete now remain due."""
     for prefix in catalog.orphans.take_due():
         try:
             store.delete(prefix)

@@ -36,7 +36,7 @@ class JobSettings(Settings):
         queues: Queues that a worker serves, separated by commas.
         slots_per_gpu: Number of training jobs that share a GPU.
         cpu_slots: Number of concurrent jobs on the CPU; with GPUs, of `compute` jobs.
-        shutdown_seconds: Time from the signal to the end; a job that is not returned by then
+        shutdown_seconds: Time from the signal to the end; a job that is not given back by then
             continues on another worker when its lease expires.
         metrics_port: Port of the worker's metrics; None for none.
         metrics_host: Address of that port.

@@ -194,7 +194,7 @@ class Leases:
     def release(
         self, claim: Claim, error: Failed, *, is_counted: bool = True, smaller_batch: bool = False
     ) -> JobStatus:
-        """Returns the job for another attempt, or fails it if the attempts are used up.
+        """Gives the job back for another attempt, or fails it if the attempts are used up.
 
         Args:
             claim: Claim of the attempt.
@@ -226,7 +226,7 @@ class Leases:
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
-        """Returns the job because the worker shuts down, without counting the attempt.
+        """Gives the job back because the worker shuts down, without counting the attempt.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was written.

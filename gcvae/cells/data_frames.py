@@ -139,7 +139,7 @@ def _shown(table: object) -> str:
 
 
 def _wanted(table: object) -> str:
-    """Returns what would be right, and how to get it."""
+    """Returns a description of valid input and how to get it from this object, for errors."""
     if isinstance(table, pd.Series):
         return f"{_EXPECTED}; series.to_frame() makes one"
     if isinstance(table, bytes):

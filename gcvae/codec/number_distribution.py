@@ -79,10 +79,16 @@ class KnotLimits:
         return counts >= max(LEAST_ROWS, self.rows)
 
     def ends(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
-        """Returns the kept edges, with the two outermost ones moved if they disclose single rows.
+        """Returns the knots, selected from the edges of positions, without disclosing single rows.
 
-        A moved edge is placed such that a linearly falling density has the mean of the numbers in
-        its interval.
+        If the outermost interval has few rows, its outer knot is moved to where a linearly falling
+        density with the mean of the interval's numbers ends.
+
+        Args:
+            edges: Edges between the cells of positions, ascending.
+            distinct: Positions. Shape: (k,).
+            counts: Number of rows of each position. Shape: (k,).
+            kept: Indices of the selected edges.
         """
         knots = edges[kept]
         is_shared = counts.sum() >= self.rows

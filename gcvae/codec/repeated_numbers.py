@@ -44,7 +44,7 @@ _PRIOR_ROWS = 2.0
 
 @dataclass(frozen=True)
 class RepeatedNumbers:
-    """The map H between heights of S and heights of F.
+    """The map H that adds steps to a smooth CDF S: F(x) = H(S(x)), see the module.
 
     Attributes:
         shares: w_v of each number, ascending by v. Shape: (k,).

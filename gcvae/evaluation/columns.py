@@ -1,7 +1,7 @@
 """Cells of measured columns as numbers or as category codes.
 
-number    continuous, integer and datetime columns, and ordinal columns of numeric levels level
-all other columns; a missing cell is a level like any other
+number    continuous, integer and datetime columns, and ordinal columns of numeric levels
+level     all other columns; a missing cell is a level like any other
 """
 
 from __future__ import annotations

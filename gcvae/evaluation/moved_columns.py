@@ -33,8 +33,8 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
     Returns:
         For each column the cells whose share changed most (`cells`: a level, numbers or dates up to
-            one, or missing cells), and their share of all rows (`before`) and of kept rows
-            (`after`).
+        one, or missing cells), and their share of all rows (`before`) and of kept rows
+        (`after`).
     """
     share = float(is_kept.mean())
     error = math.sqrt((1.0 - share) / max(is_kept.sum(), 1))

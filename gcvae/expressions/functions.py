@@ -102,7 +102,7 @@ class Function:
 
 
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
-    """Rounds to `digits` decimals; of two equally near numbers the result equals either."""
+    """Rounds to `digits` decimals. A tie within the rounding error equals both neighbours."""
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
         values, error = (part * scale for part in x.rounded)
@@ -114,8 +114,8 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
 
 
 def _stepped(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
-    """Returns a function that rounds down or up, except numbers within the error of a whole
-    number."""
+    """Returns floor or ceil with a tolerance: numbers within their error of a whole number become
+    it."""
 
     def stepped(x: Amount) -> Amount:
         values, error = x.rounded
@@ -220,7 +220,7 @@ def _years(first: Times, last: Times) -> Amount:
 
 
 def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
-    """Returns minutes(y) = minutes(start) + minutes modulo 1440, as hours and minutes."""
+    """Returns the time of day `minutes` after `start`, as a number such as 517 for 05:17."""
     begin = start.values.astype(np.float64)
     at = begin // 100 * 60 + begin % 100 + minutes.values
     whole = np.where(at == np.floor(at), at % 1440, np.nan)

@@ -26,8 +26,8 @@ def has_texts(column: Column) -> bool:
 def without_formulas(cells: Any) -> Any:
     """Returns text cells with ' before each that a spreadsheet would evaluate.
 
-    These begin with =, +, -, @, a tab or a carriage return, and are not plain numbers. Source:
-    OWASP, CSV injection.
+    These begin with =, +, -, @, a tab or a carriage return, and are not plain numbers.
+    Source: OWASP, CSV injection.
 
     Args:
         cells: Arrow dictionary of texts.

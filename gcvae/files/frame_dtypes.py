@@ -1,8 +1,9 @@
 """Data types of data frame columns, stored by name, so that synthetic or completed rows have them.
 
-int8, Int8, float32, Float32, bool, boolean      as pandas names them datetime64[s, Europe/Berlin],
-timedelta64[ms], period[M] string[python], string[pyarrow], str category, object, arrow
-details are in the type for Parquet files:
+int8, Int8, float32, Float32, bool, boolean      as pandas names them
+datetime64[s, Europe/Berlin], timedelta64[ms], period[M]
+string[python], string[pyarrow], str
+category, object, arrow                          details are in the type for Parquet files:
                                                  values, order, dates, decimals, ...
 """
 

@@ -1,6 +1,7 @@
 """Header of a delimited text: an optional line that declares the separator, and the column names.
 
-sep=;       as Excel writes and reads it a;b;c
+sep=;       as Excel writes and reads it
+a;b;c
 """
 
 from __future__ import annotations

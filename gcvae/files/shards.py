@@ -11,7 +11,7 @@ it."""
 
 @dataclass(frozen=True)
 class FileShard:
-    """Whether a shard begins its file, and whether it ends it."""
+    """Position of a shard in its file: whether it is the first, and whether it is the last."""
 
     is_first: bool = True
     is_last: bool = True

@@ -15,8 +15,8 @@ def encoding_block(model: GenerativeModel, rows: EncodedTable) -> pd.DataFrame:
 
     In units of z; the standard deviation of the prior N(0, I) is 1.
 
-    Shape: (n, 2 K), columns `mean_1` .. `mean_K`, `standard_deviation_1` .. Source: Eqs. (vae3) and
-    (vae4).
+    Shape: (n, 2 K), columns `mean_1` .. `mean_K`, `standard_deviation_1` ..
+    Source: Eqs. (vae3) and (vae4).
     """
     names = encoding_columns(model.prior.d_latent)
     with torch.no_grad():

@@ -304,7 +304,8 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:
     """Returns |a|_p^2, with p = 1 or 2, summed over the copula's rank.
 
-    Shape: (n, D, r) -> (n,). Source: Eq. (elbo_vae_roc_reg), locality regularisation.
+    Shape: (n, D, r) -> (n,).
+    Source: Eq. (elbo_vae_roc_reg), locality regularisation.
     """
     norms: Tensor = torch.linalg.vector_norm(loadings, ord=p, dim=-2)
     return norms.square().sum(-1)
@@ -316,7 +317,8 @@ def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
 
     It pulls the aggregated posterior of the minibatch towards N(0, I).
 
-    Shape: (n, K) -> (n,). Source: Eq. (elbo_vae_roc_reg), rank regularisation.
+    Shape: (n, K) -> (n,).
+    Source: Eq. (elbo_vae_roc_reg), rank regularisation.
     """
     u = uniform(tuple(z.shape), generator).to(z.dtype).sort(dim=0).values
     ranks = normal_cdf(z).sort(dim=0).values

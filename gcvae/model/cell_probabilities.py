@@ -56,7 +56,8 @@ class CellProbabilities:
         With jitter v uniform on (0, 1), an interval cell has u = P(below) + v p(cell). Point cells
         keep their score.
 
-        Shape: (..., D), as `jitter`. Source: Eq. (CE) and Eq. (GCVAE_norm_score).
+        Shape: (..., D), as `jitter`.
+        Source: Eq. (CE) and Eq. (GCVAE_norm_score).
         """
         below = torch.logaddexp(self.log_below, self.log_prob + jitter.log())
         above = torch.logaddexp(self.log_above, self.log_prob + torch.log1p(-jitter))

@@ -28,8 +28,8 @@ Triple = tuple[Tensor, Tensor, Tensor]
 class CodeGroup(nn.Module):
     """Code probabilities beta_jk = softmax(W h + b)_jk of columns with similar numbers of codes.
 
-    Shape: places (D_group, K_group), float64: x_k, infinite for the code of numbers. Source:
-    Section 4, beta_{i,j}.
+    Shape: places (D_group, K_group), float64: x_k, infinite for the code of numbers.
+    Source: Section 4, beta_{i,j}.
     """
 
     columns: Tensor

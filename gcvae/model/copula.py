@@ -83,14 +83,15 @@ class LowRankCopula:
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
         """Returns log c(u) at points with normal scores `score`, over the columns in `present`.
 
-        log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2], q^T R^-1 q = sum (psi_i
-        q_i - b_i . s)^2 + |s|^2, with s = M^-1 sum b_i psi_i q_i and M = I + B^T B.
+        log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],
+        q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,
+        with s = M^-1 sum b_i psi_i q_i and M = I + B^T B.
 
         The sum of squares has no cancellation, in contrast to |q~|^2 - t^T M^-1 t with large
         loadings. Computed in float64.
 
-        Shape: (..., D), bool (..., D) -> (...), in the dtype of `score`. Source: c_Psi of Section
-        4, by Sherman-Morrison-Woodbury.
+        Shape: (..., D), bool (..., D) -> (...), in the dtype of `score`.
+        Source: c_Psi of Section 4, by Sherman-Morrison-Woodbury.
         """
         b = self.scaled_loadings * present[..., None]
         q = score.double() * present
@@ -113,9 +114,9 @@ class LowRankCopula:
     ) -> Tensor:
         """Returns the log of the density of point cells times the probability of interval cells.
 
-        With G the point cells and H the interval cells (low_h, up_h), c_R(q_G) int N(f; m, 1/P)
-        prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df, P = 1 + sum_G b_g^2,  m =
-        sum_G b_g psi_g q_g / P.
+        With G the point cells and H the interval cells (low_h, up_h),
+        c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
+        P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P.
 
         For rank one the integral uses the trapezoid rule, which converges faster than any power of
         its step here; the number of nodes follows from the steepest slope in the batch. Above rank
@@ -247,7 +248,8 @@ class LowRankCopula:
     def sample(self, generator: torch.Generator) -> Tensor:
         """Returns normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
 
-        Shape: (..., D) in float32; each is standard normal. Source: Appendix B.
+        Shape: (..., D) in float32; each is standard normal.
+        Source: Appendix B.
         """
         b = self.scaled_loadings.float()
         s = normal((*b.shape[:-2], 1, b.shape[-1]), generator)

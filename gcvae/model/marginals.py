@@ -413,8 +413,8 @@ class Marginals(nn.Module):
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
         """Returns (codes, values) of the cells at normal scores: the inverse of `cells`.
 
-        Shape: (..., D) -> codes int32 (..., D), values float64 (..., D). Source: Appendix B
-        (sampling from the copula), then the marginal quantile functions.
+        Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
+        Source: Appendix B (sampling from the copula), then the marginal quantile functions.
         """
         u = normal_cdf(score.double())
         cells = torch.zeros_like(u, dtype=torch.long), torch.zeros_like(u), torch.ones_like(u)

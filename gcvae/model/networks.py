@@ -105,8 +105,8 @@ class MixedInput(nn.Module):
 
     The product with a one-hot vector is an embedding lookup. Unobserved cells contribute zero.
 
-    Shape: rows (n, D) -> (n, d_out). Source: Eq. (vae4); one-hot and standardised input as in the
-    experiment on UCI Auto.
+    Shape: rows (n, D) -> (n, d_out).
+    Source: Eq. (vae4); one-hot and standardised input as in the experiment on UCI Auto.
     """
 
     offsets: Tensor

@@ -89,7 +89,8 @@ def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
     """Returns KL[N(eta, tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2),
     nats.
 
-    Shape: (..., K), (..., K) -> (...). Source: Section 3, below Eq. (elbo_vae_roc).
+    Shape: (..., K), (..., K) -> (...).
+    Source: Section 3, below Eq. (elbo_vae_roc).
     """
     return -0.5 * (1.0 + 2.0 * log_tau - (2.0 * log_tau).exp() - eta.square()).sum(-1)
 

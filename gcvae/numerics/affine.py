@@ -51,7 +51,8 @@ def through(network: nn.Module, x: Tensor) -> Tensor:
 
 
 def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Returns whether oneDNN can be used; for single rows it uses a kernel with other last bits."""
+    """Returns whether oneDNN supports the product and its results do not depend on the number of
+    rows."""
     return (
         _HAS_ONEDNN
         and x.dim() == 2

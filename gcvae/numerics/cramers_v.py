@@ -42,7 +42,8 @@ def cramers_v(groups: Sequence[Groups]) -> Matrix:
     independence, over the corrected number of groups. With very many columns only the first rows
     are counted, within a time budget. Columns of one group have NaN.
 
-    Shape: D arrays (n,) -> (D, D). Source: Bergsma 2013.
+    Shape: D arrays (n,) -> (D, D).
+    Source: Bergsma 2013.
     """
     d = len(groups)
     columns = _first_rows(groups)

@@ -50,8 +50,8 @@ def fit_gaussian_mixture(
 ) -> GaussianMixture:
     """Fits a mixture by maximum likelihood, initialised by k-means++.
 
-    Shape: x (n, K), K > 0 and n at least `n_components`. Source: Dempster, Laird & Rubin 1977;
-    Arthur & Vassilvitskii 2007.
+    Shape: x (n, K), K > 0 and n at least `n_components`.
+    Source: Dempster, Laird & Rubin 1977; Arthur & Vassilvitskii 2007.
     """
     x = x.double()
     moments = _moments(x)

@@ -40,8 +40,8 @@ def tau_b(ranks: Tensor) -> Matrix:
 
     Columns with one value have NaN. Rows must be in random order.
 
-    Shape: ranks (n, D) -> (D, D), symmetric with ones on the diagonal. Source: Kendall 1945;
-    balanced incomplete U-statistics, Blom 1976.
+    Shape: ranks (n, D) -> (D, D), symmetric with ones on the diagonal.
+    Source: Kendall 1945; balanced incomplete U-statistics, Blom 1976.
     """
     cells = ranks.float()
     n, d = cells.shape

@@ -61,7 +61,8 @@ def exact(number: Any) -> Decimal:
 
 
 def plain_number(size: Decimal) -> Decimal:
-    """Returns the largest of 1, 2 and 5 times a power of ten that is at most a positive size."""
+    """Returns the largest number of the form 1, 2 or 5 times a power of ten that is at most
+    `size`."""
     power = Decimal(1).scaleb(size.adjusted(), _CONTEXT)
     return max(power * n for n in (1, 2, 5) if power * n <= size)
 
@@ -88,7 +89,8 @@ def plain_limits(
 
 
 def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
-    """Returns the next plain number below a minimum, of the same sign."""
+    """Returns the next multiple of 1, 2 or 5 times a power of ten below a minimum, of the same
+    sign."""
     number = exact(end)
     size = size or abs(number) or Decimal(PARTS)  # no inner numbers
     step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))

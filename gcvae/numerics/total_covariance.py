@@ -37,12 +37,13 @@ class CovarianceParts:
 def covariance_parts(scores: NDArray[np.float64]) -> CovarianceParts:
     """Returns the parts within and between, from the normal scores of n rows at each of M z.
 
-    within = sum_mi (s_mi - s_m)(s_mi - s_m)^T / (M (n - 1)), between = sum_m (s_m - s)(s_m - s)^T /
-    M - within / n, each divided by the standard deviations of s. Their sum is the covariance of all
-    M n rows with weights 1 / (M n). Standard errors are by jackknife over ten groups of z.
+    within = sum_mi (s_mi - s_m)(s_mi - s_m)^T / (M (n - 1)),
+    between = sum_m (s_m - s)(s_m - s)^T / M - within / n,
+    each divided by the standard deviations of s. Their sum is the covariance of all M n rows with
+    weights 1 / (M n). Standard errors are by jackknife over ten groups of z.
 
-    Shape: (M, n, D), n >= 2. Source: law of total covariance; Searle, Casella & McCulloch, Variance
-    Components (1992), 3.
+    Shape: (M, n, D), n >= 2.
+    Source: law of total covariance; Searle, Casella & McCulloch, Variance Components (1992), 3.
     """
     m, n, _ = scores.shape
     means = scores.mean(1)

@@ -177,8 +177,7 @@ class _Spacing:
 
     @property
     def has_few_equals(self) -> bool:
-        """Whether almost no numbers are equal although chance would make many equal; without
-        steps."""
+        """Whether almost no numbers are equal, although many would be by chance."""
         expected = self.n_expected / 2
         return self.unit == 1 and expected >= _EXPECTED_EQUALS and self.n_equal * _APART <= expected
 

@@ -156,7 +156,10 @@ def far_times(series: pd.Series[Any], date_format: str, never: Sequence[str]) ->
 def near_times(
     series: pd.Series[Any], date_format: str, never: Sequence[str]
 ) -> pd.Series[Any] | None:
-    """Returns the typed cells of `far_times`; None if another date is out of range. Shape: (n,)."""
+    """Converts microseconds from `far_times` back to nanoseconds, with sentinel dates represented.
+
+    None if a date other than a sentinel date is outside of the nanosecond range. Shape: (n,).
+    """
     far = series.to_numpy(dtype="datetime64[us]")
     times = far.astype("datetime64[ns]")
     is_read = np.isnat(far) | ((times.astype("datetime64[us]") == far) & ~are_never(times))

@@ -184,11 +184,7 @@ def _body_pattern(number_format: NumberFormat) -> str:
 def equivalent_signs(thousands: str) -> str:
     """Returns all signs that are read like this one; different spaces look the same."""
     return next(
-        (
-            signs
-            for signs in (SPACES, APOSTROPHES)
-            if thousands in signs
-        ),
+        (signs for signs in (SPACES, APOSTROPHES) if thousands in signs),
         thousands,
     )
 

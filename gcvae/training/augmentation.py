@@ -102,8 +102,8 @@ class AugmentationSampler:
 
 
 def _with_context(rows: EncodedTable) -> EncodedTable:
-    """Returns the rows with their context as additional columns. Shape: (n, D), (n, 2 C) -> (n, D +
-    C)."""
+    """Returns the rows with their context as additional columns.
+    Shape: (n, D), (n, 2 C) -> (n, D + C)."""
     if rows.context is None:
         return rows
     codes, values = rows.context.chunk(2, dim=-1)

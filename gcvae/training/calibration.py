@@ -244,7 +244,7 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
 
     Returns:
         The factor of each column; 1 without an autoregressive network or with too few held-out
-            rows.
+        rows.
     """
     if not model.decoder.is_autoregressive or not _LEAST_HELD_OUT <= len(held_out) < len(rows):
         return [1.0] * len(model.marginals.columns)

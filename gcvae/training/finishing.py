@@ -85,7 +85,7 @@ def measure(
 
     Returns:
         The acceptance, and a dictionary with `held_out_scores`; for tables with constraints also
-            `constraint_acceptance`, whose `moved` lists the columns that rejection changes.
+        `constraint_acceptance`, whose `moved` lists the columns that rejection changes.
     """
     codec, constraints = prepared.codec, prepared.constraints
     with progress.finishing("acceptance") as report:
@@ -114,8 +114,8 @@ def memory_gap(
 
     Returns:
         The mean difference in nats per row, its standard error, the share of pairs in which the
-            training row is likelier (0.5 without memorisation), and the number of rows of each
-            kind. Held-out rows decided when to stop, so they have a small influence on the model.
+        training row is likelier (0.5 without memorisation), and the number of rows of each
+        kind. Held-out rows decided when to stop, so they have a small influence on the model.
     """
     held_out = result.held_out.cpu()
     is_trained = torch.ones(len(rows), dtype=torch.bool).index_fill(0, held_out, False)

@@ -83,7 +83,8 @@ def level_functions(
 
 
 def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[LevelFunction]:
-    """Returns the functions that have pairs and whose columns have more than one code."""
+    """Returns the functions that constrain something: with pairs of codes, and columns of several
+    codes."""
     return [
         function
         for function in functions

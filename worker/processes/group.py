@@ -47,8 +47,8 @@ _SEEN_SECONDS = 5.0
 def run_worker(settings: WorkerSettings) -> int:
     """Runs until SIGTERM or SIGINT; returns the exit code.
 
-    On a signal the running job is returned at once, to be resumed by the next worker. Processes
-    that have not ended after `shutdown_seconds` are killed.
+    On a signal the worker gives its running jobs back to the queue, to be resumed by the next
+    worker. Processes that have not ended after `shutdown_seconds` are killed.
 
     Raises:
         SchemaVersionError: The database's tables have another version.
@@ -95,7 +95,7 @@ class WorkerGroup:
             stop.wait(self._settings.jobs.reconcile_seconds)
 
     def close(self) -> None:
-        """Stops the slots and waits for them; running jobs are returned."""
+        """Stops the slots, which give their running jobs back, and waits for them."""
         for slot in self._slots:
             slot.ask_to_stop()
         for slot in self._slots:
@@ -157,7 +157,7 @@ class SlotProcess:
             self._restart_at = time.monotonic() + _RESTART_SECONDS
 
     def ask_to_stop(self) -> None:
-        """Asks the process to return its job and end."""
+        """Asks the process to give its job back and end."""
         if self._celery is not None:
             self._celery.terminate()
 

@@ -57,7 +57,7 @@ def run_jobs(
         catalog: Records.
         store: Bytes.
         settings: Settings of the worker.
-        shutdown: Once set, the attempt is returned at once, and no other begins.
+        shutdown: Once set, the job is given back at once, and no other begins.
         server: Forks the jobs' processes.
         traces: Receives the attempt's span, a child of the request's.
     """

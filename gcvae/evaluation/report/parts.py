@@ -1,7 +1,9 @@
 """Part of a report: figures, verdict, and the verdict as a sentence.
 
-green           no problem found amber           check before sharing the rows red             do
-not share the rows as they are not_measured    no statement possible; the sentence has the reason
+green           no problem found
+amber           check before sharing the rows
+red             do not share the rows as they are
+not_measured    no statement possible; the sentence has the reason
 """
 
 from __future__ import annotations
