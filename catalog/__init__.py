@@ -1,4 +1,4 @@
-"""The records: datasets, models, jobs and their life cycle, in SQLite or PostgreSQL."""
+"""Records of datasets, models and jobs, in SQLite or PostgreSQL, and the life cycle of jobs."""
 
 from __future__ import annotations
 

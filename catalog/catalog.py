@@ -1,4 +1,4 @@
-"""The catalog of one database: the records of a workspace, and what is done for all of them."""
+"""The catalog of one database: records by workspace, and gateways to those of all workspaces."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from catalog.workspace import Workspace
 class Catalog:
     """The records of one database.
 
-    A request sees those of its workspace (`workspace`). The gateways here are for workers and
-    operators, who serve all workspaces, and for who lets people in.
+    Requests access the records of one workspace (`workspace`). The other gateways serve all
+    workspaces, for workers, operators and authentication.
 
-    Every gateway method is one transaction and hands out frozen copies. The tables are made by
+    Every gateway method is one transaction and returns frozen copies. Tables are created by
     `catalog.database.migrate.upgrade`.
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
-        attempts_limit: attempts of a job since its last new checkpoint.
-        resend_seconds: pause before a job's message is sent again; it doubles each time.
-        resend_limit_seconds: the longest such pause.
-        answer_seconds: how long PostgreSQL may take over a statement.
-        running_jobs_limit: jobs of one workspace that may run at once, in each queue.
+        attempts_limit: Maximum number of attempts of a job since its last new checkpoint.
+        resend_seconds: Pause before a job's message is sent again; it doubles each time.
+        resend_limit_seconds: Maximum pause.
+        answer_seconds: Time limit of a statement in PostgreSQL.
+        running_jobs_limit: Maximum number of running jobs of one workspace, in each queue.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class Catalog:
         self.audit = Audit(self.database)
 
     def workspace(self, name: str) -> Workspace:
-        """The records of one workspace; one that nobody has used is empty."""
+        """Returns the records of one workspace; a new workspace is empty."""
         return Workspace(self.database, name, self._resend_seconds)
 
     def ping(self) -> None:
-        """Ask the database for an answer.
+        """Checks that the database responds.
 
         Raises:
-            sqlalchemy.exc.OperationalError: it gives none.
+            sqlalchemy.exc.OperationalError: It does not.
         """
         self.database.ping()
 
     def close(self) -> None:
-        """Close every connection."""
+        """Closes all connections."""
         self.database.close()

@@ -1,4 +1,4 @@
-"""Datasets: the records of uploaded tables."""
+"""Records of datasets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from catalog.records import DataKind, Dataset, Document, ModelStatus
 
 
 def dataset_prefix(dataset_id: str) -> str:
-    """Where a dataset's bytes lie in the store."""
+    """Returns the store prefix of a dataset."""
     return f"datasets/{dataset_id}/"
 
 
@@ -32,7 +32,7 @@ class Datasets:
         self._workspace = workspace
 
     def new_id(self) -> str:
-        """An id for a dataset whose bytes are about to be written."""
+        """Returns an id for a dataset that is about to be stored."""
         return new_id("ds")
 
     def add(
@@ -52,15 +52,17 @@ class Datasets:
         given_schema: Document | None = None,
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Record a dataset whose prefix was reserved (`catalog.orphans.Orphans.reserve`).
+        """Records a dataset whose prefix was reserved (`catalog.orphans.Orphans.reserve`).
 
         Args:
-            given_schema: what was said of the columns; None for nothing.
-            tables: those of a database; None of a single table.
+            dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,
+                warnings, encoding: As in `Dataset`.
+            given_schema: The user's declarations; None for none.
+            tables: Tables of a database; None for a single table.
 
         Raises:
-            ReservationLostError: the reservation ran out.
-            IdempotencyBusyError: the request's key is another's by now.
+            ReservationLostError: The reservation has expired.
+            IdempotencyBusyError: Another request took over the idempotency key.
         """
         row = DatasetRow(
             id=dataset_id,
@@ -88,10 +90,10 @@ class Datasets:
             return _copy(session, row)
 
     def get(self, dataset_id: str) -> Dataset:
-        """The dataset.
+        """Returns the dataset.
 
         Raises:
-            NotFoundError: no such dataset in this workspace.
+            NotFoundError: It does not exist in this workspace.
         """
         with self._database.reading() as session:
             return copy_row(Dataset, find_dataset(session, dataset_id, self._workspace))
@@ -104,7 +106,8 @@ class Datasets:
         search: str | None = None,
         order: Order = Order.NEWEST,
     ) -> Page[Dataset]:
-        """A page of datasets; those that `search` is in the name or begins the id of."""
+        """Returns a page of datasets, optionally those with `search` in the name or at the start of
+        the id."""
         query = select(DatasetRow).where(DatasetRow.workspace == self._workspace)
         query = named_like(query, DatasetRow, search)
         with self._database.reading() as session:
@@ -118,16 +121,19 @@ class Datasets:
         warnings: Sequence[str],
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Put another schema (checked against the table by the caller) in place.
+        """Replaces the schema by one that the caller has checked against the table.
 
         Args:
-            before: the dataset with the schema that is to be replaced.
-            tables: those of a database, with their schemas as they are now.
+            before: The dataset with the schema to be replaced.
+            schema: The new, complete schema.
+            given_schema: The user's declarations.
+            warnings: Data-quality warnings.
+            tables: Tables of a database, with their new schemas.
 
         Raises:
-            NotFoundError: the dataset is gone.
-            SchemaChangedError: it has another schema by now.
-            ConflictError: a model is being trained on it.
+            NotFoundError: The dataset was deleted.
+            SchemaChangedError: The schema was changed meanwhile.
+            ConflictError: A model is being trained on it.
         """
         with self._database.writing() as session:
             row = find_dataset(session, before.id, self._workspace, lock=True)
@@ -141,10 +147,10 @@ class Datasets:
             return _copy(session, row)
 
     def rename(self, dataset_id: str, name: str) -> Dataset:
-        """Give a dataset another name.
+        """Renames a dataset and returns it.
 
         Raises:
-            NotFoundError: no such dataset in this workspace.
+            NotFoundError: It does not exist in this workspace.
         """
         with self._database.writing() as session:
             row = find_dataset(session, dataset_id, self._workspace, lock=True)
@@ -153,19 +159,20 @@ class Datasets:
             return _copy(session, row)
 
     def count_models(self, dataset_id: str) -> int:
-        """How many models were trained on a dataset."""
+        """Returns the number of models that were trained on a dataset."""
         with self._database.reading() as session:
             return len(_models_of(session, dataset_id, self._workspace))
 
     def delete(self, dataset_id: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Delete the record; returns the store prefixes to collect, which are among the orphans.
+        """Deletes the record; returns the store prefixes to collect, which are recorded as orphans.
 
         Args:
-            cascade: with the models that were trained on it, and all that was made by these.
+            dataset_id: Id of the dataset.
+            cascade: Whether to delete the models that were trained on it, with their results.
 
         Raises:
-            NotFoundError: no such dataset in this workspace.
-            ConflictError: a model is being trained on it, or a job works on one that is to go.
+            NotFoundError: It does not exist in this workspace.
+            ConflictError: A model is being trained on it, or a job uses one of its models.
         """
         with self._database.writing() as session:
             row = find_dataset(session, dataset_id, self._workspace, lock=True)
@@ -182,10 +189,10 @@ class Datasets:
 def find_dataset(
     session: Session, dataset_id: str, workspace: str, *, lock: bool = False
 ) -> DatasetRow:
-    """The row of a dataset of this workspace.
+    """Returns the row of a dataset of this workspace.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: It does not exist.
     """
     query = select(DatasetRow).where(DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
     row = session.scalar(query.with_for_update() if lock else query)

@@ -4,17 +4,17 @@ CatalogError
 ├── DatabaseUrlError         a database address that is neither SQLite nor PostgreSQL
 ├── SchemaVersionError       the database's tables are older or newer than this version's
 ├── NotFoundError            no such record in this workspace
-├── ConflictError            the record's state forbids what was asked
-│   ├── ModelNotReadyError   a job asked of a model that is not ready
-│   ├── LooserScoringError   a model is to say more of rows than it does
+├── ConflictError            the record's state does not allow the request
+│   ├── ModelNotReadyError   a job was requested for a model that is not ready
+│   ├── LooserScoringError   the requested scoring allows more than the model's
 │   └── SchemaChangedError   a dataset's schema was replaced by another request meanwhile
-├── BadKeyError              a key that lets nobody in
-├── CursorError              a page cursor that this catalog did not give out
-├── IdempotencyMismatchError the key was used before, for another request
-├── IdempotencyBusyError     the first request with this key is still being answered
-├── ReservationLostError     the bytes behind a new record were collected meanwhile
+├── BadKeyError              a key that is not valid
+├── CursorError              a page cursor that this catalog did not create
+├── IdempotencyMismatchError the key was used for another request
+├── IdempotencyBusyError     the first request with this key is still in progress
+├── ReservationLostError     the bytes of a new record were collected meanwhile
 ├── LeaseLostError           another attempt owns the job, or it is over
-└── DispatchError            the broker did not take a message
+└── DispatchError            the broker did not accept a message
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SchemaVersionError(CatalogError):
 
 
 class BadKeyError(CatalogError):
-    """A key that is none, unknown, expired or revoked; it is never part of the message."""
+    """A key that is invalid, unknown, expired or revoked; the message does not contain it."""
 
 
 class NotFoundError(CatalogError):
@@ -46,18 +46,18 @@ class NotFoundError(CatalogError):
 
 
 class ConflictError(CatalogError):
-    """The record's state forbids what was asked."""
+    """The record's state does not allow the request."""
 
 
 class SchemaChangedError(ConflictError):
-    """A dataset's schema is not the one that the caller began with."""
+    """A dataset's schema was changed since the caller read it."""
 
     def __init__(self, dataset_id: str) -> None:
         super().__init__(f"the schema of dataset {dataset_id} was changed meanwhile")
 
 
 class LooserScoringError(ConflictError):
-    """A model is to say more of rows than it does."""
+    """The requested scoring allows more than the model's."""
 
     def __init__(self, model_id: str, now: str, asked: str) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class LooserScoringError(ConflictError):
 
 
 class ModelNotReadyError(ConflictError):
-    """A job was asked of a model that is not ready."""
+    """A job was requested for a model that is not ready."""
 
     def __init__(self, model_id: str, status: str) -> None:
         super().__init__(f"model {model_id} is {status}; only a model that is ready can do this")
@@ -77,7 +77,7 @@ class ModelNotReadyError(ConflictError):
 
 
 class CursorError(CatalogError):
-    """A page cursor that this catalog did not give out."""
+    """A page cursor that this catalog did not create."""
 
     def __init__(self, cursor: str) -> None:
         super().__init__(f"cursor {cursor!r} is none of this list's; take `next_cursor` as given")
@@ -85,7 +85,7 @@ class CursorError(CatalogError):
 
 
 class IdempotencyMismatchError(CatalogError):
-    """The idempotency key was used before, for another request."""
+    """The idempotency key was used for another request."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"Idempotency-Key {key!r} was used for another request; take a new key")
@@ -93,7 +93,7 @@ class IdempotencyMismatchError(CatalogError):
 
 
 class IdempotencyBusyError(CatalogError):
-    """The first request with this idempotency key is still being answered."""
+    """The first request with this idempotency key is still in progress."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"the first request with Idempotency-Key {key!r} is still under way")
@@ -101,7 +101,7 @@ class IdempotencyBusyError(CatalogError):
 
 
 class ReservationLostError(CatalogError):
-    """The bytes behind a new record were collected before the record was made."""
+    """The bytes of a new record were collected before the record was created."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(f"the bytes under {prefix!r} came too late and were swept away; try again")
@@ -118,4 +118,4 @@ class LeaseLostError(CatalogError):
 
 
 class DispatchError(CatalogError):
-    """The broker did not take a message; the reconciler sends it again."""
+    """The broker did not accept a message; the reconciler sends it again."""

@@ -1,7 +1,7 @@
-"""Idempotency keys: a request that is sent twice is done once and answered twice.
+"""Idempotency keys: a request that is sent twice is executed once and answered twice.
 
-What a request makes is noted with its key in the transaction that makes it. So it is made once,
-wherever the process that answers dies, or sleeps until its key is another's.
+The created record is noted with the key in the same transaction. It is therefore created once, even
+if the process dies, or sleeps until another request takes over the key.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from catalog.errors import IdempotencyBusyError, IdempotencyMismatchError
 from catalog.records import Document
 
 KEEP_SECONDS = 10.0
-"""How often whoever answers a request says that it still does."""
+"""Interval at which a request in progress renews its key."""
 
 _ANSWERING_SECONDS = 3 * KEEP_SECONDS
 _MADE = "made"
-"""The only member of a response that is not written down yet: the id of what was made."""
+"""Only member of an incomplete response: the id of the created record."""
 
 _answering: ContextVar[tuple[str, str] | None] = ContextVar("answering", default=None)
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a request made, whose answer is not written down (yet).
+    """Record created by a request whose response is not stored (yet).
 
     Attributes:
-        id: of the dataset, of the imported model, or of the job.
+        id: Id of the dataset, the imported model, or the job.
     """
 
     id: str
 
 
 def note_made(session: Session, made_id: str) -> None:
-    """Note what the transaction makes, where the request that is being answered has a key.
+    """Notes the created record if the current request has a key.
 
     Raises:
-        IdempotencyBusyError: the key is not this request's any more; the transaction must fail.
+        IdempotencyBusyError: Another request took over the key; the transaction must fail.
     """
     held = _answering.get()
     if held is None:
@@ -59,9 +59,9 @@ def note_made(session: Session, made_id: str) -> None:
 
 
 def forget_answer(session: Session, made_id: str, workspace: str) -> None:
-    """Forget the answer to the request that made this: what it says may have been taken back.
+    """Deletes the response to the request that created this record, because it may be outdated.
 
-    The request is not done twice: its answer is made of the record from now on.
+    A repeated request is not executed; its response is made from the record.
     """
     row = IdempotencyRow
     answered = row.response["body"]["id"].as_string() == made_id
@@ -77,16 +77,15 @@ class Idempotency:
         self._workspace = workspace
 
     def begin(self, key: str, request_sha256: str) -> Document | Made | None:
-        """None where the request is new and shall be done; else the answer it got before, or what
-        it made before it could be answered.
+        """Returns None if the request is new; else its response, or the record it created.
 
         Raises:
-            IdempotencyMismatchError: the key stands for another request.
-            IdempotencyBusyError: the first request is still being answered.
+            IdempotencyMismatchError: The key was used for another request.
+            IdempotencyBusyError: The first request is still in progress.
         """
         try:
             return self._begin(key, request_sha256)
-        except IntegrityError as error:  # on PostgreSQL another request began between two lines
+        except IntegrityError as error:  # on PostgreSQL another request began in between
             raise IdempotencyBusyError(key) from error
 
     def _begin(self, key: str, request_sha256: str) -> Document | Made | None:
@@ -104,7 +103,7 @@ class Idempotency:
 
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
-        """What is made within is made for the request with this key, which `begin` called new."""
+        """Records created in this block belong to the request with this key."""
         token = _answering.set((self._workspace, key))
         try:
             yield
@@ -112,7 +111,7 @@ class Idempotency:
             _answering.reset(token)
 
     def keep(self, key: str) -> None:
-        """The request is still being answered; to be said every `KEEP_SECONDS`."""
+        """Renews the key of a request in progress; call it every `KEEP_SECONDS`."""
         with self._database.writing() as session:
             session.execute(
                 update(IdempotencyRow)
@@ -125,14 +124,14 @@ class Idempotency:
             )
 
     def complete(self, key: str, response: Document) -> None:
-        """Remember the answer (status code, headers, body: the caller's to define)."""
+        """Stores the response (status code, headers, body, as the caller defines them)."""
         with self._database.writing() as session:
             row = session.get(IdempotencyRow, (self._workspace, key), with_for_update=True)
             if row is not None:
                 row.response = response
 
     def abandon(self, key: str) -> None:
-        """The request failed: the key may be used again, unless something was made."""
+        """Releases the key of a failed request, unless it created a record."""
         with self._database.writing() as session:
             session.execute(
                 delete(IdempotencyRow).where(

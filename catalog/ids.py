@@ -15,7 +15,7 @@ _last = 0
 
 
 def new_id(prefix: str) -> str:
-    """A new id that sorts after all those this process made before."""
+    """Returns a new id that sorts after all earlier ids of this process."""
     return f"{prefix}_{_letters(_next_number())}"
 
 
@@ -24,7 +24,7 @@ def _next_number() -> int:
     milliseconds = time.time_ns() // 1_000_000
     number = (milliseconds << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
     with _lock:
-        # Two ids of one millisecond, or a clock set back, must still come out in order.
+        # Ids of one millisecond, or after the clock was set back, must still be in order.
         _last = max(number, _last + 1)
         return _last
 

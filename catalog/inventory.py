@@ -1,4 +1,4 @@
-"""The inventory: which bytes in the store the records stand for, and which are being made."""
+"""Inventory of the store according to the records: stored bytes, and prefixes in work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 
 @dataclass(frozen=True)
 class Kept:
-    """Bytes that a record stands for. With `is_manifest` they list the parts of a table."""
+    """Bytes that belong to a record. With `is_manifest` they list the shards of a table."""
 
     record_id: str
     key: str
@@ -28,18 +28,18 @@ class Kept:
 
 
 class Inventory:
-    """Gateway to what the records say of the store."""
+    """Gateway to the records' view of the store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def kept(self) -> list[Kept]:
-        """All bytes that a record stands for; those that a manifest lists stand for it."""
+        """Returns all bytes that belong to a record; shards are represented by their manifest."""
         with self._database.reading() as session:
             return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
 
     def prefixes_in_work(self) -> list[str]:
-        """Where bytes may lie that no record names yet, or any more: reserved, being made, due."""
+        """Returns prefixes whose bytes have no record yet, or no longer: reserved, in work, due."""
         with self._database.reading() as session:
             prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
@@ -72,7 +72,7 @@ def _results(session: Session) -> Iterator[Kept]:
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
-    """Checkpoints and parts of what is not over, and the tables that came with jobs."""
+    """Yields checkpoints and shards of unfinished jobs, and input tables of jobs."""
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()

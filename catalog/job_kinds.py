@@ -1,7 +1,7 @@
-"""The kinds of jobs: what each is asked, where it waits, and what it makes.
+"""Kinds of jobs: their specification, queue and results.
 
 The rest of a kind is found by its name: `worker/work/<kind>.py` has the function that does the
-work, and `service/routes/<collection>.py` the calls that ask for it and for what it made.
+work, and `service/routes/<collection>.py` the API calls.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 
 class Queue(StrEnum):
-    """What a job needs: `train` a GPU where there is one, `compute` none."""
+    """Resource that a job needs: `train` a GPU if there is one, `compute` none."""
 
     TRAIN = "train"
     COMPUTE = "compute"
@@ -20,15 +20,14 @@ class Queue(StrEnum):
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What a job is asked: the service writes it, the worker reads it.
+    """Specification of a job, written by the service and read by the worker.
 
     Attributes:
-        internal: the members that users do not see: where bytes lie is nobody's business outside,
-            and rows would be too long.
-        is_of_model: what the job makes says something of its model and goes with it: the newest
-            takes the place of the one before, age deletes none, and a model that is deleted does
-            not wait for the job.
-        tells_scores: what the job makes are scores of rows, which a model may cease to give.
+        internal: Members that users do not see, such as store keys and long lists of rows.
+        is_of_model: Whether the result belongs to its model and is deleted with it: a new result
+            replaces the earlier one, retention does not apply, and deleting the model does not wait
+            for the job.
+        tells_scores: Whether the result contains scores of rows, which a model may stop to give.
     """
 
     internal: ClassVar[tuple[str, ...]] = ()
@@ -36,20 +35,20 @@ class JobSpec:
     tells_scores: ClassVar[bool] = False
 
     def to_json(self) -> dict[str, Any]:
-        """The job's `spec`."""
+        """Returns the job's `spec`."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Self:
-        """The spec that `to_json` wrote."""
+        """Restores the specification from a job's `spec`."""
         return cls(**spec)
 
 
 @dataclass(frozen=True)
 class ShardSpec(JobSpec):
-    """Shard `number` of so many: rows from `first_row` up to, but without, `end_row`.
+    """One shard of a job: rows from `first_row` up to, but excluding, `end_row`.
 
-    What is asked for these rows stands in the job that the shard belongs to.
+    The specification of the work is in the job that the shard belongs to.
     """
 
     number: int
@@ -65,39 +64,39 @@ class ShardSpec(JobSpec):
 
 @dataclass(frozen=True)
 class TrainSpec(JobSpec):
-    """A model to be trained. `training` has preset, seed and device, and settings beside them."""
+    """Training of a model. `training` has preset, seed, device and settings."""
 
     training: dict[str, Any]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that take the place of the preset's own."""
+        """Settings that override those of the preset."""
         others = ("preset", "seed", "device")
         return {name: value for name, value in self.training.items() if name not in others}
 
     @property
     def holds_back(self) -> bool:
-        """True where a share of the rows is held back for the model's report."""
+        """Whether a share of the rows is set aside for the model's report."""
         return bool(self.training.get("report_share"))
 
     @property
     def is_private(self) -> bool:
-        """True where the model stands under differential privacy."""
+        """Whether the model is trained with differential privacy."""
         return bool(self.training.get("differential_privacy"))
 
 
 @dataclass(frozen=True)
 class SampleSpec(JobSpec):
-    """Rows to be drawn. `format` is csv, parquet, json or jsonl.
+    """Generation of rows. `format` is csv, parquet, json or jsonl.
 
     Attributes:
-        rows: None of a database.
-        given: what every row is to be, by column.
-        distribution: target shares of one column's levels.
-        given_rows: a CSV table of known cells, one row for each row to be drawn.
-        escape_formulas: as in `gcvae.files.table_stream`.
-        scale, parents: of a database, as `DatabaseSynthesizer.sample` has them.
-        table: the one of a database that is kept; None for all.
+        rows: Number of rows; None for a database.
+        given: Condition on all rows, by column.
+        distribution: Target shares of one column's levels.
+        given_rows: CSV table of known cells, one row for each generated row.
+        escape_formulas: As in `gcvae.files.table_stream`.
+        scale, parents: For a database, as in `DatabaseSynthesizer.sample`.
+        table: Table of a database that is returned; None for all.
     """
 
     internal = ("given_rows",)
@@ -114,27 +113,26 @@ class SampleSpec(JobSpec):
     table: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The job's `spec`; of one table without what is of databases."""
+        """Returns the job's `spec`, without members for databases if it is for one table."""
         left_out = ("scale", "parents", "table")
         found = super().to_json().items()
         return {name: v for name, v in found if v is not None or name not in left_out}
 
     @property
     def is_conditional(self) -> bool:
-        """True where rows are drawn under conditions."""
+        """Whether rows are generated under conditions."""
         return (self.given, self.distribution, self.given_rows) != (None, None, None)
 
 
 @dataclass(frozen=True)
 class TableSpec(JobSpec):
-    """A stored table that something is made of.
+    """Work on a stored table.
 
     Attributes:
-        table_key: where the table lies in the store: a dataset's key, or under the job's
-            `input_prefix`.
-        table_sha256: checksum of the bytes there.
-        table_format: format of the table, as a dataset's `format`.
-        table_encoding: encoding of its text, as a dataset's `encoding`.
+        table_key: Store key of the table: a dataset's, or under the job's `input_prefix`.
+        table_sha256: Checksum of its bytes.
+        table_format: Format, as a dataset's `format`.
+        table_encoding: Text encoding, as a dataset's `encoding`.
     """
 
     internal = ("table_key",)
@@ -147,12 +145,12 @@ class TableSpec(JobSpec):
 
 @dataclass(frozen=True)
 class ScoreSpec(TableSpec):
-    """A stored table to be scored.
+    """Scores of a stored table.
 
     Attributes:
-        draws: draws of the latent z for each row; None leaves them to a tolerance.
-        format: format of the scores: csv or json.
-        tolerance, jitters, measure, score_missingness: as in
+        draws: Samples of z for each row; None for an adaptive number.
+        format: Format of the scores: csv or json.
+        tolerance, jitters, measure, score_missingness: As in
             `gcvae.scoring.score_options.ScoreOptions`.
     """
 
@@ -169,12 +167,12 @@ class ScoreSpec(TableSpec):
 
 @dataclass(frozen=True)
 class ImputeSpec(TableSpec):
-    """A stored table whose blanks are to be filled.
+    """Imputation of a stored table.
 
     Attributes:
-        draws: completions of each row.
-        format: format of the completed table: csv, parquet, json or jsonl.
-        columns, keep_blanks: as in `gcvae.sampling.filled_columns`.
+        draws: Number of imputations of each row.
+        format: Format of the completed table: csv, parquet, json or jsonl.
+        columns, keep_blanks: As in `gcvae.sampling.filled_columns`.
     """
 
     draws: int
@@ -186,20 +184,19 @@ class ImputeSpec(TableSpec):
 
 @dataclass(frozen=True)
 class EncodeSpec(TableSpec):
-    """A stored table to be encoded. `format` is that of the encodings: csv or json."""
+    """Encodings of a stored table. `format` is csv or json."""
 
     format: str
 
 
 @dataclass(frozen=True)
 class ReportSpec(JobSpec):
-    """A model to be judged beside real rows.
+    """Report on a model.
 
     Attributes:
-        dataset_id: the table that the model was trained on, or one like it.
-        holdout_dataset_id: a table of rows that nothing in training saw, in place of those that
-            training held back.
-        columns: those that are predicted; None is every one that has the rows for it.
+        dataset_id: The model's training table, or a similar one.
+        holdout_dataset_id: Rows that training did not see, in place of those set aside.
+        columns: Columns to predict; None for all with enough rows.
     """
 
     is_of_model = True
@@ -214,13 +211,13 @@ class JobKind(StrEnum):
     """What a job does."""
 
     queue: Queue
-    """The queue that the jobs wait in."""
+    """Queue of the jobs."""
     collection: str
-    """What the jobs make, as paths of the REST API call it."""
+    """Name of the results in paths of the REST API."""
     id_prefix: str
-    """What the ids of that begin with."""
+    """Prefix of the results' ids."""
     spec: type[JobSpec]
-    """What a job is asked."""
+    """Class of the specification."""
 
     def __new__(
         cls, name: str, queue: Queue, collection: str, id_prefix: str, spec: type[JobSpec]

@@ -1,4 +1,4 @@
-"""A model goes with all that was made by it: records here, and the prefixes of its bytes."""
+"""Deletes a model with all its results, and records their bytes as orphans."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, ...]:
-    """Delete a model and its results; returns their store prefixes, which are among the orphans.
+    """Deletes a model and its results; returns their store prefixes, which are recorded as orphans.
 
     Raises:
-        NotFoundError, ConflictError: as `Models.delete`.
+        NotFoundError, ConflictError: As `Models.delete`.
     """
     _cancel_jobs_of_model(session, model_id, workspace)
     row = find_model(session, model_id, workspace, lock=True)
@@ -34,9 +34,9 @@ def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, 
 
 
 def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> None:
-    """Close the jobs that make what goes with the model; an attempt at one has lost it.
+    """Closes the jobs whose results are deleted with the model; their attempts lose the lease.
 
-    Before the model is locked: whoever finishes a job locks that first.
+    Call it before locking the model, because jobs are locked before models.
     """
     jobs = select(JobRow).where(
         JobRow.model_id == model_id,

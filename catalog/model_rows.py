@@ -1,4 +1,4 @@
-"""The rows of models: made, found, and written when training ends."""
+"""Rows of models: creation, lookup, and update after training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_model_row(
     scoring: Scoring = Scoring.FULL,
     kind: DataKind = DataKind.TABLE,
 ) -> ModelRow:
-    """A row of a model that is about to be trained."""
+    """Returns the row of a model that is about to be trained."""
     return ModelRow(
         id=model_id,
         workspace=workspace,
@@ -35,7 +35,7 @@ def new_model_row(
 
 
 def make_ready(row: ModelRow, trained: Trained) -> None:
-    """Write the outcome of training into the model's row."""
+    """Updates the model's row with the outcome of training."""
     row.status = ModelStatus.READY
     row.schema = trained.schema
     row.record = trained.record
@@ -47,10 +47,10 @@ def make_ready(row: ModelRow, trained: Trained) -> None:
 
 
 def find_model(session: Session, model_id: str, workspace: str, *, lock: bool = False) -> ModelRow:
-    """The row of a model of this workspace.
+    """Returns the row of a model of this workspace.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: It does not exist.
     """
     query = select(ModelRow).where(ModelRow.id == model_id, ModelRow.workspace == workspace)
     row = session.scalar(query.with_for_update() if lock else query)

@@ -1,4 +1,4 @@
-"""Models: the records of synthesizers, in the making or published."""
+"""Records of models, in training or ready."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from catalog.records import DataKind, Document, Model, ModelStatus, Scoring, Tra
 
 
 class Models:
-    """Gateway to a workspace's models. One in training is made by `Jobs.enqueue_training`."""
+    """Gateway to a workspace's models. `Jobs.enqueue_training` creates models in training."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def new_id(self) -> str:
-        """An id for a model whose bytes are about to be written."""
+        """Returns an id for a model that is about to be stored."""
         return new_id("mdl")
 
     def add_ready(
@@ -37,11 +37,11 @@ class Models:
         training: Document,
         kind: DataKind = DataKind.TABLE,
     ) -> Model:
-        """Record a model brought in from outside; its prefix was reserved before.
+        """Records an imported model whose prefix was reserved.
 
         Raises:
-            ReservationLostError: the reservation ran out.
-            IdempotencyBusyError: the request's key is another's by now.
+            ReservationLostError: The reservation has expired.
+            IdempotencyBusyError: Another request took over the idempotency key.
         """
         row = new_model_row(model_id, self._workspace, name, None, training, kind=kind)
         with self._database.writing() as session:
@@ -54,10 +54,10 @@ class Models:
             return copy_row(Model, row)
 
     def get(self, model_id: str) -> Model:
-        """The model.
+        """Returns the model.
 
         Raises:
-            NotFoundError: no such model in this workspace.
+            NotFoundError: It does not exist in this workspace.
         """
         with self._database.reading() as session:
             return copy_row(Model, find_model(session, model_id, self._workspace))
@@ -72,7 +72,8 @@ class Models:
         search: str | None = None,
         order: Order = Order.NEWEST,
     ) -> Page[Model]:
-        """A page of models; those that `search` is in the name or begins the id of."""
+        """Returns a page of models, optionally those with `search` in the name or at the start of
+        the id."""
         query = select(ModelRow).where(ModelRow.workspace == self._workspace)
         if dataset_id is not None:
             query = query.where(ModelRow.dataset_id == dataset_id)
@@ -85,11 +86,12 @@ class Models:
     def change(
         self, model_id: str, *, scoring: Scoring | None = None, name: str | None = None
     ) -> Model:
-        """Have a model say less of rows, or give it another name. What is so already is no error.
+        """Restricts the scoring of a model, or renames it; returns it. Unchanged values are
+        allowed.
 
         Raises:
-            NotFoundError: no such model in this workspace.
-            LooserScoringError: it says less already.
+            NotFoundError: It does not exist in this workspace.
+            LooserScoringError: The new scoring allows more than the current one.
         """
         with self._database.writing() as session:
             row = find_model(session, model_id, self._workspace, lock=True)
@@ -102,14 +104,14 @@ class Models:
             return copy_row(Model, row)
 
     def delete(self, model_id: str) -> tuple[str, ...]:
-        """Delete the model and its results; returns the store prefixes to collect.
+        """Deletes the model and its results; returns the store prefixes to collect.
 
-        The prefixes are among the orphans too, so a caller that dies loses none. A job that makes
-        what goes with the model, as its report, ends with it.
+        The prefixes are recorded as orphans, so they are collected even if the caller dies. Jobs
+        whose results are deleted with the model, such as reports, are closed.
 
         Raises:
-            NotFoundError: no such model in this workspace.
-            ConflictError: any other job on it is queued or running.
+            NotFoundError: It does not exist in this workspace.
+            ConflictError: Another job on it is queued or running.
         """
         with self._database.writing() as session:
             return delete_model(session, model_id, self._workspace)

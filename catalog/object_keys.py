@@ -1,4 +1,4 @@
-"""Places: where the bytes of jobs lie in the store."""
+"""Store prefixes of jobs and models."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from catalog.records import Job
 
 
 def input_prefix(job_id: str) -> str:
-    """Where the table that came with a job lies in the store."""
+    """Returns the prefix of a job's input table."""
     return f"jobs/{job_id}/input/"
 
 
 def checkpoint_prefix(job_id: str, attempt: int) -> str:
-    """Where an attempt writes its checkpoints."""
+    """Returns the prefix of an attempt's checkpoints."""
     return f"jobs/{job_id}/attempts/{attempt}/"
 
 
 def result_prefix(result_id: str) -> str:
-    """Where a result's bytes lie in the store."""
+    """Returns the prefix of a result."""
     return f"results/{result_id}/"
 
 
 def output_prefix(job: Job | JobRow, attempt: int) -> str:
-    """Where an attempt publishes what it made: an artifact, a table or a part of one."""
+    """Returns the prefix under which an attempt publishes its artifact, table or shard."""
     if job.kind == JobKind.TRAIN:
         return f"models/{job.model_id}/attempts/{attempt}/"
     if job.parent_id is not None:
@@ -33,5 +33,5 @@ def output_prefix(job: Job | JobRow, attempt: int) -> str:
 
 
 def model_prefix(model_id: str) -> str:
-    """Of a model's artifact."""
+    """Returns the prefix of a model's artifact."""
     return f"models/{model_id}/"

@@ -1,9 +1,9 @@
-"""Bytes that no record stands for: reserved before a record is made, left when it is deleted.
+"""Orphans: bytes in the store without a record, reserved before creation or left after deletion.
 
-The records are the truth, the bytes follow. Whoever is about to write bytes reserves their prefix
-first; the transaction that makes the record drops the reservation. Whatever deletes a record
-leaves its prefix here in the same transaction. So bytes without a record are always named here,
-and garbage collection removes what a crash, a lost upload or a deletion left behind.
+Records are the source of truth. A process reserves a prefix before it writes bytes; the transaction
+that creates the record removes the reservation. A transaction that deletes a record adds its prefix
+here. Bytes without a record are thus always listed, and garbage collection removes those left by
+crashes, lost uploads and deletions.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from catalog.errors import ReservationLostError
 
 
 class Orphans:
-    """Gateway to the prefixes in the store that are to be collected."""
+    """Gateway to store prefixes that are to be collected."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def reserve(self, prefix: str, seconds: float) -> None:
-        """Announce bytes under `prefix`: collected in `seconds` unless a record is made for them.
+        """Reserves `prefix`: its bytes are collected in `seconds` unless a record is created.
 
-        Reserving again prolongs.
+        Reserving again extends the time.
 
         Raises:
-            ReservationLostError: the prefix is already being collected.
+            ReservationLostError: The prefix is already being collected.
         """
         with self._database.writing() as session:
             if not _prolong(session, prefix, seconds):
                 _insert(session, prefix, seconds)
 
     def abandon(self, prefix: str) -> bool:
-        """Have a reservation run out now; False where it is gone, for its record was made.
+        """Lets a reservation expire now; returns False if it is gone because its record was
+        created.
 
-        The transaction that makes the record drops the reservation. So this keeps the two cases
-        apart where that transaction's end was not heard of.
+        This tells the two cases apart if the result of the creating transaction is unknown.
         """
         with self._database.writing() as session:
             found = session.execute(
@@ -52,12 +52,12 @@ class Orphans:
             return bool(found.rowcount)  # type: ignore[attr-defined]
 
     def add(self, prefixes: Iterable[str]) -> None:
-        """Name prefixes whose bytes can go at once."""
+        """Adds prefixes whose bytes can be deleted at once."""
         with self._database.writing() as session:
             add_orphans(session, prefixes)
 
     def take_due(self, limit: int = 100) -> list[str]:
-        """The prefixes to be collected now; from here on no record can be made for them."""
+        """Returns the prefixes to collect now; no records can be created for them any more."""
         with self._database.writing() as session:
             due = session.scalars(
                 select(OrphanRow)
@@ -71,13 +71,13 @@ class Orphans:
             return [row.prefix for row in due]
 
     def forget(self, prefix: str) -> None:
-        """The bytes under `prefix` are gone."""
+        """Removes `prefix` after its bytes were deleted."""
         with self._database.writing() as session:
             session.execute(delete(OrphanRow).where(OrphanRow.prefix == prefix))
 
 
 def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
-    """Name prefixes to be collected at once, in the caller's transaction."""
+    """Adds prefixes to be collected at once, in the caller's transaction."""
     for prefix in prefixes:
         if session.get(OrphanRow, prefix) is None:
             _insert(session, prefix, 0.0)
@@ -89,10 +89,10 @@ def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
 
 
 def drop_reservation(session: Session, prefix: str) -> None:
-    """Drop the reservation in the transaction that makes the record.
+    """Removes the reservation, in the transaction that creates the record.
 
     Raises:
-        ReservationLostError: it ran out and the bytes may be gone.
+        ReservationLostError: It has expired and the bytes may be deleted.
     """
     dropped = session.execute(
         delete(OrphanRow).where(OrphanRow.prefix == prefix, ~OrphanRow.being_swept)

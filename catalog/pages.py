@@ -1,4 +1,4 @@
-"""Pages of a list by cursor, newest first if nothing else is asked."""
+"""Cursor pagination of lists."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RecordT = TypeVar("RecordT")
 
 @dataclass(frozen=True)
 class Page(Generic[RecordT]):
-    """A piece of a list; `next_cursor` is None at its end."""
+    """One page of a list; `next_cursor` is None on the last page."""
 
     items: list[RecordT]
     next_cursor: str | None
 
 
 class Order(StrEnum):
-    """How a list is sorted. Ids grow with time."""
+    """Order of a list. Ids grow with time."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -33,13 +33,14 @@ class Order(StrEnum):
 
 
 def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
-    """The frozen copy of a row: same names, same values."""
+    """Returns a frozen copy of a row, with the same names and values."""
     names = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
     return record_type(**{name: getattr(row, name) for name in names})
 
 
 def named_like(query: Select[Any], row_type: Any, search: str | None) -> Select[Any]:
-    """The rows whose name has the text in it, in capitals or not, or whose id begins with it."""
+    """Returns a query for rows with the text in their name, ignoring case, or at the start of their
+    id."""
     if not search:
         return query
     has_name = func.lower(row_type.name).contains(search.lower(), autoescape=True)
@@ -55,10 +56,10 @@ def read_page(
     cursor: str | None,
     order: Order = Order.NEWEST,
 ) -> Page[RecordT]:
-    """The page of `query` after `cursor`, of a list in the same order. Equal names: oldest first.
+    """Returns the page of `query` after `cursor`, in the same order. Equal names: oldest first.
 
     Raises:
-        CursorError: the cursor is none that a page gave out.
+        CursorError: The cursor is not from a page.
     """
     if cursor is not None:
         query = query.where(_behind(row_type, _decode_cursor(cursor), cursor, order))
@@ -77,7 +78,7 @@ def _by(row_type: Any, order: Order) -> tuple[Any, ...]:
 
 
 def _behind(row_type: Any, text: str, cursor: str, order: Order) -> Any:
-    """What lies behind the last row of the page before."""
+    """Returns the condition for rows after the last row of the previous page."""
     if order == Order.NAME:
         record_id, space, name = text.partition(" ")
         if not space:

@@ -1,4 +1,4 @@
-"""What the catalog hands out: frozen copies of its records, and the outcomes of jobs."""
+"""Frozen copies of the catalog's records, and outcomes of jobs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DEFAULT_WORKSPACE = "default"
 
 
 class DataKind(StrEnum):
-    """What a dataset is, and what a model was trained on: one table, or linked ones."""
+    """Kind of a dataset or of a model's training data: one table, or linked ones."""
 
     TABLE = "table"
     DATABASE = "database"
 
 
 class ModelStatus(StrEnum):
-    """Where a model stands."""
+    """Status of a model."""
 
     TRAINING = "training"
     READY = "ready"
@@ -32,20 +32,20 @@ class ModelStatus(StrEnum):
 
 
 class Scoring(StrEnum):
-    """What a model says of rows, from the loosest to the strictest."""
+    """Scores that a model gives, from the loosest to the strictest setting."""
 
     FULL = "full"
     FLAG = "flag"
     OFF = "off"
 
     def is_looser_than(self, other: Scoring) -> bool:
-        """True where the other says less."""
+        """Returns whether this setting allows more than the other."""
         words = list(Scoring)
         return words.index(self) < words.index(other)
 
 
 class JobStatus(StrEnum):
-    """Where a job stands: queued → running → succeeded, failed or cancelled."""
+    """Status of a job: queued → running → succeeded, failed or cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -55,12 +55,12 @@ class JobStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """True where the job is over."""
+        """Whether the job is over."""
         return self not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
 class Scope(StrEnum):
-    """What a key lets its holder do in its workspace."""
+    """Permission of a key in its workspace."""
 
     READ = "read"
     WRITE = "write"
@@ -83,11 +83,11 @@ class Key:
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker group, as it last gave a sign of life.
+    """A worker group, at its last heartbeat.
 
     Attributes:
-        name: host and process.
-        slots: what each of them serves, and on which device: it has room for one job.
+        name: Host and process.
+        slots: Queue and device of each slot, which runs one job at a time.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """A line of the audit log; `at` in UTC, ISO 8601, `digest` as `catalog.access.audit` says."""
+    """An entry of the audit log; `at` in UTC, ISO 8601, `digest` as in `catalog.access.audit`."""
 
     id: str
     at: str
@@ -117,16 +117,16 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Dataset:
-    """An uploaded table, or a database of them; its bytes lie in the store under `object_key`.
+    """An uploaded table, or a database; its bytes are stored under `object_key`.
 
     Attributes:
-        format: of a database `zip`: its tables are files in one.
-        rows, columns: of a database those of all tables.
-        tables: of a database each with its `name`, `format`, `rows`, `columns` and `schema`.
-        encoding: of a text file, Python's name of it; None for UTF-8, and for Parquet.
-        schema: complete; of a database that of its tables and keys.
-        given_schema: what users said; the rest of the schema is inferred.
-        privacy_cap: what its private models may spend together: `epsilon`, `delta`; None for any.
+        format: `zip` for a database, with its tables as files.
+        rows, columns: For a database, those of all tables.
+        tables: For a database, `name`, `format`, `rows`, `columns` and `schema` of each table.
+        encoding: Encoding of a text file, a name in Python; None for UTF-8 and for Parquet.
+        schema: Complete schema; for a database that of its tables and keys.
+        given_schema: The user's declarations; the rest is inferred.
+        privacy_cap: Cap on the joint cost of its private models: `epsilon`, `delta`; None for none.
     """
 
     id: str
@@ -150,8 +150,11 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Promise:
-    """What a private training spends at most: `nano_rho` of zero-concentrated differential privacy,
-    in billionths, and the `threshold_delta` of levels that it discovers."""
+    """Maximum privacy cost of a training.
+
+    `nano_rho` is in billionths of zero-concentrated differential privacy; `threshold_delta` is for
+    discovered levels.
+    """
 
     epsilon: float
     delta: float
@@ -161,7 +164,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Spending(Promise):
-    """What a training has spent of a table, or set aside for it while `begun_at` is None."""
+    """Privacy cost that a training has spent on a table, or reserved while `begun_at` is None."""
 
     id: str
     sha256: str
@@ -173,7 +176,7 @@ class Spending(Promise):
 
 @dataclass(frozen=True)
 class Model:
-    """A published synthesizer, or one in the making; `scoring` is what it says of rows."""
+    """A model, in training or ready; `scoring` is which scores of rows it gives."""
 
     id: str
     workspace: str
@@ -194,22 +197,21 @@ class Model:
 
 @dataclass(frozen=True)
 class Job:
-    """What a user asked for.
+    """A job.
 
     Attributes:
-        queue: that it waits in.
-        priority: among the waiting jobs of its workspace and queue; higher is sooner.
-        estimate: what it is likely to take, as `gcvae.training.costs.Cost`; None where nobody can
-            say.
-        parent_id: of a shard: the job that it is a part of (`catalog.jobs.shards`).
-        n_shards: that the job was cut into; 0 where one attempt does it all.
-        open_shards: those that are not done; the job itself waits for them.
-        part: of a shard that is done: what it made, as `Produced`.
-        smaller_batch: it ran out of GPU memory once and goes on with half its batch.
-        version: grows with every visible change (ETag, event id).
-        queued_at: since when it waits, or waited last.
-        request_id: of the request that queued it last.
-        traceparent: that request's span, where it was traced.
+        queue: Queue that it waits in.
+        priority: Order among the waiting jobs of its workspace and queue; higher is sooner.
+        estimate: Estimated cost, as `gcvae.training.costs.Cost`; None if unknown.
+        parent_id: For a shard, the job that it is a part of (`catalog.jobs.shards`).
+        n_shards: Number of shards; 0 if one attempt does all.
+        open_shards: Number of shards that are not done; the job waits for them.
+        part: For a shard that is done, its result, as `Produced`.
+        smaller_batch: Whether it ran out of GPU memory and continues with half its batch size.
+        version: Grows with every visible change (ETag, event id).
+        queued_at: When it was last queued.
+        request_id: Request that queued it last.
+        traceparent: Span of that request, if it was traced.
     """
 
     id: str
@@ -251,11 +253,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The table that a sample, score or imputation job made; its bytes lie under `object_key`.
+    """Table that a sample, score or imputation job made; its bytes are stored under `object_key`.
 
     Attributes:
-        manifest_sha256: where `object_key` holds a manifest of parts: its checksum. Joined, the
-            parts have the size and the checksum of the result.
+        manifest_sha256: Checksum of the manifest if `object_key` holds one. Size and checksum of
+            the result are those of the joined shards.
     """
 
     id: str
@@ -275,7 +277,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Claim:
-    """The right of one attempt to write a job's outcome (its fencing token)."""
+    """Right of one attempt to write a job's outcome (fencing token)."""
 
     job: Job
     owner: str
@@ -284,7 +286,7 @@ class Claim:
 
     @property
     def job_id(self) -> str:
-        """The id of the claimed job."""
+        """Id of the claimed job."""
         return self.job.id
 
 
@@ -292,8 +294,8 @@ class Claim:
 class Trained:
     """Outcome: the artifact is published and its model is ready.
 
-    `next_job` is a job on the model that is queued as it gets ready: its `kind`, its `spec` and its
-    `estimate`. `scoring` is what the artifact lets the model say.
+    `next_job` is a follow-up job on the model: its `kind`, `spec` and `estimate`. `scoring` is the
+    setting of the artifact.
     """
 
     artifact_key: str
@@ -307,9 +309,9 @@ class Trained:
 
 @dataclass(frozen=True)
 class Produced:
-    """Outcome: the table of a sample or score job is published, or a shard's part of it.
+    """Outcome: the table of a job, or of a shard, is published.
 
-    `manifest_sha256` is given where `object_key` holds a manifest of parts.
+    `manifest_sha256` is given if `object_key` holds a manifest of shards.
     """
 
     object_key: str
@@ -321,26 +323,26 @@ class Produced:
     manifest_sha256: str | None = None
 
     def to_json(self) -> Document:
-        """A shard's `part`."""
+        """Returns a shard's `part`."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Outcome: the job can not be done. `code` is stable, `message` is for people."""
+    """Outcome: the job has failed. `code` is stable, `message` is for people."""
 
     code: str
     message: str
     problems: tuple[Document, ...] = ()
 
     def to_json(self) -> Document:
-        """The job's `error` document."""
+        """Returns the job's `error` document."""
         return {"code": self.code, "message": self.message, "problems": list(self.problems)}
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    """Outcome: stopped because the user asked for it."""
+    """Outcome: the job was stopped at the user's request."""
 
 
 Outcome = Trained | Produced | Failed | Cancelled

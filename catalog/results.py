@@ -1,4 +1,4 @@
-"""Results: the records of the tables that jobs made."""
+"""Records of results: the tables that jobs made."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Results:
         self._workspace = workspace
 
     def get(self, result_id: str) -> Result:
-        """The result.
+        """Returns the result.
 
         Raises:
-            NotFoundError: no such result in this workspace, or its job is not done yet.
+            NotFoundError: It does not exist in this workspace, or its job is not done yet.
         """
         with self._database.reading() as session:
             return copy_row(Result, _find(session, result_id, self._workspace))
 
     def of_models(self, kind: JobKind, model_ids: Collection[str]) -> dict[str, Result]:
-        """The newest result of a kind of each of these models that has one, by the model's id."""
+        """Returns the newest result of a kind of each model that has one, by the model's id."""
         query = select(ResultRow).where(
             ResultRow.workspace == self._workspace,
             ResultRow.kind == kind,
@@ -45,16 +45,16 @@ class Results:
             return {row.model_id: copy_row(Result, row) for row in rows}
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Result]:
-        """A page of results, newest first."""
+        """Returns a page of results, the newest first."""
         query = select(ResultRow).where(ResultRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, ResultRow, Result, limit, cursor)
 
     def delete(self, result_id: str) -> tuple[str, ...]:
-        """Delete the record; returns the store prefixes to collect, which are among the orphans.
+        """Deletes the record; returns the store prefixes to collect, which are recorded as orphans.
 
         Raises:
-            NotFoundError: no such result in this workspace.
+            NotFoundError: It does not exist in this workspace.
         """
         with self._database.writing() as session:
             session.delete(_find(session, result_id, self._workspace))

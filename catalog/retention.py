@@ -1,4 +1,4 @@
-"""What is not kept for ever, in all workspaces: results, and the answers to requests."""
+"""Retention in all workspaces: deletes old results and idempotency keys."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 class Retention:
-    """Gateway to what has grown old, of every workspace."""
+    """Gateway to old records of every workspace."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def delete_results_older_than(self, seconds: float) -> int:
-        """Delete what was made so long ago, and leave its bytes as orphans; how many there were.
+        """Deletes results older than this, and records their bytes as orphans; returns how many.
 
-        What goes with a model stays as long as that.
+        Results that belong to a model are kept with it.
         """
         old = select(ResultRow).where(
             ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(_OF_MODEL)
@@ -36,7 +36,7 @@ class Retention:
             return len(rows)
 
     def forget_answers_older_than(self, seconds: float) -> None:
-        """Forget idempotency keys that came more than `seconds` ago."""
+        """Deletes idempotency keys older than `seconds`."""
         with self._database.writing() as session:
             session.execute(
                 delete(IdempotencyRow).where(IdempotencyRow.created_at < database_clock(-seconds))

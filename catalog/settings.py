@@ -1,4 +1,4 @@
-"""The catalog's settings, from the environment."""
+"""Settings of the catalog, from the environment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from runtime.settings import USUAL, ServerSettings
 
 
 class CatalogSettings(ServerSettings):
-    """Where the records and the queue are, and how patient the job life cycle is.
+    """Addresses of database and queue, and limits of the job life cycle.
 
     Attributes:
-        running_jobs_limit: jobs of one workspace that may run at once, in each queue; None is as
-            many as there are workers.
+        running_jobs_limit: Maximum number of running jobs of one workspace, in each queue; None for
+            no limit.
     """
 
     database_url: Annotated[str, USUAL] = Field(repr=False)

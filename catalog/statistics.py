@@ -1,4 +1,4 @@
-"""Statistics: how the queues stand, and what was counted since the database was made."""
+"""Statistics for monitoring: state of the queues, and counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from catalog.records import JobStatus
 
 @dataclass(frozen=True)
 class Count:
-    """One count and its labels, as `catalog.database.counts` wrote it."""
+    """A counter with its labels, as written by `catalog.database.counts`."""
 
     name: str
     labels: dict[str, str]
@@ -25,13 +25,12 @@ class Count:
 
 @dataclass(frozen=True)
 class KindState:
-    """The work of one kind that is not over, by what a worker takes up: jobs, and of a job in
-    shards its shards until they are joined.
+    """Unfinished work of one kind: jobs or, for jobs in shards, shards until they are joined.
 
     Attributes:
-        oldest_seconds: since the oldest job of which nothing was begun was queued; 0 where none is.
-        abandoned: running by the record, though nobody prolongs the lease.
-        rows_per_second: of all that run together, as they report it.
+        oldest_seconds: Waiting time of the oldest job that has not begun; 0 if there is none.
+        abandoned: Number of running jobs whose lease has expired.
+        rows_per_second: Reported speed of all running jobs together.
     """
 
     kind: JobKind
@@ -43,25 +42,25 @@ class KindState:
 
 
 class Statistics:
-    """Gateway to the figures. Each call is a few short queries."""
+    """Gateway to the statistics. Each call is a few short queries."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def counts(self) -> list[Count]:
-        """Every count."""
+        """Returns all counters."""
         with self._database.reading() as session:
             rows = session.scalars(select(CountRow).order_by(CountRow.name, CountRow.labels))
             return [Count(row.name, json.loads(row.labels), row.value) for row in rows]
 
     def kinds(self) -> list[KindState]:
-        """How the jobs of every kind stand; kinds without jobs too."""
+        """Returns the state of every kind of job, including kinds without jobs."""
         is_taken_whole = JobRow.open_shards == 0
         is_queued = (JobRow.status == JobStatus.QUEUED) & is_taken_whole
         is_running = (JobRow.status == JobStatus.RUNNING) & is_taken_whole
         is_unbegun = (JobRow.status == JobStatus.QUEUED) & JobRow.parent_id.is_(None)
         age = case((is_unbegun, database_clock() - JobRow.queued_at))
-        # Jobs whose shards wait to be joined have a lease that nobody owned.
+        # Jobs whose shards wait to be joined have a lease without owner.
         expired = JobRow.lease_owner.is_not(None) & (JobRow.lease_expires_at < database_clock())
         query = (
             select(
@@ -86,7 +85,7 @@ class Statistics:
         ]
 
     def n_orphans(self) -> int:
-        """How many prefixes in the store are due to be collected."""
+        """Returns the number of store prefixes that are due to be collected."""
         due = select(func.count()).where(OrphanRow.sweep_at <= database_clock())
         with self._database.reading() as session:
             return int(session.scalar(due) or 0)

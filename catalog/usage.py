@@ -1,4 +1,4 @@
-"""What a workspace takes: bytes in the store, and time of training."""
+"""Usage of a workspace: stored bytes, and training time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from catalog.job_kinds import JobKind
 
 
 class Usage:
-    """Gateway to the sums of a workspace."""
+    """Gateway to the usage of a workspace."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def stored_bytes(self) -> int:
-        """Of its tables, models and results; what work in the making has stored is not counted."""
+        """Returns the size of tables, models and results, without unfinished work."""
         with self._database.reading() as session:
             return sum(
                 int(session.scalar(select(func.sum(size)).where(ours == self._workspace)) or 0)
@@ -30,9 +30,9 @@ class Usage:
             )
 
     def training_seconds(self, within_seconds: float) -> float:
-        """From the beginning to the end of each training that began in this time, or until now.
+        """Returns the total duration of trainings that began in the last `within_seconds`.
 
-        A training that was tried again counts from its first attempt on.
+        A training that was retried counts from its first attempt on; a running one until now.
         """
         begun = select(JobRow.started_at, JobRow.finished_at).where(
             JobRow.workspace == self._workspace,

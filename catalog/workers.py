@@ -1,4 +1,4 @@
-"""Workers: who is there to do jobs, by the signs of life that each group gives."""
+"""Worker groups, by their heartbeats."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from catalog.pages import copy_row
 from catalog.records import Worker
 
 _FORGOTTEN_SECONDS = 3600.0
-"""A worker that was killed says no good-bye; so long an operator can see that it is missing."""
+"""How long a worker without heartbeats is listed, so that operators see that it is missing."""
 
 
 class Workers:
-    """Gateway to the worker groups; they serve every workspace."""
+    """Gateway to the worker groups, which serve all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def seen(self, name: str, version: str, slots: Sequence[str]) -> None:
-        """Note that the worker lives, and what it can do at once."""
+        """Records a heartbeat with the worker's version and slots."""
         with self._database.writing() as session:
             row = session.get(WorkerRow, name)
             if row is None:
@@ -35,12 +35,12 @@ class Workers:
             session.execute(delete(WorkerRow).where(WorkerRow.seen_at < long_ago))
 
     def gone(self, name: str) -> None:
-        """Note that the worker has ended in order."""
+        """Records that the worker has ended regularly."""
         with self._database.writing() as session:
             session.execute(delete(WorkerRow).where(WorkerRow.name == name))
 
     def list(self) -> tuple[datetime, list[Worker]]:
-        """The time by the database's clock, and every worker, by name."""
+        """Returns (the database's time, all workers by name)."""
         query = select(WorkerRow).order_by(WorkerRow.name)
         with self._database.reading() as session:
             workers = [copy_row(Worker, row) for row in session.scalars(query)]

@@ -1,4 +1,4 @@
-"""A workspace: every gateway to its records, and to nobody else's."""
+"""A workspace: all gateways to its records only."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from catalog.usage import Usage
 
 
 class Workspace:
-    """The records of one workspace, by gateway, as its users see them.
+    """The records of one workspace, by gateway.
 
-    What is of another workspace is not found here; none of the methods asks whose it is to look at,
-    so no call can forget to say it. Made by `Catalog.workspace`.
+    Records of other workspaces are not found; gateways take no workspace argument, so no call can
+    forget it. Made by `Catalog.workspace`.
 
     Attributes:
-        name: of the workspace.
+        name: Name of the workspace.
     """
 
     def __init__(self, database: Database, name: str, resend_seconds: float) -> None:

@@ -257,7 +257,7 @@ class Synthesizer:
             line = FitProgress(report, preset, on_cpu=place.type == "cpu")
             asked = table, schema, config, line, seed, checkpoints, context
             with prepared_table(*asked) as prepared:
-                parts = fit_prepared(prepared, config, line, seed=seed, place=place)
+                parts = fit_prepared(prepared, config, line, seed=seed, device=place)
             line.end()
         return self._take(
             parts.schema,

@@ -1,1 +1,1 @@
-"""The `gcvae` command: on files, without a server, and the servers themselves."""
+"""The `gcvae` command: work on files without a server, and the servers themselves."""

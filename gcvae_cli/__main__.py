@@ -1,4 +1,4 @@
-"""Runs the command and turns its errors into lines, one for each problem, and an exit code."""
+"""Runs the command; turns errors into lines, one for each problem, and an exit code."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from gcvae_cli.app import app
 from gcvae_cli.errors import CommandError
 from gcvae_cli.signals import Ended, raised_signals
 
-_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_INTERRUPTED = 130  # 128 + SIGINT, as in shells
 _MOST_PROBLEMS = 12
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `gcvae` with these arguments.
+    """Runs `gcvae` with these arguments.
 
-    Returns: 0 done, 1 failed, 2 wrong usage, 128 and a signal's number where that ended it.
+    Returns:
+        0 on success, 1 on failure, 2 for wrong usage, 128 plus the number of a signal.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:

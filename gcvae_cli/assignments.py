@@ -1,4 +1,4 @@
-"""`--set key=value`: the value is JSON where it is JSON, and text otherwise.
+"""`--set key=value`: the value is parsed as JSON if possible, else it is text.
 
 A key with a point is a member of an object: `--set differential_privacy.epsilon=3`.
 """
@@ -13,7 +13,7 @@ from gcvae_cli.errors import WrongUsageError
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
-    """The settings, typed.
+    """Returns the settings with typed values.
 
     >>> parse_assignments(["rank=2", "learning_rate=1e-3", "objective=exact", "d_latent=null"])
     {'rank': 2, 'learning_rate': 0.001, 'objective': 'exact', 'd_latent': None}
@@ -22,7 +22,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
     {'differential_privacy': {'epsilon': 3, 'delta': 1e-06}}
 
     Raises:
-        WrongUsageError: no `key=value`, or a key given twice.
+        WrongUsageError: An argument is not `key=value`, or a key is given twice.
     """
     settings: dict[str, Any] = {}
     for assignment in assignments:

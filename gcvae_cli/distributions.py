@@ -1,4 +1,4 @@
-"""The distributions beside the library, which the commands of services and servers need."""
+"""Checks for the optional distributions of the client and the server."""
 
 from __future__ import annotations
 
@@ -15,44 +15,60 @@ _SERVER = "./server"
 
 
 class ClientCommand(TyperCommand):
-    """A command that asks a service."""
+    """A command that needs the client."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises: NotInstalledError."""
+        """Runs the command.
+
+        Raises:
+            NotInstalledError: The client is not installed.
+        """
         with _needing(ctx.command_path, _CLIENT):
             return super().invoke(ctx)
 
 
 class ServerCommand(TyperCommand):
-    """A command that is a server."""
+    """A command that needs the server."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises: NotInstalledError."""
+        """Runs the command.
+
+        Raises:
+            NotInstalledError: The server is not installed.
+        """
         with _needing(ctx.command_path, _SERVER):
             return super().invoke(ctx)
 
 
 class ServerGroup(TyperGroup):
-    """Commands that look after a server's records."""
+    """Commands on a server's records."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises: NotInstalledError."""
+        """Runs the command.
+
+        Raises:
+            NotInstalledError: The server is not installed.
+        """
         with _needing(ctx.command_path, _SERVER):
             return super().invoke(ctx)
 
 
 class DemoCommand(TyperCommand):
-    """A command that starts a service and asks it."""
+    """A command that needs client and server."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises: NotInstalledError."""
+        """Runs the command.
+
+        Raises:
+            NotInstalledError: One of them is not installed.
+        """
         with _needing(ctx.command_path, f"{_SERVER} {_CLIENT}"):
             return super().invoke(ctx)
 
 
 @contextmanager
 def _needing(command: str, folders: str) -> Iterator[None]:
-    """Names the folders that pip installs what is missing from."""
+    """Converts import errors to a message with the folders to install by pip."""
     try:
         yield
     except ModuleNotFoundError as error:

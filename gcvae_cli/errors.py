@@ -12,13 +12,13 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """Root of the command line's errors: one line that says what to do."""
+    """Root of the command line's errors: one line that states what to do."""
 
     exit_code = 1
 
 
 class OutputError(CommandError):
-    """The result can not be written where it was asked for."""
+    """The result can not be written to the output."""
 
 
 class NotInstalledError(CommandError):
@@ -34,6 +34,6 @@ class ServerError(CommandError):
 
 
 class WrongUsageError(CommandError):
-    """The command was called wrongly."""
+    """The command was called with wrong arguments."""
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""Files that commands read: what is said where there is none."""
+"""Checks of input files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_COMPARED = 5_000
 
 
 def existing_file(path: Path | None) -> Path | None:
-    """The path, where it is none of a missing file.
+    """Returns the path if the file exists; None for None.
 
     Raises:
-        WrongUsageError: there is no such file; the file beside it that was probably meant.
+        WrongUsageError: The file does not exist; the message suggests a similar name.
     """
     if path is None or (path.exists() and not path.is_dir()):
         return path
@@ -34,9 +34,10 @@ def existing_file(path: Path | None) -> Path | None:
 
 
 def _meant(path: Path) -> str:
-    """The file of the folder whose name is most alike, its endings aside."""
+    """Returns a suggestion: the file of the folder with the most similar name, without
+    extensions."""
     files = islice((found for found in path.parent.iterdir() if found.is_file()), _MOST_COMPARED)
-    ranked = sorted(files, key=lambda found: found.suffix == path.suffix)  # the last one stays
+    ranked = sorted(files, key=lambda found: found.suffix == path.suffix)  # the last one is kept
     names = {_stem(found): found.name for found in ranked}
     near = get_close_matches(_stem(path), names, n=1, cutoff=0.7)
     return f"; did you mean {str(path.with_name(names[near[0]]))!r}?" if near else ""

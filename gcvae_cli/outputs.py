@@ -1,4 +1,4 @@
-"""Results on files: whole or not at all, in the format that the name's ending says."""
+"""Output files: complete or absent, in the format of the extension."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _GIBIBYTE = 1 << 30
 
 @contextmanager
 def opened_output(destination: str) -> Iterator[BinaryIO]:
-    """A stream that becomes `destination` when the block ends well, and vanishes otherwise.
+    """Yields a stream that becomes `destination` if the block succeeds, and is deleted otherwise.
 
-    The bytes go to a temporary name beside it, which is renamed at the end: no reader ever sees
-    half a file, and a file that was there stays whole. `-` is the standard output; a device or a
-    pipe is written directly.
+    Data goes to a temporary file in the same folder, which is renamed at the end, so an existing
+    file stays complete. `-` is standard output; devices and pipes are written directly.
 
     Raises:
-        OutputError: the folder is missing or not writable, or the disk is full.
+        OutputError: The folder is missing or not writable, or the disk is full.
     """
     if destination == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -38,7 +37,7 @@ def opened_output(destination: str) -> Iterator[BinaryIO]:
         with _write_errors(destination, path), path.open("wb") as stream:
             yield stream
         return
-    path = path.resolve()  # the file behind a link is replaced, not the link
+    path = path.resolve()  # replaces the target of a link instead of the link
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with _write_errors(destination, temporary):
@@ -52,10 +51,10 @@ def opened_output(destination: str) -> Iterator[BinaryIO]:
 
 
 def require_space(destination: str, n_bytes: float) -> None:
-    """Let outputs pass that the disk has room for; `n_bytes` are still to be written.
+    """Checks that the disk has room for `n_bytes` more.
 
     Raises:
-        OutputError: it has not.
+        OutputError: It has not.
     """
     path = Path(destination)
     if destination == STANDARD_OUTPUT or _is_written_directly(path):
@@ -69,19 +68,19 @@ def require_space(destination: str, n_bytes: float) -> None:
 
 
 def write_text(destination: str, text: str) -> None:
-    """Write a text, with a final line break."""
+    """Writes a text with a final line break."""
     with opened_output(destination) as stream:
         stream.write(f"{text.rstrip()}\n".encode())
 
 
 def format_of(destination: str, formats: dict[str, str], *, standard_output: str) -> str:
-    """The format that the destination's ending stands for.
+    """Returns the format for the destination's extension.
 
     >>> format_of("rows.csv.gz", {".csv": "csv", ".csv.gz": "csv.gz"}, standard_output="csv")
     'csv.gz'
 
     Raises:
-        WrongUsageError: it stands for none of them.
+        WrongUsageError: The extension is not supported.
     """
     if destination == STANDARD_OUTPUT or destination.startswith("/dev/"):
         return standard_output
@@ -93,13 +92,13 @@ def format_of(destination: str, formats: dict[str, str], *, standard_output: str
 
 
 def _is_written_directly(path: Path) -> bool:
-    """True for a device or a pipe, which no file may replace; and for a folder, which says so."""
+    """Returns whether the path is a device or pipe, which must not be replaced, or a folder."""
     return path.exists() and not path.is_file()
 
 
 @contextmanager
 def _write_errors(destination: str, written: Path) -> Iterator[None]:
-    """Names what the user named, where the system names what is written, or nothing at all."""
+    """Converts system errors in the block to errors that name the user's destination."""
     try:
         yield
     except BrokenPipeError:
@@ -115,7 +114,7 @@ def _write_errors(destination: str, written: Path) -> Iterator[None]:
 
 
 def answer(document: dict[str, Any]) -> None:
-    """Prints what a script reads: one JSON object on a line."""
+    """Prints one JSON object on a line, for scripts."""
     print(json.dumps(document, ensure_ascii=False))
 
 

@@ -1,4 +1,4 @@
-"""The command that shows the pages of a service in the browser."""
+"""The command `gcvae open`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ANSWER_SECONDS = 5.0
 
 
 def open_pages(server: ServerUrl = LOCAL_SERVICE) -> None:
-    """Show the pages of a running service in the browser."""
+    """Open the pages of a running service in the browser."""
     check_address(server)
     url = server.rstrip("/") + "/"
     try:

@@ -1,4 +1,4 @@
-"""Ports to listen on."""
+"""Checks of ports for servers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from gcvae_cli.errors import ServerError
 
 
 def free_port(host: str, port: int) -> int:
-    """The port, if it is free; any free one for 0.
+    """Returns the port if it is available; any available one for 0.
 
     Raises:
-        ServerError: something listens there already, or the address is not this machine's.
+        ServerError: The port is in use, or the address is not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

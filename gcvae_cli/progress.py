@@ -1,6 +1,6 @@
-"""Progress on the terminal: to the standard error, and none where that is no terminal.
+"""Progress bars on standard error, in terminals only.
 
-Loads rich with the first bar: a command's help has none.
+The module imports rich with the first bar, so that help texts load faster.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """One bar: `advance` moves it to a fraction, with a few words beside it."""
+    """A progress bar."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def move(self, fraction: float, note: str = "") -> None:
-        """Move the bar to a fraction of the whole."""
+        """Moves the bar to a fraction, with a note next to it."""
         self._progress.update(self._task, completed=fraction, note=note)
 
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Bar]:
-    """A bar on the standard error, invisible where that is no terminal."""
+    """Yields a bar on standard error, which is invisible outside of terminals."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -45,9 +45,9 @@ def progress_bar(title: str) -> Iterator[Bar]:
 
 
 def training_note(progress: Mapping[str, Any]) -> str:
-    """The words beside a training's bar, from its progress in the library or over REST.
+    """Returns the note next to a training's bar, from its progress in the library or over REST.
 
-    Bounds are nats per row, higher is better. What is not known yet is left out.
+    Bounds are in nats per row; higher is better. Unknown values are omitted.
 
     >>> training_note({"phase": "training", "epoch": 3, "bound_train": -2.5})
     'training · epoch 3 · bound -2.50'

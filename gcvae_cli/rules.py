@@ -1,4 +1,4 @@
-"""Rules that were found in a table, as lines for people."""
+"""Prints inferred rules for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def report_rule(found: dict[str, Any]) -> None:
-    """A rule in words, how often it holds, and the first lines that break it."""
+    """Prints a rule's formula, how often it holds, and the first lines that violate it."""
     broken = found["exceptions"]
     place = "row" if any(where["line"] is None for where in broken) else "line"
     places = [where[place] for where in broken]

@@ -1,4 +1,4 @@
-"""Signals that ask this process to end, raised where it works: it leaves nothing half made."""
+"""Converts signals to an exception, so that commands can clean up."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")  # by name: not every system has all
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")  # by name, because not every system has all
 
 
 class Ended(BaseException):
-    """The process was asked to end. No error: it passes every `except Exception`."""
+    """The process was asked to end. Not an Exception, so that `except Exception` does not catch
+    it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -19,18 +20,17 @@ class Ended(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """What shells make of a process that a signal ended."""
+        """Exit code of shells for this signal."""
         return 128 + self.number
 
 
 @contextmanager
 def raised_signals() -> Iterator[None]:
-    """Within the block SIGTERM, SIGHUP and SIGINT raise `Ended`.
+    """Makes SIGTERM, SIGHUP and SIGINT raise `Ended` in the block.
 
-    A signal that is ignored (`nohup`) stays ignored, and so is a second one while the first is
-    cleaned up after, but for SIGINT: who presses twice does not want to wait. It is no
-    KeyboardInterrupt here, for of one that came within an `exec` Python would die in the end,
-    whatever the exit code.
+    Ignored signals (`nohup`) stay ignored, and so are further signals during clean-up, except
+    SIGINT. KeyboardInterrupt is not used, because Python would end with its own exit code if it
+    occurs within `exec`.
     """
     numbers = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}

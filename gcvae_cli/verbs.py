@@ -1,7 +1,7 @@
-"""Verbs that a command does itself on files, or has a service do: one name, two commands.
+"""Commands that exist twice, for files and for a service.
 
-`gcvae sample model.gcvae` draws here; `gcvae sample MODEL --server URL` asks a service. The two
-take options of their own, so that each one's help is whole.
+`gcvae sample model.gcvae` works on files; `gcvae sample MODEL --server URL` uses a service. They
+have separate options, so that each has complete help.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _AT_A_SERVICE = "{} " + _SERVER
 
 
 class Verbs(TyperGroup):
-    """The tree of commands. A verb with `--server` is the one that asks the service."""
+    """The tree of commands. With `--server`, the service's variant of a command is used."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that is called, with what follows its name."""
+        """Returns the called command with the arguments after its name."""
         name, command, rest = super().resolve_command(ctx, args)
         if any(given == _SERVER or given.startswith(f"{_SERVER}=") for given in rest):
             command = self.get_command(ctx, _AT_A_SERVICE.format(name)) or command
@@ -29,10 +29,14 @@ class Verbs(TyperGroup):
 def add_verb(
     app: typer.Typer, panel: str, on_files: Any, at_a_service: Any, cls: type[TyperCommand]
 ) -> None:
-    """Adds both commands of a verb, which is named as the functions are.
+    """Adds both variants of a command, named like the functions.
 
     Args:
-        cls: The class of the command that asks the service.
+        app: The tree of commands.
+        panel: Heading in the help.
+        on_files: Function for files.
+        at_a_service: Function for a service.
+        cls: Class of the service's variant.
     """
     name = on_files.__name__
     told = f"A service does it with --server URL: `gcvae {name} --server URL --help` says how."

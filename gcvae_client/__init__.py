@@ -1,4 +1,4 @@
-"""The Python client of the service: it needs httpx and nothing else.
+"""Python client of the service, which needs only httpx.
 
 with Client("http://127.0.0.1:8000") as client:
     model = client.upload("table.csv").train().wait()  # with a bar

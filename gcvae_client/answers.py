@@ -1,4 +1,4 @@
-"""Tables that are asked for: as a frame, as bytes, or as a file."""
+"""Tables in responses: as a frame, as bytes, or as a file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gcvae_client.service import Place
 
 _TABLES = (".csv", ".parquet", ".json", ".jsonl")
 Fill = Callable[[BinaryIO], None]
-"""Writes a table into an empty file."""
+"""Function that writes a table to an empty file."""
 
 
 @dataclass(frozen=True)
 class WantedTable:
-    """In what form a table is asked for.
+    """Requested form of a table.
 
     Attributes:
-        format: What the service is asked for.
-        to: The file.
-        is_frame: It becomes a frame, of the kind of `like` where that is given.
+        format: Format requested from the service.
+        to: File to save the table in.
+        is_frame: Whether to return a frame, of the kind of `like` if it is given.
     """
 
     format: str
@@ -36,11 +36,13 @@ class WantedTable:
     like: Frame | None
 
     def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Frame | bytes | Path:
-        """The table in this form. A frame is read from a temporary file: no table is there twice.
+        """Returns the table in the requested form. Frames are read from a temporary file, to save
+        memory.
 
         Args:
-            formats: asks for the formats of the table's dates, by column.
-            seed: that of its rows; a frame of pandas keeps it.
+            fill: Writes the table to a file.
+            formats: Returns the date formats of the table by column.
+            seed: Seed of its rows, which a pandas frame stores in `attrs`.
         """
         if self.to is not None:
             with whole_file(self.to) as file:
@@ -62,10 +64,10 @@ class WantedTable:
 def wanted_table(
     format: str | None, to: Place | None, like: Frame | None, of_frame: str
 ) -> WantedTable:
-    """The form of a table: named, or by the file's ending; else a frame.
+    """Returns the requested form: as named, or by the file's extension, else a frame.
 
     Raises:
-        ValueError: The ending stands for no form.
+        ValueError: The extension is not that of a supported format.
     """
     if format is not None:
         return WantedTable(format, to, False, None)
@@ -77,12 +79,16 @@ def wanted_table(
 
 
 def copy(response: httpx.Response, file: BinaryIO) -> None:
-    """Writes an answer into a file as it comes."""
+    """Streams the body of a response to a file."""
     file.writelines(response.iter_bytes())
 
 
 def format_by_ending(to: Place, endings: Sequence[str]) -> str:
-    """The format that a file's name stands for. Raises: ValueError, for none of these."""
+    """Returns the format of a file's extension.
+
+    Raises:
+        ValueError: The extension is not supported.
+    """
     ending = Path(to).suffix.lower()
     if ending not in endings:
         known = ", ".join(endings)

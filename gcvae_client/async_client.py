@@ -1,4 +1,4 @@
-"""The client for programs that await: its calls are those of `Client`, each in a thread."""
+"""Asynchronous client: the calls of `Client`, each in a thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _END = object()
 
 
 class _Quiet(Client):
-    """A client whose documents have no methods that would block the loop."""
+    """A client that returns plain documents, whose methods would block the event loop."""
 
     def _bound(self, document: Document) -> Any:
         return bind(document, None)
@@ -46,14 +46,14 @@ def _iterated(
 
 
 class AsyncClient:
-    """The calls of `Client`, awaited; lists and events are read with `async for`.
+    """The calls of `Client` as coroutines; lists and events are read with `async for`.
 
-    Callbacks such as `on_progress` are called in a thread. A call that is cancelled is no longer
-    waited for; what the service does goes on.
+    Callbacks such as `on_progress` are called in a thread. Cancelling a call stops waiting for it;
+    the service continues.
 
     Args:
-        base_url: as of `Client`, and so are `api_key`, `timeout_seconds` and `retries`.
-        calls: how many run at the same time; the next ones wait.
+        base_url: As for `Client`, like `api_key`, `timeout_seconds` and `retries`.
+        calls: Maximum number of concurrent calls; further ones wait.
 
     Example:
         ```python
@@ -93,11 +93,11 @@ class AsyncClient:
         await self.close()
 
     def __repr__(self) -> str:
-        """The service, without its key."""
+        """Returns the service's address, without the key."""
         return f"Async{self._client!r}"
 
     async def close(self) -> None:
-        """Close every connection; calls that have not begun are dropped."""
+        """Closes all connections; calls that have not begun are dropped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 

@@ -1,4 +1,4 @@
-"""Bodies of requests: tables, rows and names as the service takes them."""
+"""Request bodies: tables, rows and names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names with commas between, each in quotes: any may have a comma itself."""
+    """Returns names separated by commas, each in quotes because it may contain a comma."""
     line = io.StringIO()
     csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
     return line.getvalue()
@@ -52,7 +52,7 @@ def rows_body(rows: Rows, formats: Callable[[], dict[str, str]]) -> Body:
 
 
 def bare_body(table: Table) -> Body:
-    """The bare bytes: three times faster than a form. What they are, the service sees itself."""
+    """Returns a body of the table's bytes, which is three times faster than a form."""
     headers = {"Content-Type": "application/octet-stream"}
     if is_frame(table):
         table = table_bytes(table)
@@ -63,7 +63,7 @@ def bare_body(table: Table) -> Body:
 
 
 def form_body(bare: Body, fields: dict[str, str], filename: str) -> Body:
-    """What is a bare body, in a form beside other fields."""
+    """Returns a form with a bare body and other fields."""
 
     def body(files: ExitStack) -> dict[str, Any]:
         content = bare(files)["content"]
@@ -86,6 +86,6 @@ def _opened(path: Path, files: ExitStack) -> BinaryIO:
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """A file piece by piece."""
+    """Yields the content of a file in chunks."""
     while chunk := file.read(CHUNK_BYTES):
         yield chunk

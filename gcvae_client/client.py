@@ -1,4 +1,4 @@
-"""The client: a data team's words for the calls of the service."""
+"""The client: one method for each call of the service."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ _MAPS = (".json", ".png", ".svg")
 
 
 class Client(Reports):
-    """A connection to one service. Every answer is a document (dict) of the REST API.
+    """A connection to one service. Responses are documents (dict) of the REST API.
 
-    Those of datasets, models and jobs have methods of their own: `dataset.train()`. All are named
-    by their ids or by their documents; a model by that of its job or of one of its results too.
-    Tables are given as a path, as bytes, or as a data frame of pandas, polars or Arrow. A table
-    that is asked for comes as a frame of pandas, or of the kind that was given; as bytes where
-    `format` names one; as a file where `to` does.
+    Documents of datasets, models and jobs have methods: `dataset.train()`. Resources are given by
+    id or by document; a model also by the document of its job or of one of its results. Tables are
+    given as a path, as bytes, or as a data frame of pandas, polars or Arrow. Tables are returned as
+    a pandas frame, or as the kind of frame that was given; as bytes if `format` is given; as a file
+    if `to` is given.
 
     Args:
-        base_url: where the service is.
-        api_key: sent as a bearer token.
-        timeout_seconds: longest silence of the service before a request counts as lost.
-        retries: how often a request is sent again when the service does not answer or is busy.
+        base_url: Address of the service.
+        api_key: Sent as a bearer token.
+        timeout_seconds: Longest silence of the service before a request counts as failed.
+        retries: How often a request is repeated if the service does not respond or is busy.
     """
 
     # Datasets
@@ -73,16 +73,21 @@ class Client(Reports):
         schema: Document | None = None,
         encoding: str | None = None,
     ) -> Dataset:
-        """Upload a table (a path, the bytes of CSV, gzipped CSV or Parquet, a frame); the dataset.
+        """Uploads a table (a path, bytes of CSV, gzipped CSV or Parquet, or a frame); returns the
+        dataset.
 
-        Several are a database, whose keys are found: a dictionary of tables by name, a folder of
-        files, or a ZIP file of them. Its `schema` has `tables` with their keys, and `dirty`.
+        Several tables are a database, whose keys are inferred: a dictionary of tables by name, a
+        folder of files, or a ZIP file. Its `schema` has `tables` with their keys, and `dirty`.
 
         Args:
-            encoding: of a text file, such as cp1252, latin-1 or utf-16; UTF-8 where not given.
+            table: The table or tables.
+            name: Name of the dataset.
+            schema: Declarations of columns; the rest is inferred.
+            encoding: Encoding of a text file, such as cp1252, latin-1 or utf-16. Default: UTF-8.
 
         Raises:
-            InvalidError: it is no table, or the schema does not fit; `errors` name the places.
+            InvalidError: The input is not a table, or the schema does not fit; `errors` name the
+                locations.
         """
         fields = {
             "name": name_of(table) if name is None else name,
@@ -93,42 +98,43 @@ class Client(Reports):
         kind = "database" if is_database(table) else "table"
         body = database_body(table) if kind == "database" else bare_body(table)
         call: dict[str, Any] = {"body": body, "params": given}
-        if schema is not None:  # too long for an address
+        if schema is not None:  # too long for a URL
             call = {"body": form_body(body, given, kind)}
         found: Dataset = self._json("POST", "/v1/datasets", **call, creates=True)
         return found
 
     def datasets(self) -> Iterator[Dataset]:
-        """Every dataset, newest first."""
+        """Yields all datasets, the newest first."""
         return self._items("/v1/datasets")
 
     def dataset(self, dataset: Resource) -> Dataset:
-        """A dataset."""
+        """Returns a dataset."""
         found: Dataset = self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}")
         return found
 
     def replace_schema(self, dataset: Resource, schema: Document) -> Dataset:
-        """Replace a dataset's schema: what it does not say is inferred, whatever was said before.
+        """Replaces a dataset's schema; what it does not declare is inferred.
 
         Returns:
-            The dataset; `changes` says what is different now.
+            The dataset; `changes` lists the differences.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
         found: Dataset = self._json("PUT", path, body=lambda _: {"json": schema})
         return found
 
     def patch_schema(self, dataset: Resource, patch: Document) -> Dataset:
-        """Change what a dataset's schema says of single columns; all else stays as it was said.
+        """Changes the declarations of single columns of a dataset's schema.
 
         Args:
-            patch: A JSON merge patch: `{"columns": {"note": {"drop": True}}}`. None takes back what
-                was said, and the table is asked again.
+            dataset: The dataset.
+            patch: A JSON merge patch: `{"columns": {"note": {"drop": True}}}`. None removes a
+                declaration, so that it is inferred again.
 
         Returns:
-            The dataset; `changes` says what is different now.
+            The dataset; `changes` lists the differences.
 
         Raises:
-            InvalidError: the patch does not fit the table, or what was said before.
+            InvalidError: The patch does not fit the table, or other declarations.
         """
         headers = {"Content-Type": "application/merge-patch+json"}
         body = {"content": json.dumps(patch), "headers": headers}
@@ -137,7 +143,7 @@ class Client(Reports):
         return found
 
     def profile(self, dataset: Resource, *, table: str | None = None) -> Document:
-        """What a dataset's columns hold; of a database those of a `table`."""
+        """Returns statistics of a dataset's columns; for a database those of one `table`."""
         path = f"/v1/datasets/{dataset_id_of(dataset)}/profile"
         found: Document = self._json("GET", path, params={} if table is None else {"table": table})
         return found
@@ -145,33 +151,34 @@ class Client(Reports):
     def first_rows(
         self, dataset: Resource, n_rows: int = 20, *, table: str | None = None
     ) -> list[dict[str, str | None]]:
-        """The first rows of a dataset's table as they were uploaded, at most 100."""
+        """Returns the first rows of a dataset's table as they were uploaded, at most 100."""
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rows"
         params = {"limit": n_rows} | ({} if table is None else {"table": table})
         found = self._json("GET", path, params=params)
         return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
     def rename(self, resource: Resource, name: str) -> Any:
-        """Give a dataset or a model another name; returns it as it is now."""
+        """Renames a dataset or a model and returns it."""
         return self._json(
             "PATCH", place_of(any_id_of(resource)), body=lambda _: {"json": {"name": name}}
         )
 
     def rules(self, dataset: Resource) -> list[Document]:
-        """What holds between a dataset's columns in most rows, and where it does not.
+        """Returns the rules that hold between a dataset's columns in most rows.
 
-        Each has its `formula` in words, how many `rows` have all its columns, how many of these
-        `kept` it, the first `exceptions`, and the `rule` as the schema has it.
+        Each has its `formula`, the number of `rows` with values in all its columns, how many of
+        these `kept` it, the first `exceptions`, and the `rule` as in the schema.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
         return list(self._json("GET", path)["rules"])
 
     def privacy(self, dataset: Resource, *, delta: float | None = None) -> Document:
-        """What the private models of a dataset have spent together, and its cap.
+        """Returns the privacy ledger of a dataset: what its private models have spent together, and
+        its cap.
 
-        `spendings` has each training, failed and deleted ones too; `epsilon` is that of all at
-        `delta` (the cap's, or the least of theirs, where none is given), and None where some of the
-        table's models are not private (`models_without_privacy`), which has no bound.
+        `spendings` lists every training, including failed and deleted ones. `epsilon` is the joint
+        one at `delta` (default: the cap's, or the smallest of the trainings). It is None if some
+        models of the table are not private (`models_without_privacy`).
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
         params = {} if delta is None else {"delta": delta}
@@ -179,9 +186,11 @@ class Client(Reports):
         return found
 
     def cap_privacy(self, dataset: Resource, cap: Mapping[str, float] | None) -> Document:
-        """Cap (`epsilon`, `delta`) what the models of a dataset may spend together; None: no cap.
+        """Sets the cap (`epsilon`, `delta`) on the joint privacy cost of a dataset's models; None
+        removes it.
 
-        Returns: The ledger, as `privacy` has it.
+        Returns:
+            The ledger, as `privacy`.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
         found: Document = self._json("PUT", path, body=lambda _: {"json": {"cap": cap}})
@@ -201,15 +210,20 @@ class Client(Reports):
         scoring: str = "full",
         **settings: Any,
     ) -> Model:
-        """Have a model trained; the model, whose job `wait` waits for.
+        """Starts the training of a model and returns the model; `wait` waits for its job.
 
         Args:
-            scoring: what it says of rows: their scores (`full`), whether they are rare (`flag`),
-                or nothing (`off`).
-            settings: Settings in the place of the preset's own, such as `max_steps`.
+            dataset: The dataset.
+            name: Name of the model.
+            preset: Preset of the settings.
+            seed: Seed of the training.
+            device: `auto`, `cpu` or `cuda`.
+            scoring: Scores that the model gives: all (`full`), only whether a row is rare (`flag`),
+                or none (`off`).
+            settings: Settings that override those of the preset, such as `max_steps`.
 
         Raises:
-            InvalidError: a preset or a setting is not known.
+            InvalidError: The preset or a setting is unknown.
         """
         training = {"preset": preset, "seed": seed, "device": device, **settings}
         document = {"dataset_id": dataset_id_of(dataset), "training": training}
@@ -224,10 +238,11 @@ class Client(Reports):
     def import_model(
         self, model: str | os.PathLike[str] | bytes, *, name: str | None = None
     ) -> Model:
-        """Bring in a model (a file of `download_model` or of `gcvae train`, or its bytes); ready.
+        """Imports a model (a file from `download_model` or `gcvae train`, or its bytes), which is
+        ready at once.
 
         Raises:
-            InvalidError: it is no model, or one that can not be used.
+            InvalidError: It is not a model, or can not be used.
         """
         known_as = name_of(model) if name is None else name
         params = {} if known_as is None else {"name": known_as}
@@ -238,20 +253,20 @@ class Client(Reports):
         return found
 
     def models(self, dataset: Resource | None = None) -> Iterator[Model]:
-        """Every model, newest first; of one dataset, where it is given."""
+        """Yields all models, or those of a dataset, the newest first."""
         filters = {} if dataset is None else {"dataset_id": dataset_id_of(dataset)}
         return self._items("/v1/models", filters)
 
     def model(self, model: Resource) -> Model:
-        """A model, as it is now."""
+        """Returns the current document of a model."""
         found: Model = self._json("GET", f"/v1/models/{model_id_of(model)}")
         return found
 
     def restrict_scoring(self, model: Resource, scoring: str) -> Model:
-        """Have a model say less of rows: whether they are rare (`flag`), or nothing (`off`).
+        """Restricts the scores that a model gives: whether a row is rare (`flag`), or none (`off`).
 
         Raises:
-            ConflictError: it says less already, and is never made looser.
+            ConflictError: The current setting is stricter; it can not be loosened.
         """
         path = f"/v1/models/{model_id_of(model)}"
         found: Model = self._json("PATCH", path, body=lambda _: {"json": {"scoring": scoring}})
@@ -260,13 +275,16 @@ class Client(Reports):
     def download_model(
         self, model: Resource, path: Place, *, minimal: bool = False, scoring: str | None = None
     ) -> Path:
-        """Save a trained model as a file, which `gcvae.Synthesizer.load` reads; one of a database
+        """Saves a trained model as a file for `gcvae.Synthesizer.load`, or
         `gcvae.DatabaseSynthesizer.load`.
 
         Args:
-            minimal: without what drawing, completing and the model's own maps do not need: the
-                training record, scores of held-out rows, the table's map and checksum, counts.
-            scoring: `flag` or `off`: the file's model says less of rows than the service's.
+            model: The model.
+            path: Path of the file.
+            minimal: Whether to omit what generation, imputation and the model's own maps do not
+                need: training record, scores of held-out rows, the table's map and checksum,
+                counts.
+            scoring: `flag` or `off`, to restrict the scores that the file's model gives.
         """
         params: dict[str, Any] = {"minimal": "true"} if minimal else {}
         params |= {} if scoring is None else {"scoring": scoring}
@@ -292,29 +310,34 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | dict[str, Frame] | bytes | Path:
-        """Synthetic rows: a frame, bytes where `format` names one, a file where `to` does.
+        """Returns synthetic rows: a frame, bytes if `format` is given, a file if `to` is given.
 
-        Of a database a dictionary of frames by table; as bytes or as a file it is a ZIP file.
-        Where rows are too many for one answer, this waits for the job that draws them. A frame of
-        pandas names the seed in `attrs["seed"]`.
+        For a database it returns a dictionary of frames by table; as bytes or file it is a ZIP
+        file. If the rows are too many for one response, the call waits for a job. A pandas frame
+        has the seed in `attrs["seed"]`.
 
         Args:
-            rows: How many; may be left out with `given_rows`, one row for each of which is drawn.
-            seed: The same seed gives the same rows; without one they are others at each call. To
-                have them again, give a seed of your own.
-            given: By column what every row is to be: a value, a list of values,
-                {"min": ..., "max": ...}, or None for a missing cell.
-            given_rows: Known cells, None where a cell is not known; documents or a frame.
+            model: The model.
+            rows: Number of rows; optional with `given_rows`, for each of which one row is
+                generated.
+            seed: The same seed gives the same rows. Default: a new one for each call.
+            given: Condition on all rows, by column: a value, a list of values, {"min": ..., "max":
+                ...}, or None for a missing cell.
+            given_rows: Known cells of single rows, None for unknown ones; documents or a frame.
             distribution: Target shares of one column's levels.
-            escape_formulas: In a CSV: ' stands before texts that a spreadsheet would compute.
-            scale: Of a database: how many times as many rows as the real tables have; 1 if open.
-            parents: Of a database, instead: rows of each table without a parent.
-            table: Of a database: this table alone.
-            format: csv, parquet, json or jsonl; of a file, what its name ends in.
+            escape_formulas: In a CSV, whether to write ' before texts that a spreadsheet would
+                evaluate.
+            scale: For a database, number of rows relative to the real tables. Default: 1.
+            parents: For a database, in place of `scale`, number of rows of each table without a
+                parent.
+            table: For a database, the only table to return.
+            format: csv, parquet, json or jsonl. Default: the extension of `to`.
+            to: File to save the rows in.
+            on_progress: Is called with the job each time it has changed.
 
         Raises:
-            InvalidError: a condition is malformed, or the model gives it too small a probability.
-            MissingPackageError: a frame is asked for, and pandas is not installed.
+            InvalidError: A condition is invalid, or its probability under the model is too small.
+            MissingPackageError: A frame is requested, and pandas is not installed.
         """
         model_id = model_id_of(model)
         kind = model.get("kind") if isinstance(model, Mapping) else None
@@ -375,19 +398,24 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | bytes | Path:
-        """Scores of rows (documents, a path, bytes, a frame), in a form as those of `sample`.
+        """Returns scores of rows (documents, a path, bytes, a frame), in a form as for `sample`.
 
-        Where the rows are too many for one answer, this waits for the job that scores them.
+        If the rows are too many for one response, the call waits for a job.
 
         Args:
-            draws: of z for each row; None leaves them to the tolerance.
-            tolerance: nats that the standard error of a row's score comes near; 0.1 unless `draws`
-                are given.
-            jitters: of a copula's discrete cells in each draw; 0 integrates exactly.
-            measure: of continuous values: `density` per unit, mass of the `rounding_cell`, or of
-                the quantile bin (`pmf`).
-            score_missingness: blanks count with their probability; else they are integrated out.
-            encoding: of rows in a text file, as of `upload`.
+            model: The model.
+            rows: Rows to score.
+            draws: Samples of z for each row. Default: an adaptive number, by `tolerance`.
+            tolerance: Target for the standard error of a row's score, in nats. Default: 0.1,
+                without `draws`.
+            seed: Seed of the samples.
+            jitters: Jitters of a copula's discrete cells for each sample; 0 integrates exactly.
+            measure: Of continuous values: `density` per unit, probability of the `rounding_cell`,
+                or of the quantile bin (`pmf`).
+            score_missingness: Whether missing cells count with their probability; else they are
+                integrated out.
+            encoding: Encoding of rows in a text file, as for `upload`.
+            format, to, on_progress: As for `sample`.
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
@@ -414,15 +442,22 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | bytes | Path:
-        """Rows (documents, a path, bytes, a frame), blanks filled, in a form as those of `sample`.
+        """Returns rows (documents, a path, bytes, a frame) with missing cells imputed, as for
+        `sample`.
 
-        With more than one draw each row comes so many times, numbered in a first column `draw`.
-        Where they are too many for one answer, this waits for the job that fills them.
+        With several draws each row is repeated, numbered in a first column `draw`. If the rows are
+        too many for one response, the call waits for a job.
 
         Args:
-            columns: only these are filled; blanks of all others stay, and are integrated out.
-            keep_blanks: columns whose blanks are values of their own: they stay, and the others are
-                filled given that they are blank; else those of which the schema says so.
+            model: The model.
+            rows: Rows to complete.
+            draws: Number of imputations.
+            seed: Seed of the imputations.
+            columns: Columns to impute; missing cells of others stay, and are integrated out.
+            keep_blanks: Columns in which missing is a value of its own: these cells stay missing,
+                and others are imputed given that. Default: as in the schema.
+            encoding: Encoding of rows in a text file, as for `upload`.
+            format, to, on_progress: As for `sample`.
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
@@ -445,15 +480,18 @@ class Client(Reports):
         format: str | None = None,
         to: Place | None = None,
     ) -> Document | bytes | Path:
-        """The dependency map: a document (`json`), or a picture's bytes (`png`, `svg`).
+        """Returns a dependency map: a document (`json`), or the bytes of a picture (`png`, `svg`).
 
         Args:
-            row: cells by column; the map is then the local one at the row, whatever `kind` says.
-            z: a place in the latent space, for the local map there.
-            order: a kind of map in whose order the columns stand, so that pictures can be compared;
-                else they stand in the map's own. Not of local maps.
-            format: json, png or svg; of a file, what its name ends in, else json.
-            to: a file to save it in; the answer is then its path.
+            model: The model.
+            kind: Kind of the map.
+            row: Cells by column, for the local map at a row; `kind` is then ignored.
+            z: A latent vector, for the local map there.
+            seed: Seed of the samples.
+            order: Kind of map whose column order is used, so that pictures can be compared.
+                Default: the map's own. Not for local maps.
+            format: json, png or svg. Default: the extension of `to`, else json.
+            to: File to save the map in; its path is returned.
         """
         format = _drawn_format(format, to)
         path = f"/v1/models/{model_id_of(model)}/dependencies"
@@ -478,9 +516,9 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | bytes | Path:
-        """Posterior mean and deviation of z of rows, in a form as those of `sample`.
+        """Returns posterior means and deviations of z for rows, in a form as for `sample`.
 
-        Where the rows are too many for one answer, this waits for the job that encodes them.
+        If the rows are too many for one response, the call waits for a job.
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
@@ -497,7 +535,8 @@ class Client(Reports):
         format: str | None = None,
         to: Place | None = None,
     ) -> Document | bytes | Path:
-        """The decoder on a grid over a two-dimensional prior: a document, or a picture's bytes."""
+        """Returns the decoder on a grid of a two-dimensional prior: a document, or a picture's
+        bytes."""
         format = _drawn_format(format, to)
         params = {"steps": steps, "format": format}
         return self._drawn(
@@ -505,10 +544,11 @@ class Client(Reports):
         )
 
     def delete(self, resource: Resource, *, cascade: bool = False) -> None:
-        """Delete a dataset, a model, or what a job made, by id or by document.
+        """Deletes a dataset, a model, or a result, by id or by document.
 
         Args:
-            cascade: of a dataset: with its models, and all that was made by these.
+            resource: The resource.
+            cascade: For a dataset, whether to delete its models with all their results.
         """
         params = {"cascade": "true"} if cascade else {}
         self._connection.request(Call("DELETE", place_of(any_id_of(resource)), params=params))
@@ -545,7 +585,7 @@ class Client(Reports):
         return wanted.take(lambda file: self._connection.download(call, file), formats, seed)
 
     def _date_formats(self, model_id: str) -> Callable[[], dict[str, str]]:
-        """Asks how a model's table writes its dates, by column; once, and where there are any."""
+        """Returns a function that requests the date formats of a model's table by column, once."""
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 

@@ -1,4 +1,4 @@
-"""Requests and their retries: what is safe to send again is sent again."""
+"""Requests, and retries of those that are safe to repeat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from gcvae_client.errors import (
 )
 
 Body = Callable[[ExitStack], dict[str, Any]]
-"""Makes httpx's arguments for a body, anew for each time it is sent; the stack closes its files."""
+"""Function that creates httpx's arguments for a body each time it is sent; the stack closes its
+files."""
 
 _KEY_BUSY = "urn:gcvae:problem:idempotency-key-busy"
 _LONGEST_PAUSE_SECONDS = 60.0
@@ -36,7 +37,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the API. A POST that `creates` something carries an Idempotency-Key."""
+    """One API call. A POST that `creates` a resource has an Idempotency-Key."""
 
     method: str
     path: str
@@ -48,19 +49,19 @@ class Call:
 
     @property
     def can_repeat(self) -> bool:
-        """True where sending it twice does no more than sending it once."""
+        """Whether the call is safe to repeat."""
         return self.method != "POST" or self.creates
 
     def all_headers(self) -> dict[str, str]:
-        """The headers, with the key where the call needs one."""
+        """The headers, with the idempotency key if the call needs one."""
         return self.headers | ({"Idempotency-Key": self.key} if self.creates else {})
 
 
 class Connection:
-    """One service.
+    """Connection to one service.
 
     Args:
-        retries: how often a call is sent again when the service does not answer or is busy.
+        retries: How often a call is repeated if the service does not respond or is busy.
     """
 
     def __init__(self, http: httpx.Client, retries: int) -> None:
@@ -68,12 +69,12 @@ class Connection:
         self._retries = retries
 
     def request(self, call: Call) -> httpx.Response:
-        """The answer to a call, read whole; 304 is an answer.
+        """Returns the complete response to a call; status 304 is a response.
 
         Raises:
-            UnreachableError: the service does not answer.
-            ProblemError: it refuses.
-            IncompleteError: its answer broke off.
+            UnreachableError: The service does not respond.
+            ProblemError: The service refuses.
+            IncompleteError: The response was cut off.
         """
         with self.stream(call) as response:
             response.read()
@@ -81,7 +82,11 @@ class Connection:
 
     @contextmanager
     def stream(self, call: Call) -> Iterator[httpx.Response]:
-        """The answer to a call, not read yet. Raises as `request`."""
+        """Yields the response to a call before its body is read.
+
+        Raises:
+            UnreachableError, ProblemError, IncompleteError: As `request`.
+        """
         response = self._send_until_answered(call)
         try:
             yield response
@@ -92,10 +97,10 @@ class Connection:
             response.close()
 
     def download(self, call: Call, file: BinaryIO) -> None:
-        """Write the answer to a call into an empty file; go on where it breaks off, by range.
+        """Writes the response to an empty file; resumes by range requests after interruptions.
 
         Raises:
-            IncompleteError: it broke off, and can not be gone on with; or came with errors.
+            IncompleteError: The response was cut off and can not be resumed, or is corrupted.
         """
         tag, n_failed = "", 0
         while True:
@@ -149,10 +154,11 @@ class Connection:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which has its name once all is written: whole, or not at all.
+    """Yields a file for writing that is renamed to `path` at the end, so that it is complete or
+    absent.
 
     Raises:
-        FileNotFoundError: its folder is not there.
+        FileNotFoundError: The folder does not exist.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -167,14 +173,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _entity_tag(response: httpx.Response) -> str:
-    """What names the bytes of an answer whose rest can be asked for; empty where it can not."""
+    """Returns the entity tag of a response that can be resumed; empty if it can not."""
     tag: str = response.headers.get("ETag", "")
     has_ranges = response.headers.get("Accept-Ranges") == "bytes" and tag.startswith('"')
     return tag if has_ranges else ""
 
 
 def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
-    """Puts the file where an answer begins: at its range, or at the first byte."""
+    """Positions the file where a response begins: at its range, or at the first byte."""
     if response.status_code != httpx.codes.PARTIAL_CONTENT:
         file.seek(0)
         file.truncate()
@@ -185,7 +191,7 @@ def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
 
 
 def _verify(file: BinaryIO, tag: str) -> None:
-    """The service's tag of a stored file is the checksum of its bytes."""
+    """Checks the file against the service's tag, which is the checksum of a stored file."""
     expected = tag.strip('"')
     if re.fullmatch(r"[0-9a-f]{64}", expected) is None:
         return
@@ -198,7 +204,7 @@ def _verify(file: BinaryIO, tag: str) -> None:
 
 
 def _may_pass(error: ClientError, call: Call) -> bool:
-    """True where the same call may have an answer a little later."""
+    """Returns whether repeating the call may succeed."""
     if isinstance(error, UnreachableError):
         return call.can_repeat
     is_key_busy = isinstance(error, ProblemError) and error.type == _KEY_BUSY

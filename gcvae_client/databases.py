@@ -1,4 +1,4 @@
-"""Databases on their way: tables by name go to the service as one ZIP file, and come back so."""
+"""Databases in requests and responses: tables by name, as one ZIP file."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ from gcvae_client.frames import (
 from gcvae_client.service import Place
 
 ENDINGS = (".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt", ".parquet")
-"""Of the files that are tables."""
+"""Extensions of tables."""
 _MADE = (1980, 1, 1, 0, 0, 0)
-"""The date of every file: what is sent again has the same bytes."""
+"""Date of every file, so that repeated requests have the same bytes."""
 
 
 def is_database(tables: object) -> bool:
-    """Whether something to be uploaded is a database: tables by name, or a folder of files."""
+    """Returns whether an input is a database: tables by name, or a folder of files."""
     if isinstance(tables, Mapping):
         return True
     return isinstance(tables, str | os.PathLike) and Path(tables).is_dir()
 
 
 def database_body(tables: Any) -> Body:
-    """A ZIP file of the tables, made anew in a temporary file for each time it is sent.
+    """Returns the body of a ZIP file of the tables, created in a temporary file each time it is
+    sent.
 
     Raises:
-        ValueError: there is no table.
+        ValueError: There is no table.
     """
     named = _files_of(Path(tables)) if isinstance(tables, str | os.PathLike) else dict(tables)
     if not named:
@@ -74,10 +75,10 @@ def _packed(files: Mapping[str, Any]) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class WantedDatabase(WantedTable):
-    """In what form a drawn database is asked for: frames by table, or a ZIP file."""
+    """Requested form of a synthetic database: frames by table, or a ZIP file."""
 
     def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Any:
-        """The tables in this form."""
+        """Returns the tables in this form."""
         if self.to is not None:
             with whole_file(self.to) as file:
                 fill(file)
@@ -102,10 +103,10 @@ class WantedDatabase(WantedTable):
 
 
 def wanted_database(format: str | None, to: Place | None, table: str | None) -> WantedTable:
-    """The form of a drawn database, or of one of its tables; frames where nothing is named.
+    """Returns the requested form of a synthetic database or of one of its tables. Default: frames.
 
     Raises:
-        ValueError: the ending of `to` stands for no form.
+        ValueError: The extension of `to` is not supported.
     """
     if table is not None:
         if to is not None and format is None:
@@ -122,14 +123,14 @@ def wanted_database(format: str | None, to: Place | None, table: str | None) -> 
 
 
 def _best_format() -> str:
-    """That in which frames keep most of their types."""
+    """Returns the format that preserves most types of frames."""
     require_frames()
     found = table_format(None)
     return found if found == "parquet" else "csv"
 
 
 def _files_of(folder: Path) -> dict[str, Path]:
-    """The tables of a folder by their names; other files are none."""
+    """Returns the tables of a folder by their names; other files are ignored."""
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), None)
@@ -143,7 +144,7 @@ def _files_of(folder: Path) -> dict[str, Path]:
 
 
 def _ending(table: Any) -> str:
-    """What the file of a table in the ZIP file ends in."""
+    """Returns the extension of a table's file in the ZIP file."""
     if isinstance(table, str | os.PathLike):
         name = Path(table).name.lower()
         found = next((ending for ending in ENDINGS if name.endswith(ending)), None)

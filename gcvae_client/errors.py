@@ -1,20 +1,20 @@
 """The errors of the client.
 
 ClientError
-├── UnreachableError        the service does not answer
-├── ProblemError            the service refused; carries its problem document
-│   ├── InvalidError        what was sent is wrong: `errors` name the places
-│   ├── NotFoundError       there is no such resource
-│   ├── ConflictError       the resource is in another state
+├── UnreachableError        the service does not respond
+├── ProblemError            the service refused the request; has its problem document
+│   ├── InvalidError        the request is invalid; `errors` name the locations
+│   ├── NotFoundError       the resource does not exist
+│   ├── ConflictError       the resource's state does not allow the request
 │   │   └── ModelNotReadyError  the model is in training, or its training failed
 │   ├── BusyError           too much is waiting; `retry_after_seconds`
 │   └── ServiceFailedError  the service itself failed
-├── JobError                carries the job
+├── JobError                has the job
 │   ├── JobFailedError      it failed
 │   ├── JobCancelledError   it was cancelled
 │   └── WaitTimeoutError    it is not over yet
-├── MissingPackageError     frames are asked for, and what makes them is not installed
-└── IncompleteError         a download broke off
+├── MissingPackageError     frames are requested, and a package that they need is not installed
+└── IncompleteError         a download was cut off
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REMEDIES = {
     "not-found": "client.datasets(), .models() and .jobs() list what there is",
     "model-not-ready": "client.wait(model) returns once it is, or says why it is not",
 }
-"""What to do in Python, where the service's own advice is for callers of REST."""
+"""Advice for Python users, in place of the service's advice for REST."""
 
 
 class ClientError(Exception):
@@ -41,10 +41,10 @@ class ClientError(Exception):
 
 
 class UnreachableError(ClientError):
-    """The service does not answer.
+    """The service does not respond.
 
     Attributes:
-        reason: Which, and how it failed.
+        reason: Address and cause.
     """
 
     def __init__(self, reason: str) -> None:
@@ -53,17 +53,17 @@ class UnreachableError(ClientError):
 
 
 class ProblemError(ClientError):
-    """The service refused.
+    """The service refused the request.
 
     Attributes:
         status: HTTP status code.
         type: Stable name of the problem.
-        title: The kind of problem, for people.
+        title: Kind of problem, for people.
         detail: What is wrong with this request.
-        errors: The places and what would be right, each a document.
-        reason: Title and detail in a line. The text of the error says what to do, too.
-        request_id: What the service's log names the request by.
-        retry_after_seconds: When to try again, where the service says so.
+        errors: Documents with locations and what would be right.
+        reason: Title and detail in one line. The text of the error also has the advice.
+        request_id: Id of the request in the service's log.
+        retry_after_seconds: When to try again, if the service says so.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class ProblemError(ClientError):
         super().__init__(f"{self.reason}; {remedy}" if remedy else self.reason)
 
     def remedy(self, remedies: Mapping[str, str]) -> str | None:
-        """What to do, by the kind of problem, at a door that has words of its own.
+        """Returns advice from `remedies` for this kind of problem.
 
-        The service's words, where the door has none, or where the address itself led nowhere.
+        Without an entry, returns the service's advice; also if the address itself was wrong.
         """
         advice: str | None = self.problem.get("advice")
         name = self.type.rpartition(":")[2]
@@ -93,15 +93,15 @@ class ProblemError(ClientError):
 
 
 class InvalidError(ProblemError):
-    """What was sent is wrong."""
+    """The request is invalid."""
 
 
 class NotFoundError(ProblemError):
-    """There is no such resource."""
+    """The resource does not exist."""
 
 
 class ConflictError(ProblemError):
-    """The resource is in another state."""
+    """The resource's state does not allow the request."""
 
 
 class ModelNotReadyError(ConflictError):
@@ -109,7 +109,7 @@ class ModelNotReadyError(ConflictError):
 
 
 class BusyError(ProblemError):
-    """Too much is waiting already."""
+    """Too much work is waiting already."""
 
 
 class ServiceFailedError(ProblemError):
@@ -117,7 +117,7 @@ class ServiceFailedError(ProblemError):
 
 
 class JobError(ClientError):
-    """A job did not end as hoped."""
+    """A job did not succeed."""
 
     def __init__(self, message: str, job: Document) -> None:
         super().__init__(message)
@@ -137,7 +137,7 @@ class WaitTimeoutError(JobError):
 
 
 class MissingPackageError(ClientError):
-    """Frames are asked for, and what makes them is not installed."""
+    """Frames are requested, and a package that they need is not installed."""
 
     def __init__(self, package: str) -> None:
         super().__init__(
@@ -148,13 +148,13 @@ class MissingPackageError(ClientError):
 
 
 class IncompleteError(ClientError):
-    """A download broke off."""
+    """A download was cut off."""
 
 
 def problem_error(
     status: int, problem: Document, retry_after_seconds: float | None
 ) -> ProblemError:
-    """The exception that a refusal becomes."""
+    """Returns the exception for a problem document."""
     kinds: dict[int, type[ProblemError]] = {
         404: NotFoundError,
         409: ConflictError,

@@ -1,4 +1,4 @@
-"""Server-sent events of a job, resumed where the connection breaks."""
+"""Server-sent events of a job, with resumption after interruptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAUSE_SECONDS = 1.0
 
 
 def read_events(connection: Connection, job_id: str) -> Iterator[Document]:
-    """The job each time it has changed, until it is over."""
+    """Yields the job each time it has changed, until it is over."""
     last_id = ""
     while True:
         try:
@@ -31,7 +31,7 @@ def read_events(connection: Connection, job_id: str) -> Iterator[Document]:
 
 
 def parse_events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    r"""Id and data of each event of a stream of lines.
+    r"""Yields (id, data) of each event in a stream of lines.
 
     >>> list(parse_events(iter(["id: 7", "data: a", "data: b", "", ": ping", ""])))
     [('7', 'a\nb')]

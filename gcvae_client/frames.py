@@ -1,6 +1,6 @@
-"""Data frames: those of pandas, polars and Arrow go to the service, and its tables become frames.
+"""Conversion of data frames of pandas, polars and Arrow to request bodies, and of tables to frames.
 
-None of these packages is needed by the client, and none is imported before a frame is asked for.
+The client requires none of these packages, and imports them only when a frame is used.
 """
 
 from __future__ import annotations
@@ -20,31 +20,30 @@ from gcvae_client.errors import Document, MissingPackageError
 Frame = Any
 """A frame of pandas, polars or Arrow."""
 Formats = Callable[[], Mapping[str, str]]
-"""Asks how a table writes its dates, by column."""
+"""Function that returns the date formats of a table, by column."""
 _TEXTS_AT_ONCE = 65_536
 _WITH_BLANKS = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-"""By Arrow's type the dtype of pandas that has blanks; without it whole numbers come as floats."""
+"""Nullable pandas dtypes by Arrow type; otherwise whole numbers would become floats."""
 
 
 def is_frame(table: object) -> bool:
-    """Whether this is a data frame: one of pandas, or what hands itself out as an Arrow table."""
+    """Returns whether the object is a pandas frame, or has the Arrow stream interface."""
     return hasattr(table, "__arrow_c_stream__") or hasattr(table, "to_parquet")
 
 
 def table_bytes(frame: Frame) -> bytes:
-    """The frame as Parquet, which keeps its types; as CSV where pyarrow is not installed.
+    """Returns the frame as Parquet, which keeps its types, or as CSV if pyarrow is not installed.
 
-    The index of a frame of pandas is no column of it, and is left out; periods are sent as their
-    first moments.
+    The index of a pandas frame is left out; periods are sent as their first moments.
 
     Raises:
-        ValueError: a column mixes types, so that it has none in Parquet.
-        MissingPackageError: it is a frame of neither pandas nor polars, and there is no pyarrow.
+        ValueError: A column has mixed types, which Parquet does not support.
+        MissingPackageError: The frame is neither pandas nor polars, and pyarrow is not installed.
     """
     buffer = io.BytesIO()
-    for name in _periods(frame):  # which Parquet has not
+    for name in _periods(frame):  # not supported by Parquet
         frame = frame.assign(**{name: frame[name].dt.to_timestamp()})
     if hasattr(frame, "write_parquet"):
         frame.write_parquet(buffer)
@@ -64,18 +63,20 @@ def table_bytes(frame: Frame) -> bytes:
 
 
 def table_format(like: Frame | None) -> str:
-    """The format in which a table keeps most of its types on the way to a frame."""
+    """Returns the format that preserves most types of a frame."""
     return "parquet" if _is_polars(like) or _has("pyarrow") else "json"
 
 
 def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats) -> Frame:
-    """The table in a file as a frame: of the kind of `like`, else of pandas.
+    """Reads a table from a file as a frame of the kind of `like`. Default: pandas.
 
-    A frame of pandas has the periods of `like`, and its index where it has as many rows.
+    A pandas frame gets the periods of `like`, and its index if it has as many rows.
 
     Args:
+        file: The file.
         format: `csv`, `parquet` or `json`.
-        formats: asks for the formats of dates, by column: those of JSON are text.
+        like: Frame whose kind is used.
+        formats: Returns the date formats by column, because dates in JSON are text.
 
     Raises:
         MissingPackageError: pandas is not installed.
@@ -102,13 +103,13 @@ def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats
 
 
 def _periods(frame: Frame | None) -> dict[str, Any]:
-    """The dtypes of a pandas frame's columns of periods, by name."""
+    """Returns the period dtypes of a pandas frame's columns, by name."""
     dtypes = frame.dtypes.items() if frame is not None and hasattr(frame, "to_parquet") else ()
     return {name: dtype for name, dtype in dtypes if str(dtype).startswith("period[")}
 
 
 def require_frames() -> None:
-    """Let programs pass that can have frames, before the service is asked for any.
+    """Checks that frames can be created, before the service is asked for a table.
 
     Raises:
         MissingPackageError: pandas is not installed.
@@ -117,7 +118,7 @@ def require_frames() -> None:
 
 
 def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -> list[Document]:
-    """Rows as documents, whose cells JSON has; dates as the table writes them."""
+    """Returns rows as JSON documents, with dates in the table's format."""
     found: Any = rows
     if hasattr(rows, "to_dicts"):
         found = found.to_dicts()
@@ -131,7 +132,7 @@ def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -
 
 
 def condition(wanted: Any, name: str, formats: Formats) -> Any:
-    """A condition on a column as JSON has it: a period of pandas is the span of time that it is."""
+    """Returns a condition on a column as JSON; a pandas period becomes its time span."""
     if isinstance(wanted, Mapping):
         ends = {"min": "start_time", "max": "end_time"}
         parts = {key: getattr(part, ends.get(key, ""), part) for key, part in wanted.items()}
@@ -143,7 +144,7 @@ def condition(wanted: Any, name: str, formats: Formats) -> Any:
 
 
 def plain(value: Any, name: str, formats: Formats) -> Any:
-    """A value of a column as JSON has it; dates as the table writes them."""
+    """Returns a value of a column as JSON, with dates in the table's format."""
     if hasattr(value, "tolist"):  # of numpy
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -152,14 +153,14 @@ def plain(value: Any, name: str, formats: Formats) -> Any:
         return [plain(part, name, formats) for part in value]
     if value is None or isinstance(value, str | bool | int):
         return value
-    if type(value).__name__ in ("NAType", "NaTType"):  # of pandas, for no value
+    if type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing value
         return None
     if hasattr(value, "strftime"):
         form = formats().get(name, "%Y-%m-%d")
         if isinstance(value, datetime) and (offset := _OFFSET.search(form)):
             moment = value if value.tzinfo else value.replace(tzinfo=UTC)
             value = moment.astimezone(_zone(offset[1]))
-        if getattr(value, "year", 1000) < 1000:  # which strftime writes without zeros
+        if getattr(value, "year", 1000) < 1000:  # strftime writes these years without leading zeros
             form = form.replace("%Y", f"{value.year:04d}")
         return value.strftime(form)
     if hasattr(value, "__float__"):
@@ -168,31 +169,31 @@ def plain(value: Any, name: str, formats: Formats) -> Any:
 
 
 def date_formats(schema: Document) -> dict[str, str]:
-    """How a schema's table writes its dates, by column."""
+    """Returns the date formats of a schema's columns, by name."""
     columns = schema["columns"]
     return {c["name"]: c["datetime_format"] for c in columns if c.get("datetime_format")}
 
 
 _OFFSET = re.compile(r"%[HMISfp] ?([+-]\d\d:?(?:\d\d)?|Z|UTC|GMT)$")
-"""At the end of a format: an offset from UTC, in which times are written that are in UTC."""
+"""Offset from UTC at the end of a format; the times themselves are in UTC."""
 
 
 def _zone(offset: str) -> timezone:
-    """The zone of an offset such as +02:00, +0200, +02 or Z."""
+    """Returns the time zone of an offset such as +02:00, +0200, +02 or Z."""
     digits = re.sub("[^0-9]", "", offset).ljust(4, "0")
     ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
     return timezone(-ahead if offset[0] == "-" else ahead)
 
 
 def _of_columns(pandas: Any, file: Any) -> Frame:
-    """A Parquet file's columns, read one after the other, so that no table is there twice."""
+    """Reads a Parquet file column by column, to save memory."""
     names = file.schema_arrow.names
     columns = {name: _series(pandas, file.read([name]).column(0)) for name in names}
     return pandas.DataFrame(columns, columns=names, copy=False)
 
 
 def _series(pandas: Any, column: Any) -> Any:
-    """A column of Arrow as one of pandas, which can be written to."""
+    """Converts an Arrow column to a writable pandas column."""
     if column.null_count and (dtype := _WITH_BLANKS.get(str(column.type))):
         return column.to_pandas(types_mapper=lambda _: pandas.api.types.pandas_dtype(dtype))
     if str(column.type) not in ("string", "large_string"):
@@ -221,7 +222,8 @@ def _of_documents(pandas: Any, rows: list[Document], formats: Formats) -> Frame:
 
 
 def _far_dates(pandas: Any, texts: Any, format: str) -> Any:
-    """Dates such as 9999-12-31 and those beside them, in microseconds; text where one is finer."""
+    """Returns a column with dates such as 9999-12-31 in microseconds; as text if a time is
+    finer."""
     form = format.replace("%-", "%")
     try:
         dates = [None if pandas.isna(x) else datetime.strptime(x, form) for x in texts]

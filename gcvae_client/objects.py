@@ -1,7 +1,7 @@
-"""Datasets, models and jobs as the client gives them: their documents, which know their service.
+"""Datasets, models and jobs: documents with the methods of their client.
 
-Each is a dict, the document of the REST API, so that members are read as `model["status"]`. Its
-methods are those of the client, with itself in the place of the id:
+Each is a dict, the document of the REST API, so members are read as `model["status"]`. Its methods
+are those of the client, with itself as first argument:
 
     model = client.upload("table.csv").train().wait()
     frame = model.sample(1000)
@@ -22,7 +22,7 @@ _OPEN = "in training: model.wait() returns once it is ready"
 
 
 class Entity(dict[str, Any], ABC):
-    """A document, and the client that it came by."""
+    """A document with its client."""
 
     def __init__(self, document: Mapping[str, Any], client: Any = None) -> None:
         super().__init__(document)
@@ -30,15 +30,15 @@ class Entity(dict[str, Any], ABC):
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id."""
         return str(self["id"])
 
     @property
     def client(self) -> Any:
-        """The client that it came by.
+        """The client that returned the document.
 
         Raises:
-            ClientError: that can not be called without `await`.
+            ClientError: The client is asynchronous.
         """
         if self._client is None:
             kind = type(self).__name__.lower()
@@ -49,11 +49,11 @@ class Entity(dict[str, Any], ABC):
         return self._client
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """Returns a one-line description."""
         return f"<{type(self).__name__} {self.id}: {', '.join(self._facts().values())}>"
 
     def _repr_html_(self) -> str:
-        """What it is at a glance, for notebooks."""
+        """Returns an overview for notebooks."""
         facts = {"id": self.id} | self._facts()
         rows = (
             f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
@@ -64,22 +64,22 @@ class Entity(dict[str, Any], ABC):
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
-        """What there is to say of it, by name."""
+        """Returns short statements by name."""
 
 
 class Own:
-    """A call of the client, as a method of what it takes first."""
+    """A client method bound to an entity as its first argument."""
 
     def __init__(self, call: str) -> None:
         self.call = call
 
     def __get__(self, entity: Entity | None, kind: type[Entity]) -> Any:
-        """The client's method, with the entity in the first place."""
+        """Returns the client's method with the entity as first argument."""
         return self if entity is None else partial(getattr(entity.client, self.call), entity)
 
 
 class Dataset(Entity):
-    """An uploaded table, or a database of them."""
+    """An uploaded table, or a database."""
 
     train = Own("train")
     profile = Own("profile")
@@ -129,7 +129,8 @@ class Model(Entity):
         timeout_seconds: float | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """The model, once it is ready. Raises and takes what `Client.wait` does."""
+        """Waits until the model is ready and returns it; arguments and errors as for
+        `Client.wait`."""
         self.client.wait(self, on_progress, timeout_seconds=timeout_seconds, progress=progress)
         return type(self)(self.client.model(self), self._client)
 
@@ -151,7 +152,7 @@ class Model(Entity):
 
 
 class Job(Entity):
-    """What a user asked for that takes time."""
+    """A job of the service."""
 
     wait = Own("wait")
     events = Own("events")
@@ -179,6 +180,6 @@ _OBJECTS: dict[str, type[Entity]] = {"dataset": Dataset, "model": Model, "job": 
 
 
 def bind(document: Document, client: Any) -> Document:
-    """The object of a document; the document itself where its kind has none."""
+    """Returns the object for a document; the document itself if there is no class for its kind."""
     kind = _OBJECTS.get(kind_of(document.get("id")) or "")
     return document if kind is None else kind(document, client)

@@ -1,4 +1,4 @@
-"""The bar of a job that is waited for: in a terminal a line, in a notebook a widget of HTML."""
+"""Progress bar of a job: a line in terminals, an HTML widget in notebooks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _WIDTH = 24
 
 @contextmanager
 def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
-    """Takes a job each time it has changed, and shows how far it is.
+    """Yields a function that shows the progress of a job.
 
     Args:
-        always: even where the standard error is neither a terminal nor a notebook's.
+        shown: Whether to show it.
+        always: Whether to show it even if standard error is neither a terminal nor a notebook.
     """
     display = _notebook_display() if shown else None
     if display is not None:
@@ -36,7 +37,7 @@ def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
 
 
 def line_of(job: Document) -> str:
-    """A job in a line.
+    """Returns a job's progress as one line.
 
     >>> progress = {"phase": "training", "fraction": 0.5, "seconds_left": 75.2}
     >>> line_of({"kind": "train", "status": "running", "progress": progress})
@@ -71,7 +72,7 @@ def _in_notebook(display: Any) -> Show:
 
 
 class _Line(str):
-    """A line that a notebook shows in its own letters."""
+    """A line in a fixed-width font in notebooks."""
 
     __repr__ = str.__str__
 
@@ -80,7 +81,7 @@ class _Line(str):
 
 
 def _notebook_display() -> Any:
-    """What shows things in the notebook that this runs in; None where it runs in none."""
+    """Returns the display function of the running notebook; None outside of notebooks."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if not hasattr(shell, "kernel"):

@@ -1,4 +1,4 @@
-"""Reports of models: read once they are there, made again when asked."""
+"""Calls for reports of models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORMS = (".json", ".html")
 
 
 class Reports(Service):
-    """The calls of a service that concern reports."""
+    """Calls for reports of models."""
 
     def report(
         self,
@@ -25,19 +25,20 @@ class Reports(Service):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Document | bytes | Path:
-        """What a model is worth: fidelity, utility, likelihood and privacy, each with a verdict.
+        """Returns the report of a model: fidelity, utility, likelihood and privacy, each with a
+        verdict.
 
-        Where the report is still to be made, or the model to be trained, this waits for the jobs.
+        If the report or the model is not ready, the call waits for the jobs.
 
         Args:
-            format: json (a document) or html (bytes); of a file, what its name ends in, else json.
-            to: a file to save it in; the answer is then its path.
-            on_progress: called with the job that is waited for each time it has changed.
+            model: The model.
+            format: json (a document) or html (bytes). Default: the extension of `to`, else json.
+            to: File to save the report in; its path is returned.
+            on_progress: Is called with the job each time it has changed.
 
         Raises:
-            NotFoundError: the model has none, and nothing makes one.
-            JobFailedError, JobCancelledError: the job that was to make it failed meanwhile, or was
-                cancelled.
+            NotFoundError: The model has no report, and no job makes one.
+            JobFailedError, JobCancelledError: The job for the report failed or was cancelled.
         """
         format = _format(format, to)
         path = f"/v1/models/{model_id_of(model)}/report"
@@ -59,17 +60,18 @@ class Reports(Service):
         columns: Sequence[str] | None = None,
         seed: int = 0,
     ) -> Document:
-        """Have the report of a model made, or made again; what `wait` waits for.
+        """Starts a job that makes or renews the report of a model; returns the job, for `wait`.
 
         Args:
-            dataset: the table that the model was trained on; to be given where it was imported, or
-                its dataset is deleted.
-            holdout: a dataset of rows that nothing in training saw, in place of those that
-                training held back (`report_share`).
-            columns: those that are predicted; else each that has the rows for it.
+            model: The model.
+            dataset: The training table; required if the model was imported or its dataset deleted.
+            holdout: Dataset of rows that training did not see. Default: the rows that training set
+                aside (`report_share`).
+            columns: Columns to predict. Default: all with enough rows.
+            seed: Seed of the report.
 
         Raises:
-            InvalidError: a table is needed, or does not fit the model.
+            InvalidError: A table is required, or does not fit the model.
         """
         document: dict[str, Any] = {"seed": seed}
         tables = {"dataset_id": dataset, "holdout_dataset_id": holdout}
@@ -89,10 +91,10 @@ class Reports(Service):
 
 
 def _format(format: str | None, to: Place | None) -> str:
-    """The form of the report: named, or by the file's ending; else JSON.
+    """Returns the format of the report: as named, or by the file's extension, else JSON.
 
     Raises:
-        ValueError: The ending stands for no form.
+        ValueError: The extension is not supported.
     """
     if format is not None or to is None:
         return format or "json"

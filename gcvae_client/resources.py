@@ -1,4 +1,4 @@
-"""Ids: a resource is named by its id, or by a document of the API that names it."""
+"""Ids of resources, which are given directly or by a document."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ Resource = str | Mapping[str, Any]
 RESULTS = {
     "smp": "samples", "scr": "scores", "imp": "imputations", "enc": "encodings", "rpt": "reports",
 }  # fmt: skip
-"""Where the results of jobs are found, by what their ids begin with."""
+"""API collections of results, by prefix of their ids."""
 
 _COLLECTIONS = {"ds": "datasets", "mdl": "models"} | RESULTS
 _KINDS = {"ds": "dataset", "mdl": "model", "job": "job"} | dict.fromkeys(RESULTS, "result")
 
 
 def dataset_id_of(dataset: Resource) -> str:
-    """The id of a dataset. Raises as `model_id_of`."""
+    """Returns the id of a dataset.
+
+    Raises:
+        TypeError, ValueError: As `model_id_of`.
+    """
     return _id_of(dataset, "dataset")
 
 
 def model_id_of(model: Resource) -> str:
-    """The id of a model, or of the model that a job or a result belongs to.
+    """Returns the id of a model, or of the model of a job or a result.
 
     Raises:
-        TypeError: it is neither an id nor a document with one.
-        ValueError: it is the id of something else.
+        TypeError: The argument is neither an id nor a document with one.
+        ValueError: It is the id of another kind of resource.
     """
     if isinstance(model, Mapping) and kind_of(model.get("id")) in ("job", "result"):
         model = model.get("model_id") or model
@@ -34,7 +38,11 @@ def model_id_of(model: Resource) -> str:
 
 
 def any_id_of(resource: Resource) -> str:
-    """The id of anything that has a place of its own. Raises as `model_id_of`."""
+    """Returns the id of a resource with a path of its own.
+
+    Raises:
+        TypeError, ValueError: As `model_id_of`.
+    """
     found = _own_id(resource, "dataset, model or result")
     if kind_of(found) in (None, "job"):
         raise ValueError(f"{found!r} is no id of a {', '.join(_COLLECTIONS.values())}")
@@ -42,14 +50,14 @@ def any_id_of(resource: Resource) -> str:
 
 
 def place_of(resource_id: str) -> str:
-    """Where a resource is found."""
+    """Returns the API path of a resource."""
     return f"/v1/{_COLLECTIONS[resource_id.split('_')[0]]}/{resource_id}"
 
 
 def job_id_of(resource: Resource) -> str | None:
-    """The id of a job, or of the job that a document names.
+    """Returns the id of a job, or of the job that a document names.
 
-    None where that must be asked: of an id of something else, or of a model that no job made.
+    None if the service has to be asked: for an id of another kind, or a model without a job.
     """
     if isinstance(resource, Mapping) and "job_id" in resource:
         return None if resource["job_id"] is None else str(resource["job_id"])
@@ -80,5 +88,5 @@ def _own_id(resource: Resource, kind: str) -> str:
 
 
 def kind_of(resource_id: object) -> str | None:
-    """dataset, model, job or result; None where the id is of nothing known."""
+    """Returns dataset, model, job or result; None for unknown ids."""
     return _KINDS.get(str(resource_id).split("_")[0])

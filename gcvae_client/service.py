@@ -1,4 +1,4 @@
-"""A connection to one service, and the jobs that it does there."""
+"""Connection to one service, with the calls for jobs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _PAGE_ITEMS = 200
 
 
 class Service(ABC):
-    """A connection to one service, and its jobs.
+    """Connection to one service, with the calls for jobs.
 
     Args:
-        base_url: where the service is.
-        api_key: sent as a bearer token.
-        timeout_seconds: longest silence of the service before a request counts as lost.
-        retries: how often a request is sent again when the service does not answer or is busy.
+        base_url: Address of the service.
+        api_key: Sent as a bearer token.
+        timeout_seconds: Longest silence of the service before a request counts as failed.
+        retries: How often a request is repeated if the service does not respond or is busy.
 
     Raises:
-        ValueError: the address or the key can be none.
+        ValueError: The address or the key is invalid.
     """
 
     def __init__(
@@ -81,19 +81,19 @@ class Service(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        """The service, without its key."""
+        """Returns the service's address, without the key."""
         return f"Client({str(self._connection.http.base_url)!r})"
 
     def close(self) -> None:
-        """Close every connection."""
+        """Closes all connections."""
         self._connection.http.close()
 
     def jobs(self, /, **filters: str) -> Iterator[Job]:
-        """Every job, newest first; `status`, `kind` and `model_id` filter."""
+        """Yields all jobs, the newest first; filtered by `status`, `kind` and `model_id`."""
         return self._items("/v1/jobs", filters)
 
     def job(self, job: Resource) -> Job:
-        """A job, as it is now; of a model or a result, its own."""
+        """Returns the current document of a job, or of the job of a model or a result."""
         return self._job("GET", f"/v1/jobs/{self._job_id(job)}")
 
     def wait(
@@ -104,18 +104,20 @@ class Service(ABC):
         timeout_seconds: float | None = None,
         progress: bool | None = None,
     ) -> Document:
-        """The job, once it succeeded. A model that no job made is ready: its document.
+        """Waits for a job and returns it once it has succeeded; an imported model is returned at
+        once.
 
         Args:
-            job: the id or the document of a job, or of what it makes: a model, a sample, scores.
-            on_progress: called with the job each time it has changed.
-            progress: shows a bar; else one is shown in terminals and notebooks, where
-                `on_progress` is not given.
+            job: Id or document of a job, or of its model or result.
+            on_progress: Is called with the job each time it has changed.
+            timeout_seconds: Time limit.
+            progress: Whether to show a bar. Default: in terminals and notebooks, without
+                `on_progress`.
 
         Raises:
-            JobFailedError: it failed.
-            JobCancelledError: it was cancelled.
-            WaitTimeoutError: it was not over in time; it goes on.
+            JobFailedError: The job failed.
+            JobCancelledError: The job was cancelled.
+            WaitTimeoutError: The job was not over in time; it continues.
         """
         ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         job_id = job_id_of(job)
@@ -134,7 +136,7 @@ class Service(ABC):
         return done
 
     def _polled(self, job_id: str, ends_at: float | None) -> Iterator[Document]:
-        """A job each time it has changed, until it is over."""
+        """Yields a job each time it has changed, until it is over."""
         tag, latest = "", {}
         while True:
             path, headers = f"/v1/jobs/{job_id}", {"If-None-Match": tag}
@@ -149,19 +151,19 @@ class Service(ABC):
             time.sleep(float(response.headers.get("Retry-After", 1)))
 
     def events(self, job: Resource) -> Iterator[Document]:
-        """The job each time it has changed, as it happens, until it is over."""
+        """Yields the job at each change, as server-sent events, until it is over."""
         return read_events(self._connection, self._job_id(job))
 
     def cancel(self, job: Resource) -> Job:
-        """Cancel a job; the job."""
+        """Cancels a job and returns it."""
         return self._job("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
 
     def retry(self, job: Resource) -> Job:
-        """Queue a failed or cancelled job again; the job."""
+        """Queues a failed or cancelled job again and returns it."""
         return self._job("POST", f"/v1/jobs/{self._job_id(job)}/retry")
 
     def is_ready(self) -> bool:
-        """True where the service and everything that it stands on answer."""
+        """Returns whether the service and all its dependencies respond."""
         try:
             self._connection.request(Call("GET", "/readyz"))
         except (ProblemError, UnreachableError):
@@ -177,7 +179,7 @@ class Service(ABC):
 
     @abstractmethod
     def _bound(self, document: Document) -> Any:
-        """The document, as a dataset, a model or a job where it is one."""
+        """Returns the document as a dataset, model or job if it is one."""
 
     def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Any]:
         query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}
@@ -200,13 +202,13 @@ class Service(ABC):
         return str(found)
 
     def _made(self, resource: Resource) -> Document:
-        """What a job made, or will make."""
+        """Returns the result that a job made, or will make."""
         found: Document = self._json("GET", place_of(any_id_of(resource)))
         return found
 
 
 def _checked(api_key: str) -> str:
-    """The key, without the line's end of the file that it stood in. It is never in a message."""
+    """Returns the key without a trailing line break. Errors never contain the key."""
     key = api_key.strip()
     if re.fullmatch(r"[\x21-\x7e]+", key) is None:
         raise ValueError("api_key is no key: one begins with gcv_ and is a single word")

@@ -1,4 +1,4 @@
-"""The bytes: tables, artifacts, checkpoints and results, in a folder or in S3."""
+"""Storage of tables, artifacts, checkpoints and results, in a folder or in S3."""
 
 from __future__ import annotations
 

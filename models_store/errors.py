@@ -31,7 +31,7 @@ class MissingObjectError(StoreError):
 
 
 class ExistsError(StoreError):
-    """Something is stored under the key already; nothing was changed."""
+    """Other bytes are already stored under the key; nothing was changed."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"something is stored under {key!r} already")
@@ -51,7 +51,7 @@ class CorruptedError(StoreError):
 
 
 class ShardsLostError(StoreError):
-    """Shards of a table are not there, or not those that were published: their numbers."""
+    """Shards of a table are missing or corrupted; has their numbers."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         super().__init__(f"shards {', '.join(map(str, numbers))} are lost")
@@ -59,4 +59,4 @@ class ShardsLostError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """The store does not answer, or refuses."""
+    """The store does not respond, or refuses."""

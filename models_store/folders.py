@@ -1,4 +1,4 @@
-"""What a local folder needs beyond an object store's calls: durability, and no debris."""
+"""Operations on local folders that an object store's interface lacks: sync and removal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
-    """Force a new file and its name onto the disk: records point to it from now on."""
+    """Syncs a new file and its directory entry to the disk, before records refer to it."""
     for target in (path, path.parent):
         descriptor = os.open(target, os.O_RDONLY)
         try:
@@ -18,7 +18,7 @@ def sync_file(path: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, where it is there."""
+    """Removes a folder with its content, if it exists."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""Manifests: one table whose bytes lie in several shards. Joined in order they are the table."""
+"""Manifests of tables that are stored in several shards; concatenated in order they are the
+table."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """The shards of a table, and what their bytes are together."""
+    """Shards of a table, with size and checksum of the whole."""
 
     shards: tuple[Published, ...]
     size_bytes: int
@@ -26,11 +27,11 @@ class Manifest:
 
     @classmethod
     def of_shards(cls, store: Store, shards: Sequence[Published]) -> Self:
-        """The manifest of shards that were published: their bytes are read, and so checked.
+        """Reads and checks published shards; returns their manifest.
 
         Raises:
-            ShardsLostError: some are not there, or are not those that were published.
-            UnavailableError: the store does not answer.
+            ShardsLostError: Shards are missing or corrupted.
+            UnavailableError: The store does not respond.
         """
         digest, size_bytes, lost = hashlib.sha256(), 0, []
         for number, shard in enumerate(shards):
@@ -46,17 +47,17 @@ class Manifest:
 
     @classmethod
     def read(cls, store: Store, key: str, sha256: str) -> Self:
-        """The manifest under a key.
+        """Returns the manifest under a key.
 
         Raises:
-            MissingObjectError, CorruptedError, UnavailableError: as `Store.read`.
+            MissingObjectError, CorruptedError, UnavailableError: As `Store.read`.
         """
         document = json.loads(store.read(key, sha256))
         shards = tuple(Published(**shard) for shard in document["parts"])
         return cls(shards, document["size_bytes"], document["sha256"])
 
     def to_bytes(self) -> bytes:
-        """What `read` reads."""
+        """Returns the bytes that `read` reads."""
         document = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -67,11 +68,11 @@ class Manifest:
         return json.dumps(document, indent=1).encode()
 
     def stream(self, store: Store) -> Iterator[bytes]:
-        """The bytes of all shards, chunk by chunk; each shard is checked as it ends.
+        """Yields the bytes of all shards in chunks; each shard is checked at its end.
 
         Raises:
-            MissingObjectError, CorruptedError, UnavailableError: as `Store.stream`; what is amiss
-                with the first shard's place is raised by the call.
+            MissingObjectError, CorruptedError, UnavailableError: As `Store.stream`; problems of the
+                first shard are raised by the call itself.
         """
         first, *rest = self.shards
         begun = store.stream(first.key, first.sha256)
@@ -79,10 +80,11 @@ class Manifest:
         return chain(begun, later)
 
     def stream_range(self, store: Store, start: int, end: int) -> Iterator[bytes]:
-        """The bytes from `start` up to, but without, `end`. A range of a shard has no checksum.
+        """Yields the bytes from `start` up to, but excluding, `end`, without a check of the
+        checksum.
 
         Raises:
-            MissingObjectError, UnavailableError: as `Store.stream_range`.
+            MissingObjectError, UnavailableError: As `Store.stream_range`.
         """
         first = 0
         for shard in self.shards:

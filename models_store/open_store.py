@@ -1,4 +1,4 @@
-"""Open a store by its URL."""
+"""Opens a store by its URL."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
 def open_store(url: str, access_key: str | None = None, secret_key: str | None = None) -> Store:
-    """The store at `file:///FOLDER` or `s3://BUCKET/PREFIX`.
+    """Returns the store at `file:///FOLDER` or `s3://BUCKET/PREFIX`.
 
-    S3 takes its endpoint, region and credentials where every S3 client finds them: the standard
-    `AWS_…` variables (`AWS_ENDPOINT_URL` for a store that is not Amazon's) or the machine's role.
+    S3 uses the standard `AWS_…` variables (`AWS_ENDPOINT_URL` for other providers) or the machine's
+    role for endpoint, region and credentials.
 
     Args:
-        access_key, secret_key: of S3, where they are given otherwise.
+        url: URL of the store.
+        access_key, secret_key: Credentials of S3, if they are given otherwise.
 
     Raises:
-        StoreUrlError: another kind of URL, or one key without the other.
+        StoreUrlError: The URL has another scheme, or one key is given without the other.
     """
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
@@ -43,7 +44,11 @@ def open_store(url: str, access_key: str | None = None, secret_key: str | None =
 
 
 def open_store_of(settings: StoreSettings) -> Store:
-    """The store that the settings name; raises as `open_store`."""
+    """Returns the store of the settings.
+
+    Raises:
+        StoreUrlError: As `open_store`.
+    """
     keys = settings.store_access_key, settings.store_secret_key
     return open_store(settings.store_url, *keys)
 

@@ -1,4 +1,4 @@
-"""The store's settings, from the environment."""
+"""Settings of the store, from the environment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from runtime.settings import USUAL, Settings
 
 
 class StoreSettings(Settings):
-    """Where the bytes are.
+    """Address and credentials of the store.
 
     Attributes:
-        store_access_key, store_secret_key: of S3; where they are not given, its standard variables
-            or the machine's role are asked.
+        store_access_key, store_secret_key: Credentials of S3. Default: its standard variables or
+            the machine's role.
     """
 
     store_url: Annotated[str, USUAL]

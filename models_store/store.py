@@ -1,4 +1,4 @@
-"""The store: bytes under keys, published whole or not at all, checked when read.
+"""Object store: bytes under keys, published completely or not at all, checked when read.
 
 Keys: `datasets/<id>/…`, `models/<id>/…`, `results/<id>/…`, `jobs/<id>/…`.
 """
@@ -33,7 +33,7 @@ _READ_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class Published:
-    """What was published: all that is needed to read it back and to trust it."""
+    """Key, size and checksum of published bytes."""
 
     key: str
     size_bytes: int
@@ -52,12 +52,12 @@ class StoredObject:
 class Store:
     """Bytes under keys, in a local folder or in S3.
 
-    Atomic: `publish` (a reader sees all the bytes or none; of two publishers of one key one
-    fails). Not atomic: `delete` of a prefix.
+    `publish` is atomic: a reader sees all the bytes or none; of two publishers of one key one
+    fails. `delete` of a prefix is not atomic.
 
     Args:
-        objects: where the bytes are.
-        folder: the same as a path, where it is a local folder.
+        objects: The object store.
+        folder: Its path, if it is a local folder.
     """
 
     def __init__(self, objects: ObjectStore, folder: Path | None = None) -> None:
@@ -65,14 +65,14 @@ class Store:
         self._folder = folder
 
     def publish(self, key: str, data: bytes | Path | Iterable[bytes]) -> Published:
-        """Store `data` under `key`, which must be free; memory use is constant.
+        """Stores `data` under `key`, which must be free, in constant memory.
 
-        The same bytes under the same key again are no error: where a store's answer is lost on
-        its way, it is asked again, and finds what it did the first time.
+        Publishing the same bytes under the same key again is allowed, so that a request whose
+        response was lost can be repeated.
 
         Raises:
-            ExistsError: the key is taken by other bytes, which stay as they are.
-            UnavailableError: the store does not answer, or is full, or refuses.
+            ExistsError: Other bytes are stored under the key; they are not changed.
+            UnavailableError: The store does not respond, is full, or refuses.
         """
         counted = _Counted(_chunks_of(data))
         parts = _regroup(counted)
@@ -92,55 +92,56 @@ class Store:
         return Published(key, counted.size_bytes, counted.sha256)
 
     def read(self, key: str, sha256: str) -> bytes:
-        """The bytes under `key`.
+        """Returns the bytes under `key`.
 
         Raises:
-            MissingObjectError: there are none.
-            CorruptedError: they do not have this checksum.
-            UnavailableError: the store does not answer.
+            MissingObjectError: There are none.
+            CorruptedError: They do not have this checksum.
+            UnavailableError: The store does not respond.
         """
         return b"".join(self.stream(key, sha256))
 
     def stream(self, key: str, sha256: str) -> Iterator[bytes]:
-        """The bytes under `key`, chunk by chunk.
+        """Yields the bytes under `key` in chunks.
 
-        The checksum is known only after the last chunk: whoever can not take back what it
-        passed on must treat the exception as a broken transfer.
+        The checksum is checked after the last chunk; callers that have already passed on chunks
+        must treat the exception as a failed transfer.
 
         Raises:
-            MissingObjectError: there are none (raised by the call, before the first chunk).
-            CorruptedError: they did not have this checksum (raised after the last chunk).
-            UnavailableError: the store does not answer.
+            MissingObjectError: There are none (raised by the call, before the first chunk).
+            CorruptedError: They did not have this checksum (raised after the last chunk).
+            UnavailableError: The store does not respond.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key)
         return self._checked(key, sha256, answer)
 
     def stream_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
-        """The bytes under `key` from `start` up to, but without, `end`: no checksum covers them.
+        """Yields the bytes under `key` from `start` up to, but excluding, `end`, without a
+        checksum.
 
         Raises:
-            MissingObjectError: there are none (raised by the call, before the first chunk).
-            UnavailableError: the store does not answer.
+            MissingObjectError: There are none (raised by the call, before the first chunk).
+            UnavailableError: The store does not respond.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key, options={"range": (start, end)})
         return self._chunks(key, answer)
 
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
-        """Copy the bytes under `key` into a file.
+        """Copies the bytes under `key` into a file.
 
         Raises:
-            MissingObjectError, CorruptedError, UnavailableError: as `stream`.
+            MissingObjectError, CorruptedError, UnavailableError: As `stream`.
         """
         with destination.open("wb") as file:
             file.writelines(self.stream(key, sha256))
 
     def exists(self, key: str) -> bool:
-        """True where something is stored under `key`.
+        """Returns whether something is stored under `key`.
 
         Raises:
-            UnavailableError: the store does not answer.
+            UnavailableError: The store does not respond.
         """
         try:
             with _translated(key):
@@ -150,10 +151,10 @@ class Store:
         return True
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
-        """What is stored under `prefix` (a folder, with or without its slash).
+        """Yields the objects under `prefix` (a folder, with or without trailing slash).
 
         Raises:
-            UnavailableError: the store does not answer.
+            UnavailableError: The store does not respond.
         """
         with _translated(prefix):
             for page in obstore.list(self._objects, prefix or None):
@@ -161,25 +162,26 @@ class Store:
                     yield StoredObject(entry["path"], entry["size"], entry["last_modified"])
 
     def delete(self, prefix: str) -> None:
-        """Delete one key, or everything under a prefix that ends in `/`. Twice is no error.
+        """Deletes one key, or everything under a prefix that ends in `/`. Deleting twice is
+        allowed.
 
         Raises:
-            UnavailableError: the store does not answer; some may be left.
+            UnavailableError: The store does not respond; some objects may remain.
         """
         if not prefix.endswith("/"):
             self._delete_keys([prefix])
             return
         self._delete_keys([entry.key for entry in self.list(prefix)])
         if self._folder is not None:
-            # Listings leave out files that a killed process had not finished.
+            # Listings omit unfinished files of killed processes.
             with _translated(prefix):
                 remove_folder(self._folder / prefix)
 
     def ping(self) -> None:
-        """Ask the store for an answer.
+        """Checks that the store responds.
 
         Raises:
-            UnavailableError: it gives none.
+            UnavailableError: It does not.
         """
         self.exists("ping")
 
@@ -230,7 +232,7 @@ class Store:
 
 
 class _Counted:
-    """Blocks that are counted and digested as they pass."""
+    """Counts and digests blocks that pass through."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -261,7 +263,7 @@ def _chunks_of_file(path: Path) -> Iterator[bytes]:
 
 
 def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in parts of at least `_PART_BYTES`, but for the last."""
+    """Yields the same bytes in parts of at least `_PART_BYTES`, except for the last."""
     part = bytearray()
     for chunk in chunks:
         part += chunk
@@ -274,7 +276,7 @@ def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _translated(key: str) -> Iterator[None]:
-    """obstore's errors as this package's."""
+    """Converts obstore's errors in the block to this package's."""
     try:
         yield
     except AlreadyExistsError as error:
@@ -287,6 +289,6 @@ def _translated(key: str) -> Iterator[None]:
 
 
 def folder_store(folder: Path) -> Store:
-    """A store in a local folder, which is made where it is missing."""
+    """Returns a store in a local folder, which is created if necessary."""
     objects = LocalStore(os.fspath(folder), mkdir=True, automatic_cleanup=True)
     return Store(objects, folder)

@@ -1,3 +1,3 @@
-"""The process: what each of ours is set up with – settings, logs, traces."""
+"""Set-up of processes: settings, logs, traces."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of a process that was asked to end: it has a limit, whatever is still under way."""
+"""Time limit for the shutdown of a process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _log = logging.getLogger(__name__)
 
 
 def end_within(seconds: float) -> None:
-    """End this process after so many seconds, unless it has ended by then; exit code 1.
+    """Ends this process after `seconds` with exit code 1, if it is still running.
 
-    As if by SIGKILL, which leaves nothing half made either: records and bytes are written whole,
-    leases run out, and child processes end with their parent.
+    It ends as by SIGKILL, which is safe: records and bytes are written atomically, leases expire,
+    and child processes end with their parent.
     """
     limit = threading.Timer(seconds, _end_now, [seconds])
     limit.daemon = True

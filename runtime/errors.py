@@ -13,11 +13,11 @@ class RuntimeSetupError(Exception):
 
 
 class ParentGoneError(RuntimeSetupError):
-    """The process that this one belongs to has ended."""
+    """The parent process has ended."""
 
 
 class MissingExtraError(RuntimeSetupError):
-    """A setting asks for a package that is not installed; names the extra that brings it."""
+    """A setting needs a package that is not installed; names the extra that installs it."""
 
     def __init__(self, variable: str, package: str, extra: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Packages that only some settings ask for: the extras of the server."""
+"""Checks for optional packages, which some settings need."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from runtime.settings import variable
 
 
 def require_extra(setting: str, extra: str, name: str, *packages: str) -> None:
-    """Nothing, where the packages are that a setting asks for.
+    """Checks that the packages for a setting are installed.
 
     Args:
-        name: What people call the packages.
+        setting: Name of the setting.
+        extra: Extra that installs the packages.
+        name: Name of the packages for users.
+        *packages: Modules to look for.
 
     Raises:
-        MissingExtraError: one is not installed.
+        MissingExtraError: A package is not installed.
     """
     if not all(_is_installed(package) for package in packages):
         raise MissingExtraError(variable(setting), name, extra)
@@ -24,5 +27,5 @@ def require_extra(setting: str, extra: str, name: str, *packages: str) -> None:
 def _is_installed(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # not even the package around it
+    except ModuleNotFoundError:  # the parent package is missing
         return False

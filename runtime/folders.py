@@ -1,6 +1,6 @@
-"""The folders of temporary files that processes have of their own: locked while they are in use.
+"""Temporary folders of processes, locked while they are in use.
 
-One that nobody locks was left by a process that was killed together with its server.
+An unlocked folder was left by a process that was killed together with its server.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _PREFIX = "gcvae-process-"
 
 
 def make_folder() -> tuple[Path, int]:
-    """An empty folder, and the descriptor that locks it as long as a process has it open."""
+    """Creates an empty folder; returns (path, descriptor that locks it while it is open)."""
     remove_left_folders(temporary_folder())
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=temporary_folder()))
-        with suppress(FileNotFoundError):  # taken for a killed process's before it was locked
+        with suppress(FileNotFoundError):  # removed by another process before it was locked
             lock = os.open(folder, os.O_RDONLY)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.exists():
@@ -31,14 +31,10 @@ def make_folder() -> tuple[Path, int]:
 
 
 def remove_left_folders(within: Path) -> list[Path]:
-    """Remove the folders that nobody locks: those of processes that were killed with their server.
-
-    Returns:
-        What was removed.
-    """
+    """Removes unlocked folders and returns their paths."""
     left = []
     for folder in within.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # it is another user's, has just gone, or is in use
+        with suppress(OSError):  # another user's, already removed, or in use
             lock = os.open(folder, os.O_RDONLY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

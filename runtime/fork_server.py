@@ -1,12 +1,11 @@
-"""The fork server from within: `python -m runtime.fork_server MODULE --parent PID --socket FD`.
+"""The fork server process: `python -m runtime.fork_server MODULE --parent PID --socket FD`.
 
-It imports the module, then forks a process for each pair of descriptors that comes through the
-socket: the process's pipe, and the control socket that signals come from and the exit code goes to.
-It has no thread when it forks. What it forks, it ends: when the owner closes the control socket,
-or the owner ends.
+It imports the module, then forks a process for each pair of descriptors from the socket: the
+process's pipe, and a control socket that carries signals and the exit code. It has no threads when
+it forks. It ends its children when the owner closes the control socket or ends.
 
-It steps back, and so do all that it forks: to fork, which copies the tables of its memory, and to
-read a table take the time of those who wait for the API's answers.
+The server and its children have low priority, because forking (which copies page tables) and
+reading tables would slow down responses of the API.
 """
 
 from __future__ import annotations
@@ -43,24 +42,24 @@ class _Child:
     pid: int
     control: socket.socket
     ended: int
-    """Descriptor that is at its end when the process is."""
+    """Descriptor that is at its end when the process has ended."""
     folder: Path
     lock: int
     """Descriptor of the folder's lock."""
 
 
 def main() -> int:
-    """Fork until the owner has ended."""
+    """Serves until the owner has ended."""
     parser = argparse.ArgumentParser(prog="python -m runtime.fork_server")
     parser.add_argument("imports", help="the module that is imported once for all")
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
     parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket")
     arguments = parser.parse_args()
     step_back()
-    if sys.platform == "linux":  # elsewhere not all that torch uses can be forked
+    if sys.platform == "linux":  # on other systems torch's dependencies can not be forked
         with _watching(arguments.parent), _folder_of_imports():
             import_module(arguments.imports)
-    gc.freeze()  # what is there already stays in the pages that are shared
+    gc.freeze()  # existing objects stay in shared pages
     with socket.socket(fileno=arguments.socket) as owner:
         _serve(owner)
     return 0
@@ -68,8 +67,9 @@ def main() -> int:
 
 @contextmanager
 def _watching(parent_pid: int) -> Iterator[None]:
-    """End with the parent while nothing is read from it. The kernel's help is bound to a thread of
-    the parent's, and may come too early.
+    """Ends this process with its parent while nothing is read from the socket.
+
+    The kernel's parent-death signal depends on the parent's thread, and may come too early.
     """
     imported = threading.Event()
     watch = watch_parent(parent_pid, imported)
@@ -98,7 +98,7 @@ def _serve(owner: socket.socket) -> None:
                     for number in numbers:
                         os.kill(child.pid, number)
                     return
-            os.kill(child.pid, signal.SIGKILL)  # nobody waits for it any more
+            os.kill(child.pid, signal.SIGKILL)  # the owner does not wait any more
             selector.unregister(child.control)
 
         def reap(child: _Child) -> None:
@@ -148,7 +148,7 @@ def _fork(selector: selectors.BaseSelector, pipe: int, control: int) -> _Child:
 
 
 def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
-    """The life of a forked process."""
+    """Runs a forked process."""
     exit_code = 1
     try:
         die_with_parent(server_pid)
@@ -168,7 +168,8 @@ def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
 
 @contextmanager
 def _folder_of_imports() -> Iterator[None]:
-    """Have what imports leave, as torch's compiler does, go with their folder."""
+    """Directs temporary files of imports, such as those of torch's compiler, to a folder and
+    deletes it."""
     folder, lock = make_folder()
     tempfile.tempdir = str(folder)
     try:

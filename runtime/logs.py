@@ -1,4 +1,4 @@
-"""Structured logs on standard error: one line an event, with its request, job and attempt."""
+"""Structured logs on standard error: one line per event, with its request, job and attempt."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runtime.settings import RuntimeSettings
 
 _QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib", "httpx", "urllib3", "asyncio")
 _LOGGED = ("request", "job", "attempt", "method", "path", "status", "seconds", "cut")
-"""What the standard library's lines may say beside their text."""
+"""Additional fields of the standard library's log records."""
 
 
 def set_up_logs(settings: RuntimeSettings) -> None:
-    """Send structlog's and the standard library's events to standard error in one form."""
+    """Configures structlog and the standard library's logging to write to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -41,7 +41,7 @@ def set_up_logs(settings: RuntimeSettings) -> None:
 
 
 def log_context(**ids: object) -> AbstractContextManager[object]:
-    """Every line within says these ids; what is None is left out."""
+    """Adds these ids to all lines logged in the block; None values are omitted."""
     known = {name: value for name, value in ids.items() if value is not None}
     return structlog.contextvars.bound_contextvars(**known)
 

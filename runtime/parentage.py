@@ -1,4 +1,4 @@
-"""Processes that end with their parent: no orphan goes on working."""
+"""Ends processes with their parent."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _POLL_SECONDS = 0.5
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """From now on this process is killed when its parent ends, in whatever way.
+    """Makes the system kill this process when its parent ends.
 
-    On Linux the kernel does it at once. A thread watches too: the kernel's promise is bound to the
-    thread that started this process, and other systems have none.
+    On Linux the kernel does it at once. A thread also watches, because the kernel's signal depends
+    on the parent's thread, and other systems have none.
 
     Raises:
-        ParentGoneError: the parent has ended already.
+        ParentGoneError: The parent has already ended.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -32,7 +32,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def watch_parent(parent_pid: int, until: threading.Event) -> threading.Thread:
-    """A thread that kills this process when its parent ends; it watches until `until` is set."""
+    """Starts a thread that kills this process when its parent ends, until `until` is set."""
 
     def watch() -> None:
         while not until.wait(_POLL_SECONDS):

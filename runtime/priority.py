@@ -1,4 +1,4 @@
-"""The order in which processes get a core: those that somebody waits for go first."""
+"""Priority of processes: those that answer requests come first."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def step_back() -> None:
-    """Have this process, and those it starts, leave the core to whoever answers requests.
+    """Lowers the priority of this process and its future children.
 
-    Linux may deal out the cores to sessions first, and only then to the processes of each (its
-    autogroups). So the process gets a session of its own, else its work would count against those
-    that it shares one with; the niceness is set for both.
+    Linux may schedule by session first (autogroups). The process therefore gets a session of its
+    own, and the niceness is set for the session and the process.
     """
     os.nice(_NICENESS)
     step_back_as_before()
 
 
 def step_back_as_before() -> None:
-    """The same in a process whose parent has stepped back: it has the niceness by that."""
-    with contextlib.suppress(PermissionError):  # it leads its session already
+    """Lowers the priority in a child of a process with low priority, which inherited the
+    niceness."""
+    with contextlib.suppress(PermissionError):  # already the leader of its session
         os.setsid()
-    with contextlib.suppress(OSError):  # no such system, or no such permission: the niceness stays
+    with contextlib.suppress(OSError):  # not supported or not permitted: the niceness is unchanged
         _AUTOGROUP.write_text(str(_NICENESS))

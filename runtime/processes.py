@@ -1,16 +1,16 @@
-"""Processes apart: the one way in which service and worker isolate work.
+"""Process isolation of work in service and worker.
 
     service, or Celery process of a slot ── fork server ── a process for each piece of work
 
-The fork server has imported torch, so a process is there in milliseconds and shares that memory
-with the others. A process has a pipe to its owner, a temporary folder of its own that is removed
-with it, and ends with the fork server, which ends with its owner. Deadlines and cancelling are its
-owner's: `terminate`, `kill`; limits of memory and processor time are set by the work itself.
+The fork server has imported torch, so a process starts in milliseconds and shares that memory. Each
+process has a pipe to its owner and a temporary folder that is deleted with it. It ends with the
+fork server, which ends with its owner. The owner handles deadlines and cancellation (`terminate`,
+`kill`); the work itself sets limits on memory and processor time.
 
-Why not a library: pebble, loky and `ProcessPoolExecutor` give one result for one task, and here
-answers are streamed and jobs report progress. `multiprocessing`'s fork server has an address in the
-temporary folder, which stays there when it is killed and may be too long for the system; it can not
-be ended while it imports, and it does not end what it has forked.
+Why not a library: pebble, loky and `ProcessPoolExecutor` return one result per task, but here
+responses are streamed and jobs report progress. `multiprocessing`'s fork server has a socket in the
+temporary folder, which remains when it is killed and whose path may be too long; it can not be
+ended while it imports, and does not end its children.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _CLOSING_SECONDS = 2.0
 
 
 class ForkServer:
-    """The server as its owner sees it; it is started when it is first needed, and again if it ends.
+    """The fork server from its owner's view, started on first use and restarted if it ends.
 
     Args:
-        imports: the module that the server imports before it forks.
+        imports: Module that the server imports before it forks.
     """
 
     def __init__(self, imports: str) -> None:
@@ -53,7 +53,7 @@ class ForkServer:
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Start the server where none is alive; it imports meanwhile."""
+        """Starts the server if it is not running; it imports in the background."""
         with self._lock:
             if self._server is not None and self._server.poll() is None:
                 return
@@ -67,11 +67,12 @@ class ForkServer:
                     command,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
-                    start_new_session=True,  # a terminal's Ctrl-C comes to the owner alone
+                    start_new_session=True,  # Ctrl-C in a terminal reaches the owner only
                 )
 
     def fork(self, live: Callable[..., object], *arguments: Any) -> Process:
-        """A process that runs `live(its end of the pipe, *arguments)`, a function of a module."""
+        """Returns a process that runs `live(its end of the pipe, *arguments)`, a module-level
+        function."""
         ours, theirs = Pipe()
         control, controlled = socket.socketpair()
         with theirs, controlled, self._lock, suppress(OSError):  # a server that has just ended
@@ -83,37 +84,40 @@ class ForkServer:
         return Process(ours, control, self._end_unless_ready)
 
     def close(self) -> None:
-        """End the server, and with it all that it forked."""
+        """Ends the server and all its children."""
         with self._lock:
             atexit.unregister(self.close)
             if self._server is not None and self._socket is not None:
                 is_ready = self._is_ready()
                 self._socket.close()
-                if is_ready:  # it ends what it has forked, and their folders, by itself
+                if is_ready:  # it ends its children and deletes their folders
                     with suppress(subprocess.TimeoutExpired):
                         self._server.wait(_CLOSING_SECONDS)
                 self._server.kill()
                 self._server.wait()
                 self._server = self._socket = None
-                remove_left_folders(temporary_folder())  # it may have been killed at its imports
+                remove_left_folders(temporary_folder())  # it may have been killed during imports
 
     def _end_unless_ready(self) -> None:
-        """Kill the server if it still imports: it has forked nothing."""
+        """Kills the server if it still imports and has no children."""
         with self._lock:
             if not self._is_ready():
                 self.close()
 
     def _is_ready(self) -> bool:
-        """Whether the server has imported, or ended: READY is left unread, and says so for ever."""
+        """Returns whether the server has finished importing, or ended.
+
+        READY is not read from the socket, so that it remains visible.
+        """
         return self._socket is None or bool(select.select([self._socket], [], [], 0)[0])
 
 
 class Process:
-    """A forked process as its owner sees it. One thread may ask at a time; any may kill.
+    """A forked process from its owner's view. One thread at a time may ask; any thread may kill.
 
     Attributes:
-        pipe: the owner's end.
-        exit_code: how it ended, or minus the signal; None as long as that is not known.
+        pipe: The owner's end of the pipe.
+        exit_code: Exit code, or minus the signal; None while unknown.
     """
 
     def __init__(
@@ -127,17 +131,17 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process, of which nothing is asked just now, has not ended.
+        """Returns whether the process, which is idle, has not ended.
 
-        Its end of the pipe shows it first: there is nothing to be read but that it is closed.
+        Its closed pipe shows this first.
         """
         return not self.pipe.poll()
 
     def ask(self, question: Any) -> Any:
-        """The process's answer, for which this waits.
+        """Sends a question and waits for the process's answer.
 
         Raises:
-            EOFError: the process ended before it had answered.
+            EOFError: The process ended before it answered.
         """
         try:
             self.pipe.send(question)
@@ -146,10 +150,10 @@ class Process:
             raise EOFError from None
 
     def hand_over(self, file: BinaryIO) -> None:
-        """Give the process a file of its own on what this file holds; see `received_file`.
+        """Passes a file to the process, which opens it independently; see `received_file`.
 
         Raises:
-            EOFError: the process ended before.
+            EOFError: The process has ended.
         """
         file.flush()
         try:
@@ -158,18 +162,18 @@ class Process:
             raise EOFError from None
 
     def terminate(self) -> None:
-        """Ask it to stop."""
+        """Asks the process to stop."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it, and wait until it has ended; whoever asks it gets an EOFError."""
+        """Kills the process and waits for its end; a thread in `ask` gets an EOFError."""
         if not self.wait(0):
             self._end_server()
             self._signal(signal.SIGKILL)
             self.wait()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended, so long at most; tells whether it has."""
+        """Waits for the end of the process, at most `seconds`; returns whether it has ended."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._lock:
             while self.exit_code is None:
@@ -180,7 +184,7 @@ class Process:
         return True
 
     def close(self) -> None:
-        """Kill it and free what it held here. Nobody asks it any more."""
+        """Kills the process and releases its resources here."""
         self.kill()
         self._control.close()
         self.pipe.close()
@@ -197,8 +201,8 @@ class Process:
         if data:
             self.exit_code = EXIT_CODE.unpack(data)[0]
             return
-        # Nothing is said where the server was killed: the kernel kills what it forked, a little
-        # later, and then nobody holds the other end of the pipe.
+        # There is no message if the server was killed: the kernel then kills its children
+        # a little later, which closes the other end of the pipe.
         hung_up = select.poll()
         hung_up.register(self.pipe, 0)
         hung_up.poll(1000.0 * _CLOSING_SECONDS)
@@ -207,7 +211,8 @@ class Process:
 
 @contextmanager
 def received_file(pipe: Connection) -> Iterator[BinaryIO]:
-    """Within such a process: the file that was handed over, at its beginning."""
+    """Yields the file that the owner handed over, at its beginning; called in the forked
+    process."""
     handed = reduction.recv_handle(pipe)
     try:
         # Opened anew, so that it has a place of its own: the other process reads the file, too.
@@ -219,7 +224,7 @@ def received_file(pipe: Connection) -> Iterator[BinaryIO]:
 
 
 def answer_all(pipe: Connection, answer: Callable[[Any], Any]) -> None:
-    """Within such a process: answer one question after the other, until nobody is left to ask."""
+    """Answers questions until the owner closes the pipe; called in the forked process."""
     while True:
         try:
             question = pipe.recv()

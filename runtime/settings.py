@@ -1,4 +1,4 @@
-"""Settings: frozen objects read at a process's edge, from the environment or from files."""
+"""Settings: immutable objects, read from the environment or from files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from pydantic_settings import (
 
 PREFIX = "GCVAE_"
 USUAL = "usual"
-"""Marks a setting that people set; the others are for experts."""
+"""Annotation of settings for all users; the others are for experts."""
 
 
 class Settings(BaseSettings):
-    """Each field is `GCVAE_` and its name in capitals; with `_FILE` behind, the file that holds it.
+    """Base class: each field is read from `GCVAE_` plus its name in capitals.
+
+    With the suffix `_FILE`, the variable names a file that has the value.
 
     Raises:
-        pydantic.ValidationError: a value is missing or out of its range; it is named.
-        pydantic_settings.SettingsError: a file can not be read, or a value is given twice.
+        pydantic.ValidationError: A value is missing or out of range; the error names it.
+        pydantic_settings.SettingsError: A file can not be read, or a value is given twice.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
@@ -41,15 +43,16 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What the program says wins over the environment; files stand beside it."""
+        """Arguments of the program take precedence over the environment, which is used together
+        with files."""
         return init_settings, env_settings, _NamedFiles(settings_cls)
 
 
 class ServerSettings(Settings):
-    """Passwords of the servers, apart from their addresses: a URL is no place for a secret.
+    """Passwords of servers, which are not part of their URLs.
 
     Attributes:
-        database_password, broker_password: put into the URL of that name.
+        database_password, broker_password: Inserted into the URL of that name.
     """
 
     database_password: Annotated[str | None, USUAL] = Field(default=None, repr=False)
@@ -71,10 +74,10 @@ class RuntimeSettings(Settings):
     """Logs and traces of a process.
 
     Attributes:
-        log_level: the least important event that is logged.
-        log_format: text, JSON, or by whether standard error is a terminal.
-        traces_endpoint: where traces are sent (OTLP over HTTP); None sends none.
-        traces_share: share of the requests that are traced, 0 to 1.
+        log_level: Lowest level of logged events.
+        log_format: Text, JSON, or depending on whether standard error is a terminal.
+        traces_endpoint: Address of the trace collector (OTLP over HTTP); None for none.
+        traces_share: Share of requests that are traced, 0 to 1.
     """
 
     log_level: Annotated[Literal["debug", "info", "warning", "error"], USUAL] = "info"
@@ -84,7 +87,7 @@ class RuntimeSettings(Settings):
 
 
 class _NamedFiles(PydanticBaseSettingsSource):
-    """`GCVAE_…_FILE`: the value is what the named file holds, without its last line break."""
+    """`GCVAE_…_FILE`: the value is the content of the named file without its final line break."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = variable(field_name)
@@ -106,7 +109,7 @@ class _NamedFiles(PydanticBaseSettingsSource):
 
 
 def variable(field: str) -> str:
-    """The environment variable of a field.
+    """Returns the environment variable of a field.
 
     >>> variable("log_level")
     'GCVAE_LOG_LEVEL'
@@ -115,17 +118,19 @@ def variable(field: str) -> str:
 
 
 def temporary_folder() -> Path:
-    """The system's, also while it is full: `tempfile` takes another then, without a word, in which
-    nobody looks for what a killed process left.
+    """Returns the system's temporary folder, even if it is full.
+
+    `tempfile` silently uses another folder then, in which files of killed processes would not be
+    found.
     """
-    return Path(os.environ.get("TMPDIR") or "/tmp")  # what POSIX says
+    return Path(os.environ.get("TMPDIR") or "/tmp")  # the default of POSIX
 
 
 def environment_of(values: Mapping[str, object]) -> dict[str, str]:
-    """The environment of a child process that is to read these values, by name of the field.
+    """Returns the environment variables for a child process with these values, by field name.
 
-    What the environment or a file gives already, the child reads from there too: no secret is
-    copied.
+    Values that come from the environment or a file are not included, because the child reads them
+    itself; secrets are thus not copied.
     """
     ours = {
         variable(name): _text(value)
@@ -136,7 +141,7 @@ def environment_of(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def with_password(url: str, password: str | None) -> str:
-    """The URL of a server with the password filled in, where one is given beside it.
+    """Returns the URL of a server with the password inserted, if one is given.
 
     >>> with_password("redis://queue:6379/0", "a/b")
     'redis://:a%2Fb@queue:6379/0'

@@ -1,6 +1,6 @@
-"""Traces: spans from a request to its job, sent by OpenTelemetry. Off unless an endpoint is set.
+"""Traces: spans from a request to its job, sent by OpenTelemetry if an endpoint is configured.
 
-OpenTelemetry is imported where traces are on; it comes with the extra `traces`.
+OpenTelemetry is imported only then; the extra `traces` installs it.
 """
 
 from __future__ import annotations
@@ -22,61 +22,63 @@ _VERSION, _SAMPLED = "00", 1
 
 
 class Span(Protocol):
-    """A piece of work with a beginning and an end."""
+    """Interface of a span: a piece of work with a beginning and an end."""
 
     @property
     def traceparent(self) -> str | None:
-        """What the next process names as the parent of its span (W3C Trace Context)."""
+        """Parent reference for spans of other processes (W3C Trace Context); None without
+        traces."""
 
     def rename(self, name: str) -> None:
-        """Call it by what is known of it only later."""
+        """Changes the name of the span."""
 
     def describe(self, **attributes: str | int) -> None:
         """Add attributes to the span."""
 
     def fail(self, reason: str) -> None:
-        """Say that it did not succeed."""
+        """Marks the span as failed."""
 
 
 class Traces(Protocol):
-    """Makes spans."""
+    """Interface of a factory of spans."""
 
     def span(self, name: str, parent: str | None = None) -> AbstractContextManager[Span]:
-        """A span around the block; `parent` is the `traceparent` of another process's span."""
+        """Returns a span around the block; `parent` is the `traceparent` of another process's
+        span."""
 
     def close(self) -> None:
-        """Send what is not sent yet."""
+        """Sends the remaining spans."""
 
 
 class NoTraces:
-    """Traces that nobody asked for."""
+    """Traces that are not sent."""
 
     @contextmanager
     def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
-        """A span that goes nowhere."""
+        """Yields a span that is not sent."""
         yield _NO_SPAN
 
     def close(self) -> None:
-        """Nothing is left to send."""
+        """Does nothing."""
 
 
 class OtlpTraces:
-    """Traces that OpenTelemetry sends to a collector. One that is away costs spans, no work.
+    """Traces that OpenTelemetry sends to a collector; if it is unavailable, spans are lost.
 
     Args:
-        process: what the collector calls the sender: api or worker.
+        process: Name of the sender: api or worker.
     """
 
     def __init__(self, endpoint: str, share: float, process: str) -> None:
         self._endpoint = endpoint
         self._share = share
         self._process = process
-        # Made with the first span: its sending thread must not be there when a process forks.
+        # Created with the first span: its sending thread must not exist when a process forks.
         self._provider: TracerProvider | None = None
 
     @contextmanager
     def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
-        """A span that is sent once the block ends."""
+        """Yields a span that is sent at the end of the block."""
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -92,7 +94,7 @@ class OtlpTraces:
             span.end()
 
     def close(self) -> None:
-        """Send what is not sent yet, within a few seconds."""
+        """Sends the remaining spans within a few seconds."""
         if self._provider is not None:
             self._provider.force_flush(int(1000 * _EXPORT_SECONDS))
             self._provider.shutdown()
@@ -154,10 +156,10 @@ _NO_SPAN = _NoSpan()
 
 
 def make_traces(settings: RuntimeSettings, process: str) -> Traces:
-    """What the settings ask for.
+    """Returns the traces that the settings configure.
 
     Raises:
-        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
+        MissingExtraError: Traces are configured, and OpenTelemetry is not installed.
     """
     if settings.traces_endpoint is None:
         return NoTraces()

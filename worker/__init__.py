@@ -1,3 +1,3 @@
-"""The jobs: a Celery worker that runs each in a child process, and the reconciler."""
+"""Celery worker that runs each job in a child process, and the reconciler."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m worker [--die-with-parent[=PID]]`: the worker group, set up by the environment."""
+"""`python -m worker [--die-with-parent[=PID]]`: the worker group, configured by the environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from worker.settings import read_settings
 
 
 def main() -> int:
-    """Work until asked to stop; 1 where the worker can not start as it is set up."""
+    """Runs the worker until it is asked to stop; returns 1 if it can not start."""
     parser = argparse.ArgumentParser(prog="python -m worker", description=__doc__)
     parser.add_argument(
         "--die-with-parent",

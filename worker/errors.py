@@ -14,7 +14,7 @@ class WorkerError(Exception):
 
 
 class DeletedTableError(WorkerError):
-    """A dataset that a job reads is deleted."""
+    """A dataset that a job reads was deleted."""
 
     def __init__(self, dataset_id: str) -> None:
         super().__init__(f"dataset {dataset_id}, which the job reads, is deleted; name another")
@@ -22,7 +22,7 @@ class DeletedTableError(WorkerError):
 
 
 class GpuMemoryError(WorkerError):
-    """Training asked for more memory than the GPU has."""
+    """The GPU has too little memory for training."""
 
     def __init__(self, batch_size: int, reason: str) -> None:
         super().__init__(
@@ -32,7 +32,7 @@ class GpuMemoryError(WorkerError):
 
 
 class MetricsPortError(WorkerError):
-    """The port of the worker's figures can not be taken."""
+    """The port of the worker's metrics is not available."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Garbage collection: delete the bytes that no record stands for."""
+"""Garbage collection: deletes bytes without a record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _log = structlog.get_logger(__name__)
 
 
 def collect_garbage(catalog: Catalog, store: Store) -> None:
-    """Delete what is due; what the store does not delete now stays due."""
+    """Deletes the bytes of all due orphans; those that the store can not delete now remain due."""
     for prefix in catalog.orphans.take_due():
         try:
             store.delete(prefix)

@@ -1,4 +1,4 @@
-"""The worker's settings, from the environment."""
+"""Settings of the worker, from the environment."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from runtime.settings import USUAL, RuntimeSettings, Settings, environment_of
 
 
 class JobSettings(Settings):
-    """How jobs are run.
+    """Settings for running jobs.
 
     Attributes:
-        lease_seconds: how long a worker owns a job without a sign of life.
-        heartbeat_seconds: between two signs of life; they carry progress and learn of cancelling.
-        cancel_grace_seconds: what a job gets to stop by itself before it is killed.
-        first_checkpoint_seconds: from the start of training to its first checkpoint.
-        checkpoint_seconds: between the checkpoints after it.
-        keep_results_seconds: samples, scores, imputations and encodings older than this are
-            deleted; None keeps them until somebody deletes them.
-        reconcile_seconds: between two rounds of the reconciler.
-        job_threads: computing threads of a job. The networks are small: on a busy machine a second
-            thread made training ten times slower, for each waits for the other.
-        preload_torch: jobs' imports are done when a worker starts, not when its first job does.
-        queues: that a worker serves, with a comma between.
-        slots_per_gpu: training jobs that share a GPU.
-        cpu_slots: jobs at once on the CPU; beside GPUs these are the jobs of `compute`.
-        shutdown_seconds: from the signal to the end; a job that is not handed back by then goes to
-            the next worker when its lease is over.
-        metrics_port: where the worker's own figures are served; None serves none.
-        metrics_host: the address of that port.
+        lease_seconds: Duration of a lease without a heartbeat.
+        heartbeat_seconds: Interval of heartbeats, which report progress and detect cancellation.
+        cancel_grace_seconds: Time for a job to stop before it is killed.
+        first_checkpoint_seconds: Time from the start of training to its first checkpoint.
+        checkpoint_seconds: Interval of the following checkpoints.
+        keep_results_seconds: Age at which samples, scores, imputations and encodings are deleted;
+            None keeps them.
+        reconcile_seconds: Interval of the reconciler.
+        job_threads: Computing threads of a job. The networks are small; on a busy machine a second
+            thread made training ten times slower.
+        preload_torch: Whether imports of jobs are done when a worker starts, instead of with its
+            first job.
+        queues: Queues that a worker serves, separated by commas.
+        slots_per_gpu: Number of training jobs that share a GPU.
+        cpu_slots: Number of concurrent jobs on the CPU; with GPUs, of `compute` jobs.
+        shutdown_seconds: Time from the signal to the end; a job that is not given back by then
+            continues on another worker when its lease expires.
+        metrics_port: Port of the worker's metrics; None for none.
+        metrics_host: Address of that port.
     """
 
     lease_seconds: float = Field(15.0, gt=0)
@@ -76,7 +77,7 @@ class JobSettings(Settings):
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """Everything that a worker process needs to know."""
+    """All settings of a worker process."""
 
     catalog: CatalogSettings
     store: StoreSettings
@@ -84,7 +85,7 @@ class WorkerSettings:
     runtime: RuntimeSettings
 
     def child_environment(self) -> dict[str, str]:
-        """The environment of a child process that gets the same settings."""
+        """Returns the environment of a child process with the same settings."""
         return environment_of(dict(self._fields()))
 
     def _fields(self) -> Iterator[tuple[str, object]]:
@@ -93,9 +94,9 @@ class WorkerSettings:
 
 
 def visible_gpus() -> list[str] | None:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` names; None where it is not set.
+    """Returns the GPUs in `CUDA_VISIBLE_DEVICES`; None if it is not set.
 
-    As CUDA reads it: whatever stands after a -1 does not count.
+    As in CUDA, entries after -1 are ignored.
     """
     text = os.environ.get("CUDA_VISIBLE_DEVICES")
     if text is None:
@@ -105,10 +106,10 @@ def visible_gpus() -> list[str] | None:
 
 
 def read_settings() -> WorkerSettings:
-    """The settings that the environment gives.
+    """Returns the settings from the environment.
 
     Raises:
-        pydantic.ValidationError: one is missing or out of its range; it is named.
+        pydantic.ValidationError: A setting is missing or out of range; the error names it.
     """
     return WorkerSettings(
         CatalogSettings(),

@@ -1,4 +1,4 @@
-"""Upkeep: records and bytes compared, and bytes collected that no record stands for."""
+"""Maintenance of the store: compares records with bytes, and deletes bytes without a record."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ GRACE_SECONDS = 24 * 3600.0
 
 @dataclass(frozen=True)
 class Findings:
-    """What a check of the whole store found.
+    """Result of a check of the whole store.
 
     Attributes:
-        checked: objects that are there with the right checksum.
-        missing: records (id and key) whose bytes are not there.
-        damaged: records whose bytes are others than were published.
-        orphans: keys that no record stands for, older than the grace period.
+        checked: Number of objects with the right checksum.
+        missing: Records (id and key) whose bytes are missing.
+        damaged: Records whose bytes are not those that were published.
+        orphans: Keys without a record, older than the grace period.
     """
 
     checked: int
@@ -34,7 +34,7 @@ class Findings:
 
     @property
     def is_clean(self) -> bool:
-        """True where every record has its bytes and all bytes have their record."""
+        """Whether records and bytes correspond completely."""
         return not (self.missing or self.damaged or self.orphans)
 
     def to_json(self) -> dict[str, Any]:
@@ -43,10 +43,10 @@ class Findings:
 
 
 def verify(catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS) -> Findings:
-    """Read everything that the records stand for, and name what no record stands for.
+    """Checks all bytes that belong to records, and lists those that do not.
 
     Raises:
-        UnavailableError: the store does not answer.
+        UnavailableError: The store does not respond.
     """
     orphans = [entry.key for entry in find_orphans(catalog, store, grace_seconds)]
     checked, missing, damaged = 0, [], []
@@ -58,7 +58,7 @@ def verify(catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS)
             missing.append(place | {"key": error.key})
         except CorruptedError as error:
             damaged.append(place | {"key": error.key})
-    # What was deleted while this went on is missed by no one.
+    # Records that were deleted meanwhile are not missing.
     still = {kept.record_id for kept in catalog.inventory.kept()}
     missing = [place for place in missing if place["record"] in still]
     return Findings(checked, missing, damaged, orphans)
@@ -67,10 +67,10 @@ def verify(catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS)
 def collect(
     catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS, *, dry_run: bool = False
 ) -> list[str]:
-    """Delete bytes that no record stands for; the keys that went, or would go.
+    """Deletes bytes without a record; returns their keys. With `dry_run` nothing is deleted.
 
     Raises:
-        UnavailableError: the store does not answer; some may be left.
+        UnavailableError: The store does not respond; some objects may remain.
     """
     keys = [entry.key for entry in find_orphans(catalog, store, grace_seconds)]
     for key in [] if dry_run else keys:
@@ -79,10 +79,10 @@ def collect(
 
 
 def find_orphans(catalog: Catalog, store: Store, grace_seconds: float) -> Iterator[StoredObject]:
-    """What no record stands for, is being made, or is younger than the grace period.
+    """Yields objects without a record that are not in work and older than the grace period.
 
-    The order matters: what is made after the store is listed is not in the list, and what is no
-    longer in work when that is asked is named by the records that are read last.
+    The order of queries matters: objects created after listing the store are not in the list, and
+    those finished before querying the work are in the records, which are read last.
     """
     entries = list(store.list())
     in_work = tuple(catalog.inventory.prefixes_in_work())
@@ -105,7 +105,11 @@ def _keys(store: Store, kept: Kept) -> Iterator[str]:
 
 
 def _check(store: Store, kept: Kept) -> int:
-    """How many objects there are of it. Raises: MissingObjectError, CorruptedError."""
+    """Checks the bytes of a record and returns the number of objects.
+
+    Raises:
+        MissingObjectError, CorruptedError: The bytes are missing or damaged.
+    """
     for _ in store.stream(kept.key, kept.sha256):
         pass
     if not kept.is_manifest:

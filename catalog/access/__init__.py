@@ -1,1 +1,1 @@
-"""Who may use the records: keys, the sessions that they open, and the log of who did what."""
+"""Access control: API keys, sessions, and the audit log."""

@@ -1,9 +1,9 @@
-"""The audit log: who did what to what, when, from where, with what outcome. It only grows.
+"""Append-only audit log: who did what, when, from where, with what result.
 
     digest_n = sha256(digest_{n-1} + the entry as JSON, its names sorted)
 
-So an entry that was changed, left out or put in breaks the chain from there on. The last digest,
-noted elsewhere now and then, shows that no entries were cut off at the end.
+An entry that was changed, removed or inserted breaks the chain from there on. If the last digest is
+stored elsewhere, it also reveals entries removed at the end.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _LAST = select(AuditRow).order_by(AuditRow.number.desc()).limit(1)
 
 
 OPERATOR = "operator"
-"""Who runs commands on the server."""
+"""Actor of commands on the server."""
 ANYONE = "anyone"
-"""Whoever asks a service without keys."""
+"""Actor of requests to a service without keys."""
 
 
 @dataclass(frozen=True)
 class Deed:
-    """What somebody did, or tried.
+    """An action, or an attempt at one.
 
     Attributes:
-        actor: a key's id, OPERATOR or ANYONE.
-        action: method and route, or the command.
-        subject: the path with its ids.
-        made: the path of what came of it.
-        status: of the answer; of a command 0.
+        actor: Id of a key, OPERATOR or ANYONE.
+        action: Method and route, or the command.
+        subject: Path with its ids.
+        made: Path of the created resource.
+        status: Status code of the response; 0 for a command.
     """
 
     workspace: str
@@ -63,9 +63,9 @@ class Audit:
         self._database = database
 
     def append(self, deed: Deed) -> AuditEntry:
-        """Write a deed behind the last one."""
+        """Appends an entry."""
         with self._database.writing() as session:
-            if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer anyway
+            if session.get_bind().dialect.name == "postgresql":  # SQLite has a single writer
                 lock = text("SELECT pg_advisory_xact_lock(:number)")
                 session.execute(lock, {"number": _CHAIN_LOCK})
             last = session.scalar(_LAST)
@@ -82,20 +82,21 @@ class Audit:
             return entry
 
     def entries(self) -> Iterator[AuditEntry]:
-        """Every entry of all workspaces, the oldest first."""
+        """Yields the entries of all workspaces, the oldest first."""
         number = 0
         while rows := self._after(number):
             yield from (copy_row(AuditEntry, row) for row in rows)
             number = rows[-1].number
 
     def last(self) -> AuditEntry | None:
-        """The newest entry of all workspaces."""
+        """Returns the newest entry of all workspaces."""
         with self._database.reading() as session:
             row = session.scalar(_LAST)
             return None if row is None else copy_row(AuditEntry, row)
 
     def first_break(self) -> AuditEntry | None:
-        """The first entry that is not as it was written, or follows one that is missing."""
+        """Returns the first entry that was changed or that follows a missing one; None if the log
+        is intact."""
         digest = _NO_DIGEST
         for number, entry in enumerate(self.entries(), 1):
             digest = _digest(digest, entry)
@@ -110,14 +111,14 @@ class Audit:
 
 
 class WorkspaceAudit:
-    """Gateway to a workspace's entries."""
+    """Gateway to the entries of one workspace."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
-        """A page of entries, newest first."""
+        """Returns a page of entries, the newest first."""
         query = select(AuditRow).where(AuditRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, AuditRow, AuditEntry, limit, cursor)

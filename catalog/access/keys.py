@@ -1,9 +1,9 @@
-"""API keys: who may ask for what, in which workspace. Of a key itself only a salted hash is kept.
+"""API keys and their scopes. Only a salted hash of a key is stored.
 
     key = gcv_ + 26 letters of its id + _ + 43 letters of 256 random bits
 
-The id finds the record, the random bits prove that one has the key. Nobody guesses 256 bits, so the
-salted hash (argon2id) need not be slow: it costs a millisecond, for each request that is refused.
+The id identifies the record; the random bits are the secret. 256 bits can not be guessed, so the
+salted hash (argon2id) need not be slow: it takes a millisecond, also for refused requests.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ KEY_FORM = re.compile(r"gcv_([0-9a-z]{26})_([A-Za-z0-9_-]{32,64})")
 _SECRET_BYTES = 32
 _HASHER = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)
 _USE_SECONDS = 60.0
-"""`last_used_at` is written no more often: a poll is no reason to write."""
+"""Minimum interval between updates of `last_used_at`."""
 
 
 class Keys:
-    """Gateway to the keys of all workspaces: for who lets people in, not for those who come."""
+    """Gateway to the keys of all workspaces, for authentication."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,14 +49,18 @@ class Keys:
         expires_at: datetime | None = None,
         text: str | None = None,
     ) -> tuple[Key, str]:
-        """A new key: its record, and the key itself, which nobody can tell again.
+        """Creates a key; returns its record and its text, which is not stored.
 
         Args:
-            text: a key made elsewhere, such as in a file of secrets.
+            workspace: Workspace of the key.
+            name: Name of the key.
+            scopes: Permissions.
+            expires_at: Time of expiry; None for none.
+            text: A key that was generated elsewhere, such as in a file of secrets.
 
         Raises:
-            BadKeyError: the text has not the form of a key.
-            ConflictError: there is a key with its id, and another secret.
+            BadKeyError: The text does not have the form of a key.
+            ConflictError: A key with this id and another secret exists.
         """
         key_id, secret = _new_parts() if text is None else _parts(text)
         with self._database.writing() as session:
@@ -71,11 +75,11 @@ class Keys:
             return copy_row(Key, row), _written(key_id, secret)
 
     def rotate(self, key_id: str) -> tuple[Key, str]:
-        """A new key in the place of one that is revoked with it: same name, workspace and scopes.
+        """Creates a key with the same name, workspace and scopes, and revokes the old one.
 
         Raises:
-            NotFoundError: there is no such key.
-            ConflictError: it is revoked already.
+            NotFoundError: The key does not exist.
+            ConflictError: The key is already revoked.
         """
         new_key_id, secret = _new_parts()
         with self._database.writing() as session:
@@ -91,10 +95,10 @@ class Keys:
             return copy_row(Key, row), _written(new_key_id, secret)
 
     def revoke(self, key_id: str) -> Key:
-        """The key, of no use from now on. Revoking twice is no error.
+        """Revokes a key and returns it. Revoking twice is allowed.
 
         Raises:
-            NotFoundError: there is no such key.
+            NotFoundError: The key does not exist.
         """
         with self._database.writing() as session:
             row = _find(session, key_id)
@@ -104,21 +108,22 @@ class Keys:
             return copy_row(Key, row)
 
     def list(self) -> list[Key]:
-        """Every key, the oldest first."""
+        """Returns all keys, the oldest first."""
         query = select(KeyRow).order_by(KeyRow.id)
         with self._database.reading() as session:
             return [copy_row(Key, row) for row in session.scalars(query)]
 
     def exist(self) -> bool:
-        """Whether there ever was a key: from the first on, nobody comes in without one."""
+        """Returns whether a key was ever created; from then on requests need a key."""
         with self._database.reading() as session:
             return session.scalar(select(KeyRow.id).limit(1)) is not None
 
     def verify(self, text: str) -> Key:
-        """The key of this text, in force. A wrong one takes as long as a right one.
+        """Returns the valid key with this text, in constant time for valid and invalid ones.
 
         Raises:
-            BadKeyError: it has not the form of a key, is unknown, expired or revoked.
+            BadKeyError: The text does not have the form of a key, or the key is unknown, expired or
+                revoked.
         """
         try:
             key_id, secret = _parts(text)
@@ -134,7 +139,7 @@ class Keys:
         return in_force(row, now)
 
     def note_use(self, key_id: str) -> None:
-        """Write that the key is in use, unless that was written a moment ago."""
+        """Records the use of a key, unless that was recorded a moment ago."""
         is_old = KeyRow.last_used_at.is_(None) | (
             KeyRow.last_used_at < database_clock(-_USE_SECONDS)
         )
@@ -144,10 +149,10 @@ class Keys:
 
 
 def in_force(row: KeyRow, now: datetime | None) -> Key:
-    """The key of this row.
+    """Returns the key of this row if it is valid.
 
     Raises:
-        BadKeyError: it is expired or revoked.
+        BadKeyError: It is expired or revoked.
     """
     if row.revoked_at is not None:
         raise BadKeyError("this key was revoked")
@@ -211,5 +216,6 @@ def _fits(hashed: str, secret: str) -> bool:
 
 @cache
 def _nobodys_hash() -> str:
-    """What the secrets of unknown keys are held against, so that they take as long as others."""
+    """Returns a hash to compare secrets of unknown keys with, so that they take as long as
+    others."""
     return _HASHER.hash(secrets.token_urlsafe(_SECRET_BYTES))

@@ -1,7 +1,7 @@
-"""Sessions: pages that are signed in with a key, until they sign out or their time is up.
+"""Sessions of web pages, opened with a key and closed by signing out or after a time.
 
-A session is 256 random bits that the page holds, and the digest of them here: nobody guesses such a
-token, so its digest needs no salt. It has the rights of its key, and ends when the key does.
+A session token has 256 random bits; the database stores its digest, without a salt because tokens
+can not be guessed. A session has the permissions of its key, and ends with it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _TOKEN_BYTES = 32
 
 
 class Sessions:
-    """Gateway to the sessions of all workspaces: for who lets people in."""
+    """Gateway to the sessions of all workspaces, for authentication."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def open(self, key_id: str, seconds: float) -> tuple[str, datetime]:
-        """A session with this key: its token, which nobody can tell again, and when it ends."""
+        """Opens a session with this key; returns (token, which is not stored; time of expiry)."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         with self._database.writing() as session:
             session.execute(delete(SessionRow).where(SessionRow.expires_at <= database_clock()))
@@ -42,10 +42,10 @@ class Sessions:
             return token, row.expires_at
 
     def find(self, token: str) -> tuple[Key, datetime]:
-        """The key of a session, and when the session ends.
+        """Returns (key of a session, time of expiry).
 
         Raises:
-            BadKeyError: it is unknown or over, or its key is expired or revoked.
+            BadKeyError: The session is unknown or over, or its key is expired or revoked.
         """
         query = (
             select(KeyRow, SessionRow.expires_at, database_clock())
@@ -60,7 +60,7 @@ class Sessions:
             return in_force(row, now), expires_at
 
     def close(self, token: str) -> None:
-        """End the session. Twice is no error."""
+        """Closes the session. Closing twice is allowed."""
         with self._database.writing() as session:
             session.execute(delete(SessionRow).where(SessionRow.token_sha256 == _digest(token)))
 

@@ -1,7 +1,7 @@
-"""The database's clock, as an SQL expression, and the column type of points in time.
+"""The database's clock as an SQL expression, and the column type of timestamps.
 
-Leases are compared by the clock of the database alone: the clocks of the worker machines never
-meet, so it does not matter how far they differ.
+Leases are compared by the database's clock only, so differences between the clocks of workers do
+not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class Timestamp(TypeDecorator[datetime]):
-    """A point in time: seconds since 1970 (UTC) in the database, an aware datetime in Python."""
+    """A time: seconds since 1970 (UTC) in the database, an aware datetime in Python."""
 
     impl = Double
     cache_ok = True
@@ -30,7 +30,7 @@ class Timestamp(TypeDecorator[datetime]):
 
 
 class _DatabaseClock(FunctionElement[datetime]):
-    """Now, by the database's clock, plus its one argument in seconds."""
+    """The database's current time plus its argument in seconds."""
 
     name = "database_clock"
     type = Timestamp()
@@ -38,20 +38,20 @@ class _DatabaseClock(FunctionElement[datetime]):
 
 
 def database_clock(plus_seconds: Any = 0.0) -> _DatabaseClock:
-    """The database's present time plus `plus_seconds` (a number or an SQL expression)."""
+    """Returns the database's current time plus `plus_seconds` (a number or an SQL expression)."""
     is_number = isinstance(plus_seconds, (int, float))
     return _DatabaseClock(literal(float(plus_seconds), Float()) if is_number else plus_seconds)
 
 
 @compiles(_DatabaseClock, "sqlite")
 def _compile_for_sqlite(element: _DatabaseClock, compiler: SQLCompiler, **kw: Any) -> str:
-    # julianday knows milliseconds on every SQLite; 2440587.5 is 1970-01-01.
+    # julianday has milliseconds in every SQLite; 2440587.5 is 1970-01-01.
     offset = compiler.process(element.clauses, **kw)
     return f"((julianday('now') - 2440587.5) * 86400.0 + {offset})"
 
 
 @compiles(_DatabaseClock, "postgresql")
 def _compile_for_postgresql(element: _DatabaseClock, compiler: SQLCompiler, **kw: Any) -> str:
-    # clock_timestamp(), not now(): now() stands still at the transaction's start.
+    # clock_timestamp() instead of now(), which is the time of the transaction's start.
     offset = compiler.process(element.clauses, **kw)
     return f"(CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION) + {offset})"

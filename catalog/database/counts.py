@@ -1,7 +1,7 @@
-"""Counts that outlive every process: written in the very transaction that does what they count.
+"""Persistent counters and histograms, written in the transaction that they count.
 
-So a count is never lost with a killed process nor counted twice by a lost attempt, and every
-process that is asked reports the same.
+A count is therefore neither lost with a killed process nor counted twice by a lost attempt, and
+every process reports the same values.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from catalog.database.tables import CountRow
 _UNWRITTEN = "unwritten counts"
 
 BUCKETS_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 12 * 3600)
-"""Upper bounds of the histograms of durations; what is longer has no bound.
-
-They are kept in the database since a worker's processes end with their jobs: whichever API process
-a dashboard asks, it shows how long all jobs have waited and taken."""
+"""Upper bounds of the duration histograms; the last bucket is unbounded. Histograms are stored in
+the database because worker processes end with their jobs, and every API process reports all jobs.
+"""
 
 
 class Counted(StrEnum):
-    """What is counted. Labels are few and fixed words: never an id."""
+    """Names of counters. Labels are few and fixed, never ids."""
 
     CREATED = "jobs_created"
     ATTEMPTS = "job_attempts"
@@ -39,23 +38,23 @@ class Counted(StrEnum):
 
 
 def count(session: Session, what: Counted, by: float = 1.0, **labels: str) -> None:
-    """Add `by` to a count when the session's transaction is committed."""
+    """Adds `by` to a counter when the session's transaction is committed."""
     unwritten: Counter[tuple[str, str]] = session.info.setdefault(_UNWRITTEN, Counter())
     unwritten[what.value, json.dumps(labels, sort_keys=True)] += by  # type: ignore[assignment]
 
 
 def observe(session: Session, what: Counted, seconds: float, **labels: str) -> None:
-    """Add a duration to a histogram: to the bucket that it falls into, and to the sum."""
+    """Adds a duration to a histogram: to its bucket and to the sum."""
     bound = next((str(bound) for bound in BUCKETS_SECONDS if seconds <= bound), "+Inf")
     count(session, what, 1.0, le=bound, **labels)
     count(session, what, max(seconds, 0.0), le="sum", **labels)
 
 
 def write_counts(session: Session) -> None:
-    """Write what was counted; the last statement of a transaction.
+    """Writes the counts; must be the last statement of a transaction.
 
-    The rows are sorted: two transactions that count the same wait for each other in one order,
-    and nothing is waited for after them, so they never wait in a circle.
+    Rows are sorted, so that transactions with the same counters lock them in the same order.
+    Nothing is locked afterwards, so deadlocks are impossible.
     """
     unwritten: Counter[tuple[str, str]] = session.info.pop(_UNWRITTEN, Counter())
     if not unwritten:

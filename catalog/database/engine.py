@@ -1,4 +1,4 @@
-"""The connection to the database: SQLite or PostgreSQL, by URL alone."""
+"""Connection to the database, SQLite or PostgreSQL depending on its URL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from catalog.errors import DatabaseUrlError
 from runtime.extras import require_extra
 
 ANSWER_SECONDS = 10.0
-"""How long a statement may take, and how long a place in the pool is waited for."""
+"""Time limit of a statement, and of waiting for a pooled connection."""
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 _LOG_PAUSE_SECONDS = 0.01
@@ -33,7 +33,7 @@ class Database:
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
-        answer_seconds: how long PostgreSQL may take over a statement; None is as long as it takes.
+        answer_seconds: Time limit of a statement in PostgreSQL; None for none.
     """
 
     def __init__(self, database_url: str, answer_seconds: float | None = ANSWER_SECONDS) -> None:
@@ -42,36 +42,36 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A session for queries."""
+        """Yields a session for queries."""
         with Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """A session whose changes are committed together at the end, or not at all."""
+        """Yields a session whose changes are committed together at the end, or not at all."""
         with Session(self._writing_engine, expire_on_commit=False) as session, session.begin():
             yield session
             write_counts(session)
 
     def ping(self) -> None:
-        """Ask the database for an answer.
+        """Checks that the database responds.
 
         Raises:
-            sqlalchemy.exc.OperationalError: it gives none.
+            sqlalchemy.exc.OperationalError: It does not.
         """
         with self.engine.connect() as connection:
             connection.execute(text("SELECT 1"))
 
     def close(self) -> None:
-        """Close every pooled connection."""
+        """Closes all pooled connections."""
         self.engine.dispose()
 
 
 def parse_database_url(database_url: str) -> URL:
-    """The URL with its driver filled in.
+    """Returns the URL with its driver.
 
     Raises:
-        DatabaseUrlError: neither SQLite nor PostgreSQL, or no URL at all.
+        DatabaseUrlError: The URL is invalid, or its scheme is neither SQLite nor PostgreSQL.
     """
     try:
         url = make_url(database_url)
@@ -105,7 +105,7 @@ def _make_engine(url: URL, answer_seconds: float | None) -> Engine:
 
 
 def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
-    dbapi_connection.isolation_level = None  # _begin_sqlite begins, not the driver
+    dbapi_connection.isolation_level = None  # _begin_sqlite begins transactions
     cursor = dbapi_connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {int(_BUSY_TIMEOUT_SECONDS * 1000)}")
     _keep_a_log(cursor)
@@ -115,8 +115,10 @@ def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
 
 
 def _keep_a_log(cursor: Any) -> None:
-    """Switches a file to its write-ahead log, which two connections to a new file may do at once:
-    one of them is then refused, and does not wait as for any other lock."""
+    """Switches a database file to write-ahead logging.
+
+    If two connections to a new file do this at once, SQLite refuses one of them without waiting.
+    """
     tries_until = time.monotonic() + _BUSY_TIMEOUT_SECONDS
     while True:
         try:

@@ -1,6 +1,6 @@
-"""Bring a database's tables to this version (Alembic).
+"""Migrates a database's tables to this version, with Alembic.
 
-Alembic is imported where it is used: the processes of jobs read records and never migrate.
+Alembic is imported only when it is used, because worker processes never migrate.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
-    """Make or upgrade the tables; several processes may call it at once.
+    """Creates or upgrades the tables. Several processes may call it at once.
 
     Raises:
-        DatabaseUrlError: neither SQLite nor PostgreSQL.
+        DatabaseUrlError: The URL's scheme is neither SQLite nor PostgreSQL.
     """
     from alembic import command
 
@@ -35,13 +35,12 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
 
 def downgrade(database_url: str, revision: str) -> None:
-    """Take the tables back to an earlier revision, or with `base` away, for an earlier version of
-    this program.
+    """Reverts the tables to an earlier revision, or with `base` removes them.
 
-    What only the later revisions can hold is lost. Nothing may work on the database meanwhile.
+    Data that only later revisions can represent is lost. No other process may use the database.
 
     Raises:
-        DatabaseUrlError: neither SQLite nor PostgreSQL.
+        DatabaseUrlError: The URL's scheme is neither SQLite nor PostgreSQL.
     """
     from alembic import command
 
@@ -50,10 +49,10 @@ def downgrade(database_url: str, revision: str) -> None:
 
 
 def check(database_url: str) -> None:
-    """Do nothing where the tables are of this version.
+    """Checks that the tables have this version.
 
     Raises:
-        SchemaVersionError: they are older or newer.
+        SchemaVersionError: They are older or newer.
     """
     from alembic.runtime.migration import MigrationContext
 
@@ -71,7 +70,7 @@ def check(database_url: str) -> None:
 
 
 def newest_revision() -> str | None:
-    """The revision that this version's tables have."""
+    """Returns the revision of this version's tables."""
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory(str(_MIGRATIONS)).get_current_head()
@@ -79,7 +78,7 @@ def newest_revision() -> str | None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """A transaction beside which nobody else migrates, and which may take its time."""
+    """Yields a connection in a transaction without time limits, while no other process migrates."""
     database = Database(database_url, answer_seconds=None)
     try:
         with database.writing() as session:

@@ -1,8 +1,7 @@
-"""PostgreSQL as it is reached over a network: nobody waits for it without end.
+"""PostgreSQL connections with time limits on the client's side.
 
-A server that is down refuses connections at once. One that is frozen, or behind a network that
-swallows everything, answers nothing, and neither it nor its host can be relied on to say so: the
-client stops waiting by itself.
+A server that is down refuses connections at once. A frozen server, or one behind a network that
+drops packets, does not respond at all, so the client has to stop waiting by itself.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from psycopg.errors import OperationalError, _WaitTimeout
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL
 
-_CONNECT_SECONDS = 2  # the least that PostgreSQL's clients take
+_CONNECT_SECONDS = 2  # minimum of PostgreSQL's clients
 _IDLE_SECONDS = 5.0
 _INTERVAL_SECONDS = 0.1
 
 
 def make_postgres_engine(url: URL, answer_seconds: float | None, **options: Any) -> Engine:
-    """An engine whose statements end within `answer_seconds`: None sets no limits."""
+    """Returns an engine whose statements end within `answer_seconds`; None sets no limit."""
     limits = {} if answer_seconds is None else {"pool_timeout": answer_seconds}
     engine = create_engine(url, pool_pre_ping=True, **limits, **options)
 
@@ -37,10 +36,10 @@ def make_postgres_engine(url: URL, answer_seconds: float | None, **options: Any)
 
 
 class ImpatientConnection(psycopg.Connection[Any]):
-    """A connection that closes itself where the server does not answer in time.
+    """A connection that closes itself if the server does not respond in time.
 
     Attributes:
-        answer_seconds: how long an answer is waited for; None is as long as it takes.
+        answer_seconds: Time limit of a response; None for none.
     """
 
     answer_seconds: float | None = None
@@ -51,23 +50,21 @@ class ImpatientConnection(psycopg.Connection[Any]):
         interval: float = _INTERVAL_SECONDS,
         timeout: float | None = None,
     ) -> RV:
-        """What `gen` returns.
+        """Returns the result of `gen`.
 
         Raises:
-            psycopg.OperationalError: the server does not answer.
+            psycopg.OperationalError: The server does not respond.
         """
         limit = self.answer_seconds if timeout is None else timeout
         try:
             return super().wait(gen, interval, limit)
         except _WaitTimeout as error:
-            self.close()  # what it would answer now belongs to no question any more
+            self.close()  # a later response would not belong to any statement
             raise OperationalError(f"the server did not answer within {limit:g} s") from error
 
 
 def _session_limits(answer_seconds: float | None) -> str:
-    """What the server ends by itself: a statement that nobody waits for any more, and the
-    transaction of a frozen client, whose locks everybody else waits for.
-    """
+    """Returns server-side limits: on statements, and on idle transactions of frozen clients."""
     if answer_seconds is None:
         return ""
     limits = {

@@ -1,4 +1,4 @@
-"""The database's tables (SQLAlchemy 2 models). Their history is in `migrations/`."""
+"""Database tables (SQLAlchemy 2 models). Their history is in `migrations/`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _word(words: type[StrEnum]) -> Enum:
 
 
 class Base(DeclarativeBase):
-    """Base of all rows; constraint names are spelled out so that migrations can name them."""
+    """Base class of all tables; constraints have explicit names for migrations."""
 
     metadata = MetaData(
         naming_convention={
@@ -63,7 +63,7 @@ class Base(DeclarativeBase):
 
 
 class DatasetRow(Base):
-    """An uploaded table, or several that are linked."""
+    """An uploaded table, or a database of linked tables."""
 
     __tablename__ = "datasets"
     __table_args__ = (Index(None, "workspace", "id"),)
@@ -88,7 +88,7 @@ class DatasetRow(Base):
 
 
 class SpendingRow(Base):
-    """What a training spends of a table's privacy. It outlives model, job and dataset."""
+    """Privacy budget that a training spends on a table. It outlives model, job and dataset."""
 
     __tablename__ = "spendings"
     __table_args__ = (Index(None, "workspace", "sha256"),)
@@ -108,7 +108,7 @@ class SpendingRow(Base):
 
 
 class UnboundedRow(Base):
-    """A model of a table that promises no privacy. It outlives model, job and dataset."""
+    """A model of a table without a privacy guarantee. It outlives model, job and dataset."""
 
     __tablename__ = "unbounded_models"
     __table_args__ = (Index(None, "workspace", "sha256"),)
@@ -120,7 +120,7 @@ class UnboundedRow(Base):
 
 
 class ModelRow(Base):
-    """A model; it outlives the dataset that it was trained on."""
+    """A model; it outlives its training dataset."""
 
     __tablename__ = "models"
     __table_args__ = (Index(None, "workspace", "id"),)
@@ -203,7 +203,7 @@ class JobRow(Base):
 
 
 class FairShareRow(Base):
-    """When a workspace last got a worker from a queue: whoever waits longest is next."""
+    """When a workspace last got a worker from a queue, for fair scheduling."""
 
     __tablename__ = "turns"
 
@@ -213,7 +213,7 @@ class FairShareRow(Base):
 
 
 class WorkerRow(Base):
-    """A worker group's last sign of life."""
+    """Last heartbeat of a worker group."""
 
     __tablename__ = "workers"
 
@@ -225,7 +225,7 @@ class WorkerRow(Base):
 
 
 class ResultRow(Base):
-    """The table that a sample or score job made."""
+    """Table made by a sample, score or imputation job."""
 
     __tablename__ = "results"
     __table_args__ = (Index(None, "workspace", "kind", "id"),)
@@ -246,7 +246,7 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Bytes in the store that no record stands for (any more, or yet)."""
+    """Bytes in the store without a record."""
 
     __tablename__ = "leftovers"
 
@@ -256,7 +256,7 @@ class OrphanRow(Base):
 
 
 class CountRow(Base):
-    """How often something happened; `labels` is a sorted JSON object."""
+    """A counter; `labels` is a sorted JSON object."""
 
     __tablename__ = "counts"
 
@@ -266,7 +266,7 @@ class CountRow(Base):
 
 
 class IdempotencyRow(Base):
-    """A request that must not be done twice, and the answer it got."""
+    """An idempotency key with the response to its request."""
 
     __tablename__ = "idempotency_keys"
 
@@ -294,7 +294,7 @@ class KeyRow(Base):
 
 
 class SessionRow(Base):
-    """A page that is signed in: the digest of its token, and the key whose rights it has."""
+    """A session of a web page: digest of its token, and its key."""
 
     __tablename__ = "sessions"
 
@@ -304,7 +304,7 @@ class SessionRow(Base):
 
 
 class AuditRow(Base):
-    """A line of the audit log; nothing changes or deletes one."""
+    """An entry of the audit log; it is never changed or deleted."""
 
     __tablename__ = "audit"
     __table_args__ = (Index(None, "workspace", "id"),)

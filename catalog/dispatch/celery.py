@@ -1,4 +1,4 @@
-"""The dispatch port on Celery: Redis, or the folder broker."""
+"""Dispatcher on Celery, with Redis or the folder broker."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ _SENDER_SECONDS = 0.7
 
 
 def queue_name(queue: Queue) -> str:
-    """What the broker calls a queue."""
+    """Returns the broker's name of a queue."""
     return f"gcvae-{queue.value}"
 
 
 def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Celery:
-    """A Celery application on `redis://…` or `filesystem:///FOLDER`.
+    """Returns a Celery application on `redis://…` or `filesystem:///FOLDER`.
 
-    No results, no remote control, no events: the database is the truth, the queue carries ids.
+    It has no results, remote control or events: state is in the database, the queue carries ids.
 
     Args:
-        answer_seconds: how long Redis may take to answer. A request waits for it, so the default
-            is short: what was not sent, the reconciler sends later. Consumers can wait.
+        broker_url: URL of the broker.
+        answer_seconds: Time limit of Redis responses. Requests wait for it, so the default is
+            short; unsent messages are sent later by the reconciler. Consumers may use more.
 
     Raises:
-        MissingExtraError: Redis is asked for, and its client is not installed.
+        MissingExtraError: The URL is of Redis, and its client is not installed.
     """
     if broker_url.startswith("redis"):
         require_extra("broker_url", "redis", "the package redis", "redis")
@@ -55,7 +56,7 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         broker_connection_retry_on_startup=True,
-        broker_connection_max_retries=None,  # the broker may be away for days
+        broker_connection_max_retries=None,  # the broker may be unavailable for days
         task_serializer="json",
         accept_content=["json"],
         enable_utc=True,
@@ -70,10 +71,10 @@ class CeleryDispatcher:
         self._app = app
 
     def send(self, job: Job) -> None:
-        """Tell a worker that the job's queue has work.
+        """Tells a worker that the job's queue has work.
 
         Raises:
-            DispatchError: the broker did not take it.
+            DispatchError: The broker did not accept the message.
         """
         try:
             self._app.send_task(
@@ -87,10 +88,10 @@ class CeleryDispatcher:
             raise DispatchError(f"the broker did not take job {job.id}: {error}") from error
 
     def ping(self) -> None:
-        """Ask the broker for an answer.
+        """Checks that the broker responds.
 
         Raises:
-            DispatchError: it gives none.
+            DispatchError: It does not.
         """
         try:
             with self._app.connection_for_write() as connection:
@@ -100,7 +101,7 @@ class CeleryDispatcher:
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:
-        """All that the broker's client raises where it is away, full or read-only."""
+        """Exceptions of the broker's client if it is unavailable, full or read-only."""
         connection: Connection = self._app.connection_for_write()
         return (
             KombuError,

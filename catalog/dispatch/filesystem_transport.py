@@ -1,9 +1,9 @@
-"""A broker in a folder: a kombu transport between processes that needs no server.
+"""A broker in a folder: a kombu transport between processes without a server.
 
-A message is written under a temporary name in the queue's own folder, forced to the disk and
-renamed; it is taken by renaming it away. A reader therefore never sees half a message, and of
-several readers one wins. Source: kombu's own `filesystem` transport, which writes in place and
-loses messages that are read too early.
+A message is written under a temporary name in the queue's folder, synced to the disk and renamed;
+it is taken by renaming it again. Readers therefore never see incomplete messages, and only one of
+several readers gets a message. Source: kombu's own `filesystem` transport, which writes in place
+and loses messages that are read too early.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _HIDDEN_SECONDS = 3600.0
 
 
 class Channel(virtual.Channel):
-    """Queues as folders, messages as files, oldest first by name.
+    """Queues as folders, messages as files, sorted by age.
 
-    Queues and bindings are declared by every process for itself; only messages are shared.
+    Every process declares queues and bindings for itself; only messages are shared.
     """
 
     def _put(self, queue: str, message: Any, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ class Channel(virtual.Channel):
 
     def _new_queue(self, queue: str, **kwargs: Any) -> None:
         for path in _hidden_files(self._folder(queue)):
-            with suppress(FileNotFoundError):  # another process was done with it meanwhile
+            with suppress(FileNotFoundError):  # another process has removed it meanwhile
                 if path.stat().st_mtime < time.time() - _HIDDEN_SECONDS:
                     path.unlink()
 

@@ -1,8 +1,8 @@
-"""The dispatch port: how workers learn that there is work.
+"""Interface for notifying workers of work.
 
-A message says that a queue has work, and for which job it was sent. Whoever takes it takes the job
-that is next by the records (`Leases.claim_next`), so that the order of messages, their loss and
-their repetition decide nothing.
+A message says that a queue has work, and for which job it was sent. The worker takes the next job
+according to the records (`Leases.claim_next`), so order, loss and duplication of messages do not
+matter.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ _log = logging.getLogger(__name__)
 
 
 class Dispatcher(Protocol):
-    """Wakes workers: at least once where it succeeds, perhaps never."""
+    """Notifies workers, at least once on success; messages may be lost."""
 
     def send(self, job: Job) -> None:
-        """Notify a worker that the job's queue has work.
+        """Tells a worker that the job's queue has work.
 
         Raises:
-            DispatchError: the broker did not take it.
+            DispatchError: The broker did not accept the message.
         """
 
     def ping(self) -> None:
-        """Ask the broker for an answer.
+        """Checks that the broker responds.
 
         Raises:
-            DispatchError: it gives none.
+            DispatchError: It does not.
         """
 
 
 def send_soon(dispatcher: Dispatcher, job: Job) -> None:
-    """Send now, or leave it to the reconciler: the committed job is not lost.
+    """Sends the message now; on failure the reconciler sends it later.
 
     One message wakes one worker, so each shard of a job sends one.
     """

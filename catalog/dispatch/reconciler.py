@@ -1,7 +1,7 @@
-"""The reconciler: what is due is sent again, what is hopeless is closed.
+"""Reconciler: sends messages again and closes jobs that can not continue.
 
-It makes the queue expendable: with every message lost, each queued job is sent again, and each
-running job whose worker died is sent once its lease has expired.
+Messages may therefore be lost: each queued job is sent again, and each running job of a dead worker
+is sent when its lease has expired.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ _IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
 class Reconciler:
-    """Brings queue and records together. Several may run at once."""
+    """Brings queue and records into agreement. Several may run at once."""
 
     def __init__(self, catalog: Catalog, dispatcher: Dispatcher) -> None:
         self._catalog = catalog
         self._dispatcher = dispatcher
 
     def start(self) -> None:
-        """Send every queued job once, whatever was sent before the start."""
+        """Sends a message for every queued job, whatever was sent before the start."""
         self._catalog.leases.make_due()
         self.run_once()
 
     def run_once(self) -> None:
-        """Close what is hopeless and send what is due."""
+        """Closes abandoned jobs and sends due messages."""
         for job_id in self._catalog.leases.close_abandoned():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job in self._catalog.leases.take_due():
             self._send(job)
 
     def forget_old_keys(self) -> None:
-        """Forget idempotency keys that are more than a day old."""
+        """Deletes idempotency keys that are more than a day old."""
         self._catalog.retention.forget_answers_older_than(_IDEMPOTENCY_SECONDS)
 
     def _send(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Jobs of all workspaces, for workers and for who looks at many at once."""
+"""Jobs of all workspaces, for workers and monitoring."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from catalog.records import Job, JobStatus
 
 @dataclass(frozen=True)
 class QueueState:
-    """What of a workspace waits in a queue and is done from it, by what a worker takes up: jobs,
-    and of a job in shards its shards until they are joined.
+    """Waiting and running work of a workspace in a queue: jobs or, for jobs in shards, shards.
 
     Attributes:
-        oldest_queued_at: since when the first of those waits, None where none does.
+        oldest_queued_at: Since when the oldest waits; None if nothing waits.
     """
 
     workspace: str
@@ -33,24 +32,24 @@ class QueueState:
 
 
 class AllJobs:
-    """Gateway to the jobs of every workspace; whoever shows one to somebody looks whose it is."""
+    """Gateway to the jobs of every workspace; the caller checks who may see them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
-        """Those of these jobs that there are, by id."""
+        """Returns the existing jobs among these, by id."""
         query = select(JobRow).where(JobRow.id.in_(job_ids))
         with self._database.reading() as session:
             return {row.id: copy_row(Job, row) for row in session.scalars(query)}
 
     def shards(self, job_id: str) -> Sequence[Job]:
-        """The shards of a job, in order."""
+        """Returns the shards of a job, in order."""
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in shard_rows(session, job_id)]
 
     def queues(self) -> Sequence[QueueState]:
-        """Every queue that has work, by workspace."""
+        """Returns every queue with work, by workspace."""
         is_queued = JobRow.status == JobStatus.QUEUED
         query = (
             select(
@@ -68,7 +67,7 @@ class AllJobs:
             return [QueueState(*found) for found in session.execute(query)]
 
     def held(self, limit: int) -> Sequence[Job]:
-        """The jobs that a worker has, or had when it was lost; those that began first."""
+        """Returns the jobs that a worker has, or had when it was lost, the oldest first."""
         query = (
             select(JobRow)
             .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))

@@ -1,10 +1,10 @@
-"""Fair share: whose job is next. Fair between workspaces, by priority and age within one.
+"""Fair scheduling between workspaces; by priority and age within one.
 
     next = the claimable job of the workspace with the fewest jobs running in its queue, of these
            the one that got a worker longest ago; of its jobs the highest priority, then the oldest
 
-So a workspace with hundreds of queued jobs gets every second worker where another has one, and a
-priority never reaches beyond its own workspace.
+A workspace with hundreds of queued jobs gets every second worker if another one has jobs, and
+priorities apply within a workspace only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CLAIM_LOCK = 7_203_119  # any number, the same in every process
 
 
 def serialize_claims(session: Session) -> None:
-    """Let claims pass one at a time: each sees what those before it took.
+    """Serialises claims, so that each sees the earlier ones.
 
     SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs a lock of its own.
     """
@@ -34,7 +34,7 @@ def serialize_claims(session: Session) -> None:
 def next_job(
     queues: Collection[Queue], claimable: ColumnElement[bool], running_limit: int | None
 ) -> Select[str]:
-    """The id of the job that is next among those that are claimable."""
+    """Returns a query for the id of the next claimable job."""
     running = (
         select(JobRow.workspace, JobRow.queue, func.count().label("n"))
         .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_expires_at >= database_clock())
@@ -61,7 +61,7 @@ def next_job(
 
 
 def note_claim(session: Session, job: Job) -> None:
-    """Note that the job's workspace got a worker."""
+    """Records that the job's workspace got a worker."""
     share = session.get(FairShareRow, (job.workspace, job.queue))
     if share is None:
         share = FairShareRow(workspace=job.workspace, queue=job.queue)
@@ -70,5 +70,5 @@ def note_claim(session: Session, job: Job) -> None:
 
 
 def _has_rested() -> ColumnElement[bool]:
-    """The pause after a failed attempt is over."""
+    """Returns the condition that the pause after a failed attempt is over."""
     return JobRow.rests_until.is_(None) | (JobRow.rests_until <= database_clock())

@@ -1,4 +1,4 @@
-"""How jobs end: the outcome with all that hangs on it, in one transaction."""
+"""Ends jobs: writes the outcome and all its consequences in one transaction."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from catalog.records import (
 )
 
 _UNASKED = -100
-"""Priority of a job that nobody asked for: it is after all that somebody did."""
+"""Priority of a job that the service itself queued: below all others."""
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Write a job's outcome, its model's or result's with it, and leave its bytes as orphans.
+    """Writes a job's outcome with its model or result, and records its other bytes as orphans.
 
-    With the last shard of a job that job goes on, or ends too. Whoever closes a shard has locked
-    its job before (`catalog.jobs.shards.lock_parent`).
+    After the last shard of a job, the job continues, or ends too. The caller has locked the job of
+    a shard before (`catalog.jobs.shards.lock_parent`).
 
-    Everything happens in the caller's transaction: nobody sees a job that succeeded beside a
-    model that is not ready, or beside a fraction below one.
+    All changes are in the caller's transaction, so a job never appears succeeded while its model is
+    not ready or its fraction is below one.
     """
     row.status = _final_status(outcome)
     row.error = outcome.to_json() if isinstance(outcome, Failed) else None
@@ -63,7 +63,7 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def close_where_shards_are(session: Session, job: JobRow) -> None:
-    """Let a job whose shards have all ended go on, or end as they did."""
+    """Lets a job continue when all its shards have ended, or ends it as they did."""
     if job.open_shards:
         return
     if job.error is not None:
@@ -79,12 +79,12 @@ def _close_shard(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Count a job that has ended: of one in shards the job, for its rows are theirs."""
+    """Counts a job that has ended; for a job in shards only the job."""
     labels = {"kind": row.kind.value, "outcome": row.status.value}
     count(session, Counted.FINISHED, 1.0, **labels)
     if isinstance(outcome, Produced):
         count(session, Counted.ROWS, outcome.rows, kind=row.kind)
-    session.flush()  # the database's clock says when it finished
+    session.flush()  # the database's clock sets the time of the end
     if row.started_at is not None and row.finished_at is not None:
         seconds = (row.finished_at - row.started_at).total_seconds()
         observe(session, Counted.DURATION, seconds, **labels)
@@ -110,7 +110,7 @@ def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
-    """Queue a job on the model that the job has trained. Whoever looks for work next finds it."""
+    """Queues a follow-up job on the model that the job has trained."""
     kind = next(kind for kind in JobKind if kind == next_job["kind"])
     session.add(
         queued_row(
@@ -133,7 +133,7 @@ def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
 
 
 def _delete_earlier(session: Session, row: JobRow) -> None:
-    """Delete what earlier jobs of the kind made of the model."""
+    """Deletes earlier results of this kind for the model."""
     earlier = select(ResultRow).where(
         ResultRow.model_id == row.model_id, ResultRow.kind == row.kind
     )
@@ -161,7 +161,8 @@ def _result_row(row: JobRow, produced: Produced) -> ResultRow:
 
 
 def _prefixes_over(session: Session, row: JobRow, outcome: Outcome) -> list[str]:
-    """Prefixes that nobody needs once the job is over: all but what the outcome published."""
+    """Returns the prefixes that are not needed after the job: all except what the outcome
+    published."""
     attempts = range(1, row.attempt + 1)
     prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
     outputs = [output_prefix(row, attempt) for attempt in attempts]

@@ -1,4 +1,4 @@
-"""Jobs as their users see them: ask, poll, cancel, ask again. Workers use `leases.py`."""
+"""Jobs from the users' side: enqueue, poll, cancel, retry. Workers use `leases.py`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from catalog.records import (
 
 
 class Jobs:
-    """Gateway to a workspace's jobs. What a method commits exists, whatever the broker does."""
+    """Gateway to a workspace's jobs. Committed jobs exist whatever the broker does."""
 
     def __init__(self, database: Database, workspace: str, resend_seconds: float) -> None:
         self._database = database
@@ -45,7 +45,7 @@ class Jobs:
         self._resend_seconds = resend_seconds
 
     def new_id(self) -> str:
-        """An id for a job whose input is about to be written."""
+        """Returns an id for a job whose input is about to be stored."""
         return new_id("job")
 
     def enqueue_training(
@@ -59,12 +59,12 @@ class Jobs:
         scoring: Scoring = Scoring.FULL,
         privacy: PrivacyRequest | None = None,
     ) -> tuple[Model, Job]:
-        """A new model in training and its queued job; the caller then dispatches the job.
+        """Creates a model in training and its queued job; the caller then dispatches the job.
 
         Raises:
-            NotFoundError: no such dataset in this workspace.
-            BudgetError: the models of the table would exceed a cap on it.
-            IdempotencyBusyError: the request's key is another's by now.
+            NotFoundError: The dataset does not exist in this workspace.
+            BudgetError: The models of the table would exceed a privacy cap.
+            IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
             dataset = find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
@@ -94,18 +94,24 @@ class Jobs:
         priority: int = 0,
         estimate: Document | None = None,
     ) -> Job:
-        """A queued job on a ready model; the caller then dispatches it.
+        """Creates a queued job on a ready model; the caller then dispatches it.
 
         Args:
-            job_id: given where the job's input table is already in the store under
-                `input_prefix(job_id)`, which was reserved before.
-            shards: runs of rows, to be made by several workers and joined; none is the whole.
+            kind: Kind of the job.
+            model_id: Id of the model.
+            spec: Specification of the job.
+            dataset_id: Dataset that the job reads, if any.
+            job_id: Given if the job's input table is already stored under the reserved prefix
+                `input_prefix(job_id)`.
+            shards: Ranges of rows for several workers; empty for a job of one attempt.
+            priority: Higher is sooner.
+            estimate: Estimated cost.
 
         Raises:
-            NotFoundError: no such model or dataset in this workspace.
-            ModelNotReadyError: the model is not ready.
-            ReservationLostError: the input's reservation ran out.
-            IdempotencyBusyError: the request's key is another's by now.
+            NotFoundError: The model or dataset does not exist in this workspace.
+            ModelNotReadyError: The model is not ready.
+            ReservationLostError: The input's reservation has expired.
+            IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
             model = find_model(session, model_id, self._workspace, lock=True)
@@ -125,19 +131,19 @@ class Jobs:
             return _added(session, row, Job)
 
     def get(self, job_id: str) -> Job:
-        """The job.
+        """Returns the job.
 
         Raises:
-            NotFoundError: no such job in this workspace.
+            NotFoundError: It does not exist in this workspace.
         """
         with self._database.reading() as session:
             return copy_row(Job, self._find(session, job_id))
 
     def find_by_result(self, result_id: str) -> Job:
-        """The job that makes, or made, a sample or scores.
+        """Returns the job that makes, or made, a result.
 
         Raises:
-            NotFoundError: no job of this workspace does.
+            NotFoundError: No job of this workspace does.
         """
         query = self._seen().where(JobRow.result_id == result_id)
         with self._database.reading() as session:
@@ -155,7 +161,7 @@ class Jobs:
         kind: JobKind | None = None,
         model_id: str | None = None,
     ) -> Page[Job]:
-        """A page of jobs, newest first; shards are none."""
+        """Returns a page of jobs without shards, the newest first."""
         query = self._seen()
         for column, wanted in (
             (JobRow.status, status),
@@ -168,18 +174,18 @@ class Jobs:
             return read_page(session, query, JobRow, Job, limit, cursor)
 
     def count(self, statuses: Collection[JobStatus]) -> int:
-        """How many jobs have one of these statuses; shards are none."""
+        """Returns the number of jobs with one of these statuses, without shards."""
         found = self._seen().where(JobRow.status.in_(statuses)).subquery()
         query = select(func.count()).select_from(found)
         with self._database.reading() as session:
             return int(session.scalar(query) or 0)
 
     def request_cancel(self, job_id: str) -> Job:
-        """Cancel a queued job at once, ask a running one to stop. Twice is no error.
+        """Cancels a queued job at once, or asks a running one to stop. Cancelling twice is allowed.
 
         Raises:
-            NotFoundError: no such job in this workspace.
-            ConflictError: the job has succeeded or failed.
+            NotFoundError: It does not exist in this workspace.
+            ConflictError: It has succeeded or failed.
         """
         with self._database.writing() as session:
             row = self._find_seen(session, job_id)
@@ -196,14 +202,14 @@ class Jobs:
             return _refreshed(session, row, Job)
 
     def retry(self, job_id: str, privacy: PrivacyRequest | None = None) -> Job:
-        """Queue a failed or cancelled job again; the caller then dispatches it.
+        """Queues a failed or cancelled job again; the caller then dispatches it.
 
-        A private training counts anew, and needs as much of the table's budget again.
+        A private training queries the table again, and needs the same budget again.
 
         Raises:
-            BudgetError: the models of the table would exceed a cap on it.
-            NotFoundError: no such job in this workspace.
-            ConflictError: it is neither failed nor cancelled, or what it needs is deleted.
+            BudgetError: The models of the table would exceed a privacy cap.
+            NotFoundError: It does not exist in this workspace.
+            ConflictError: It is neither failed nor cancelled, or its input was deleted.
         """
         with self._database.writing() as session:
             row = self._find_seen(session, job_id)
@@ -247,7 +253,7 @@ class Jobs:
         )
 
     def _seen(self) -> Select[JobRow]:
-        """The jobs that the workspace's users see: shards are none."""
+        """Returns a query for the jobs that users see, without shards."""
         ours = JobRow.workspace == self._workspace
         return select(JobRow).where(ours, JobRow.parent_id.is_(None))
 
@@ -256,7 +262,7 @@ class Jobs:
         return _found(session.scalar(select(JobRow).where(ours, JobRow.id == job_id)), job_id)
 
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
-        """The job, locked; a shard is not to be touched by itself."""
+        """Returns the job, locked. Shards are not found."""
         query = self._seen().where(JobRow.id == job_id)
         return _found(session.scalar(query.with_for_update()), job_id)
 

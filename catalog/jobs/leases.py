@@ -1,8 +1,8 @@
-"""Leases: how workers own jobs.
+"""Leases: ownership of jobs by workers.
 
-A worker owns a job while its lease (owner, attempt, expiry by the database's clock) is alive.
-Every write names the owner and the attempt, so an attempt that was thought dead can not write
-over its successor's: its writes touch no row, and it stops.
+A worker owns a job while its lease (owner, attempt, expiry by the database's clock) is valid. Every
+write is conditional on owner and attempt, so an attempt that lost its lease can not overwrite its
+successor's data: its writes change no row, and it stops.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _PATIENCE = 10
 
 @dataclass(frozen=True)
 class HeartbeatAnswer:
-    """What a heartbeat learns: whether the attempt still owns the job, whether it shall stop."""
+    """Response to a heartbeat: whether the attempt still owns the job, and whether it has to
+    stop."""
 
     alive: bool
     cancel_requested: bool
 
 
 class Leases:
-    """The job life cycle, from the worker's side."""
+    """The life cycle of jobs from the workers' side."""
 
     def __init__(
         self,
@@ -60,9 +61,9 @@ class Leases:
     def claim_next(
         self, queues: Collection[Queue], owner: str, lease_seconds: float
     ) -> Claim | None:
-        """Take the job that is next in these queues; None where none is to be had.
+        """Claims the next job in these queues; None if there is none.
 
-        Claims pass one at a time, so that no two workers exceed a workspace's limit together.
+        Claims are serialised, so that workers together do not exceed a workspace's limit.
         """
         query = next_job(queues, self._claimable(), self._running_jobs_limit)
         with self._database.reading() as session:
@@ -72,7 +73,7 @@ class Leases:
             serialize_claims(session)
             while (job_id := session.scalar(query)) is not None:
                 claim = self._take(session, job_id, owner, lease_seconds)
-                if claim is not None:  # else it was cancelled between the two statements
+                if claim is not None:  # otherwise it was cancelled between the two statements
                     note_claim(session, claim.job)
                     return claim
             return None
@@ -80,10 +81,11 @@ class Leases:
     def _take(
         self, session: Session, job_id: str, owner: str, lease_seconds: float
     ) -> Claim | None:
-        """Take a job; None where it is not to be had.
+        """Claims a job; None if it is not available.
 
-        It is to be had while queued, or while running with an expired lease, unless it is to be
-        cancelled or has used up its attempts. One conditional UPDATE: of many who try, one gets it.
+        It is available while queued, or while running with an expired lease, unless it is to be
+        cancelled or has used up its attempts. One conditional UPDATE: only one of several workers
+        succeeds.
         """
         begin(session, job_id)
         statement = (
@@ -117,13 +119,13 @@ class Leases:
     def find_claim(
         self, job_id: str, owner: str, attempt: int, lease_seconds: float
     ) -> Claim | None:
-        """The claim that a parent process made, as its child sees it; None where it is lost."""
+        """Returns the claim of a parent process, for its child process; None if it is lost."""
         with self._database.reading() as session:
             row = session.scalar(select(JobRow).where(_owned_by(job_id, owner, attempt)))
             return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
 
     def heartbeat(self, claim: Claim, progress: Document | None = None) -> HeartbeatAnswer:
-        """Prolong the lease, write progress where there is news, learn of a cancellation."""
+        """Renews the lease, writes new progress, and returns whether to continue."""
         values: dict[str, Any] = {"lease_expires_at": database_clock(claim.lease_seconds)}
         if progress is not None:
             values |= {"progress": progress, "version": JobRow.version + 1}
@@ -133,18 +135,18 @@ class Leases:
         with self._database.writing() as session:
             cancel_requested = session.scalar(statement)
         if progress is not None and claim.job.parent_id is not None:
-            # In a transaction of its own: whoever locks a shard and its job locks the job first.
+            # In a transaction of its own, because a shard's job has to be locked before the shard.
             with self._database.writing() as session:
                 report_progress(session, claim.job.parent_id)
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
 
     def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
-        """Make this checkpoint the one to resume from; the one before is an orphan then.
+        """Makes this the checkpoint to resume from; the previous one becomes an orphan.
 
-        A new checkpoint is progress: the attempts are counted from here again.
+        A new checkpoint is progress, so the count of attempts restarts.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; delete the checkpoint.
+            LeaseLostError: The attempt no longer owns the job; delete the checkpoint.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -154,23 +156,25 @@ class Leases:
             row.attempts_since_checkpoint = 0
 
     def begin_counting(self, claim: Claim, promise: Promise, admits: Admits) -> None:
-        """Write down that a private training is about to ask its table, and what that costs.
+        """Records that a private training is about to query its table, and the cost.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; it must not count.
-            BudgetError: it has counted before, and once more would exceed a cap on the table.
+            LeaseLostError: The attempt no longer owns the job; it must not query.
+            BudgetError: It has queried before, and another query would exceed a privacy cap.
         """
         with self._database.writing() as session:
             begin_spending(session, _find_owned(session, claim), promise, admits)
 
     def finish(self, claim: Claim, outcome: Outcome, progress: Document | None = None) -> None:
-        """Write the outcome of the job, and of its model, in one transaction.
+        """Writes the outcome of the job, and of its model, in one transaction.
 
         Args:
-            progress: the last, where it is not written yet.
+            claim: Claim of the attempt.
+            outcome: Outcome of the job.
+            progress: Last progress, if it is not written yet.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; nothing was written.
+            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -179,10 +183,10 @@ class Leases:
             close_job(session, row, outcome)
 
     def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
-        """Have shards made again whose parts are lost; the claim on their job ends with it.
+        """Queues shards again whose results were lost; the claim on their job ends.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; nothing was written.
+            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             redraw_shards(session, _find_owned(session, claim), numbers)
@@ -190,16 +194,18 @@ class Leases:
     def release(
         self, claim: Claim, error: Failed, *, is_counted: bool = True, smaller_batch: bool = False
     ) -> JobStatus:
-        """Give the job back for another attempt, or fail it where the attempts are used up.
+        """Gives the job back for another attempt, or fails it if the attempts are used up.
 
         Args:
-            is_counted: False where a server failed the attempt: the job can not help it, and is
-                given up only after many times as many attempts.
-            smaller_batch: the next attempt takes half the batch; what this one had is of no use to
-                it.
+            claim: Claim of the attempt.
+            error: Error of the attempt.
+            is_counted: False if a server caused the failure; such a job fails only after many times
+                as many attempts.
+            smaller_batch: Whether the next attempt uses half the batch size; checkpoints of this
+                one are discarded.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; nothing was written.
+            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -210,7 +216,7 @@ class Leases:
             elif row.attempts_since_checkpoint >= self._attempts_limit:
                 close_job(session, row, _given_up(row, error.message))
             else:
-                # Of an outage the number of all attempts says best how long it lasts already.
+                # During an outage the number of all attempts indicates its length.
                 earlier = row.attempts_since_checkpoint if is_counted else row.attempt
                 self._queue_again(row, error, self._pause_seconds(earlier - 1))
                 count(session, Counted.RETRIES, kind=row.kind, reason=error.code)
@@ -220,10 +226,10 @@ class Leases:
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
-        """Give the job back because the worker shuts down: at once, and no attempt is counted.
+        """Gives the job back because the worker shuts down, without counting the attempt.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; nothing was written.
+            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -233,10 +239,11 @@ class Leases:
             count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
     def take_due(self, limit: int = 100) -> list[Job]:
-        """The jobs whose message should be sent (again) now; each is next due after a pause.
+        """Returns the jobs whose message is to be sent (again) now, and schedules their next
+        message.
 
-        Due are queued jobs that nobody took since the last message, and running ones whose
-        lease expired. The pause doubles with every message, up to the limit.
+        These are queued jobs that nobody has taken since the last message, and running ones with an
+        expired lease. The pause doubles with every message, up to the limit.
         """
         query = select(JobRow).where(self._due()).order_by(JobRow.id).limit(limit)
         if not self._any(query):
@@ -250,7 +257,8 @@ class Leases:
             return jobs
 
     def make_due(self) -> None:
-        """Make every queued job due now: after a start the broker may have lost them all."""
+        """Makes every queued job due now, because the broker may have lost messages before a
+        start."""
         with self._database.writing() as session:
             session.execute(
                 update(JobRow)
@@ -259,7 +267,8 @@ class Leases:
             )
 
     def close_abandoned(self) -> list[str]:
-        """Close abandoned jobs that no attempt may take: cancelled ones, and hopeless ones."""
+        """Closes abandoned jobs that no attempt may take: cancelled ones, and those out of
+        attempts."""
         query = select(JobRow.id, JobRow.parent_id).where(_abandoned(), ~self._allowed())
         with self._database.reading() as session:
             found = session.execute(query).all()
@@ -268,7 +277,7 @@ class Leases:
         ]
 
     def _close_if_abandoned(self, job_id: str, parent_id: str | None) -> bool:
-        """Close the job, unless somebody else just did."""
+        """Closes the job, unless another process just did."""
         query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
         with self._database.writing() as session:
             lock_parent(session, parent_id)
@@ -308,7 +317,8 @@ class Leases:
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Nobody works on the job, nor on shards of it: it is queued, or its lease expired."""
+    """Returns the condition that nobody works on the job or its shards: queued, or its lease
+    expired."""
     expired = JobRow.lease_expires_at < database_clock()
     is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
     return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
@@ -345,9 +355,11 @@ def _unlease(row: JobRow) -> None:
 def _count_claim(
     session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
 ) -> None:
-    """Count an attempt. Only a job that somebody owned is lost with its lease: shards that wait to
-    be joined belong to nobody. What a shard waits for is its siblings, so its job's wait
-    alone is observed (`catalog.jobs.shards.begin`)."""
+    """Counts an attempt, and a lost one if the job had an owner.
+
+    Shards that wait to be joined have no owner. The waiting time is observed for whole jobs only,
+    because shards wait for each other (`catalog.jobs.shards.begin`).
+    """
     count(session, Counted.ATTEMPTS, kind=job.kind)
     if last_owner is not None:
         count(session, Counted.LEASE_LOSSES, kind=job.kind)

@@ -1,10 +1,10 @@
-"""What the private models of a table have spent together, and the cap on it.
+"""Privacy ledgers: the budget that private models of a table have spent together, and its caps.
 
-A training sets its part aside when it is queued, and spends it before the first count; one that
-ends before that gives it back, and nothing else does: neither a failure nor that model, job or
-dataset is deleted. Tables are told by their bytes: one that is uploaded again has the same ledger,
-and the caps of all its datasets hold for each. A model that promises nothing is written down when
-it is made.
+A training reserves its cost when it is queued and spends it before the first query. If it ends
+before that, the reservation is released; nothing else releases it, neither failure nor deletion of
+model, job or dataset. Tables are identified by their bytes: a table that is uploaded again has the
+same ledger, and the caps of all its datasets apply. Models without a guarantee are recorded when
+they are made.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from catalog.pages import copy_row
 from catalog.records import Dataset, Document, Promise, Spending
 
 Admits = Callable[[Sequence[Document], Document | None, int], None]
-"""Takes the caps, `nano_rho` and `threshold_delta` of all trainings (None: one promises nothing)
-and the `nano_rho` of those before; what it raises refuses the training."""
+"""Function that receives the caps, `nano_rho` and `threshold_delta` of all trainings (None without
+a guarantee) and the `nano_rho` of earlier ones; an exception refuses the training."""
 
 
 @dataclass(frozen=True)
 class PrivacyRequest:
-    """What a training is about to spend.
+    """Privacy cost of a training.
 
     Attributes:
-        promise: None where it promises nothing.
-        caps: of the service; those of the table stand in its datasets' records.
-        admits: decides.
+        promise: The cost; None without a guarantee.
+        caps: Caps of the service; those of the table are in its datasets' records.
+        admits: Decides whether the training is allowed.
     """
 
     promise: Promise | None
@@ -51,7 +51,7 @@ class PrivacyLedgers:
         self._workspace = workspace
 
     def spendings(self, sha256s: Iterable[str]) -> dict[str, list[Spending]]:
-        """What was spent or set aside of each table, the oldest first; tables by their checksum."""
+        """Returns spent and reserved budget of each table, the oldest first, by checksum."""
         found: dict[str, list[Spending]] = {}
         with self._database.reading() as session:
             for row in _rows(session, self._workspace, list(sha256s)):
@@ -59,7 +59,7 @@ class PrivacyLedgers:
         return found
 
     def unbounded(self, sha256s: Iterable[str]) -> dict[str, int]:
-        """How many models of each table were made without a promise; tables by their checksum."""
+        """Returns the number of models without a guarantee of each table, by checksum."""
         ours = (UnboundedRow.workspace == self._workspace, UnboundedRow.sha256.in_(list(sha256s)))
         query = select(UnboundedRow.sha256, func.count()).where(*ours)
         with self._database.reading() as session:
@@ -67,7 +67,7 @@ class PrivacyLedgers:
             return {sha256: int(n) for sha256, n in rows}
 
     def caps(self, sha256s: Iterable[str]) -> dict[str, dict[str, Document]]:
-        """The caps of each table, by the ids of its datasets; tables by their checksum."""
+        """Returns the caps of each table, by checksum and dataset id."""
         found: dict[str, dict[str, Document]] = {}
         with self._database.reading() as session:
             for sha256, name, cap in _caps(session, self._workspace, list(sha256s)):
@@ -75,12 +75,12 @@ class PrivacyLedgers:
         return found
 
     def set_cap(self, dataset_id: str, cap: Document | None) -> Dataset:
-        """Put a cap on what the models of a dataset's table may spend together; None takes it away.
+        """Sets the cap on the joint privacy cost of a dataset's models; None removes it.
 
-        Those that other datasets of the table have stay.
+        Caps of other datasets with the same table remain.
 
         Raises:
-            NotFoundError: no such dataset in this workspace.
+            NotFoundError: The dataset does not exist in this workspace.
         """
         with self._database.writing() as session:
             row = _locked(session, self._workspace, dataset_id)
@@ -91,9 +91,10 @@ class PrivacyLedgers:
 
 
 def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
-    """Set aside what a training will spend.
+    """Reserves the privacy cost of a training.
 
-    Raises: what `asked.admits` does.
+    Raises:
+        BudgetError: From `asked.admits`.
     """
     dataset = _locked(session, job.workspace, dataset_id)
     caps = [*_caps_of(session, dataset), *asked.caps]
@@ -103,13 +104,13 @@ def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyReques
 
 
 def release(session: Session, job_id: str) -> None:
-    """Give back what a training has set aside and never began to spend."""
+    """Releases the reservation of a training that has not begun to spend it."""
     unspent = (SpendingRow.job_id == job_id, SpendingRow.begun_at.is_(None))
     session.execute(delete(SpendingRow).where(*unspent))
 
 
 def note_unbounded(session: Session, job: JobRow) -> None:
-    """Write down that a training without a promise has made a model of its table."""
+    """Records that a training without a guarantee has made a model of its table."""
     dataset = session.get(DatasetRow, job.dataset_id)
     assert dataset is not None, "a dataset can not be deleted while a training reads it"
     session.add(
@@ -123,11 +124,12 @@ def note_unbounded(session: Session, job: JobRow) -> None:
 
 
 def begin_spending(session: Session, job: JobRow, promise: Promise, admits: Admits) -> None:
-    """Write down that a training is about to count: what it set aside is spent.
+    """Records that a training is about to query its table: the reservation is spent.
 
-    One that has counted before, and lost what it made of that, spends as much again.
+    A training that lost the results of earlier queries spends the same again.
 
-    Raises: what `admits` does.
+    Raises:
+        BudgetError: From `admits`.
     """
     own = select(SpendingRow).where(SpendingRow.job_id == job.id).order_by(SpendingRow.id)
     rows = session.scalars(own).all()
@@ -169,7 +171,7 @@ def _caps_of(session: Session, dataset: DatasetRow) -> list[Document]:
 def _caps(
     session: Session, workspace: str, sha256s: Sequence[str]
 ) -> list[tuple[str, str, Document]]:
-    """The checksum, the dataset and the cap of each dataset of these tables that has one."""
+    """Returns (checksum, dataset id, cap) of each dataset of these tables with a cap."""
     ours = (DatasetRow.workspace == workspace, DatasetRow.sha256.in_(sha256s))
     query = select(DatasetRow.sha256, DatasetRow.id, DatasetRow.privacy_cap).where(*ours)
     rows = session.execute(query.order_by(DatasetRow.id)).all()
@@ -200,7 +202,11 @@ def _rows(session: Session, workspace: str, sha256s: Sequence[str]) -> Sequence[
 
 
 def _dataset(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
-    """The row of a dataset. Raises: NotFoundError: there is none."""
+    """Returns the row of a dataset.
+
+    Raises:
+        NotFoundError: It does not exist.
+    """
     ours = (DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
     query = select(DatasetRow).where(*ours).execution_options(populate_existing=True)
     row = session.scalar(query)
@@ -210,13 +216,13 @@ def _dataset(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
 
 
 def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
-    """The row of a dataset, once nobody else looks at the ledger of its table.
+    """Returns the row of a dataset after locking the ledger of its table.
 
-    All datasets of one table are locked, in one order: two that are trained on at once wait for
+    All datasets of one table are locked in a fixed order, so that concurrent trainings wait for
     each other.
 
     Raises:
-        NotFoundError: there is none (any more).
+        NotFoundError: It does not exist (any more).
     """
     sha256 = _dataset(session, workspace, dataset_id).sha256
     same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)

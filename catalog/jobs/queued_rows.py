@@ -1,4 +1,4 @@
-"""The record of a job that has just been queued: one form for jobs and their shards."""
+"""Creates the record of a queued job or shard."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from catalog.records import JobStatus
 
 
 def queued_row(**fields: Any) -> JobRow:
-    """A job that nobody has taken yet.
+    """Returns the row of a job that no worker has taken yet.
 
     Args:
-        **fields: What it is and when it is sent, by the names of `JobRow`.
+        **fields: Fields of `JobRow`.
     """
     now = database_clock()
     return JobRow(

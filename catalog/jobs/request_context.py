@@ -1,6 +1,6 @@
-"""The request context of a job: the request that asked for it, and the trace that it belongs to.
+"""Request context of a job: the request that queued it, and its trace.
 
-The service sets it for the time of a request; whatever is queued within carries it to the worker.
+The service sets it for the duration of a request; jobs queued in it carry it to the worker.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RequestContext:
-    """A request, as the records name it.
+    """A request, as the records identify it.
 
     Attributes:
-        request_id: as the answer's X-Request-ID says it.
-        traceparent: the request's span (W3C Trace Context), where it is traced.
+        request_id: The X-Request-ID of the response.
+        traceparent: The request's span (W3C Trace Context), if it is traced.
     """
 
     request_id: str | None = None
@@ -29,13 +29,13 @@ _context: ContextVar[RequestContext] = ContextVar("request context", default=_OU
 
 
 def request_context() -> RequestContext:
-    """The request that is being answered; an empty one outside of all requests."""
+    """Returns the current request; an empty context outside of requests."""
     return _context.get()
 
 
 @contextmanager
 def in_request(context: RequestContext) -> Iterator[None]:
-    """What is queued within comes from this request."""
+    """Jobs queued in this block belong to this request."""
     token = _context.set(context)
     try:
         yield

@@ -1,11 +1,11 @@
 """Shards: a job whose rows are made by several workers, and joined by one.
 
-The shards of a job are jobs of their own, under leases of their own: a lost one is done again
-alone. The job itself waits while shards are open. The transaction that ends the last of them lets
-the job go on, and its one attempt at a time joins what they made; so it is published once,
-whoever dies. Shards are not among the jobs that users see; what becomes of them shows in their job.
+Shards are jobs with their own leases, so a lost one is repeated alone. The job waits while shards
+are open. The transaction that ends the last shard lets the job continue, and one attempt at a time
+joins the parts; the result is thus published once. Users do not see shards; the job shows their
+progress.
 
-Whoever changes a shard and its job locks the job first.
+The job has to be locked before its shards.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from catalog.orphans import add_orphans
 from catalog.records import Document, Failed, JobStatus, Outcome, Produced
 
 _SHARDS = 0.98
-"""The fraction of a job whose shards are done and not joined yet."""
+"""Fraction of a job whose shards are done but not joined yet."""
 _PAST_SECONDS = -0.01
 
 
 def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
-    """Shards of a job that was just added: one for each run of rows."""
+    """Adds shards to a new job, one for each range of rows."""
     job.n_shards = job.open_shards = len(shards)
     for number, rows in enumerate(shards):
         spec = ShardSpec(number, len(shards), rows.start, rows.stop)
@@ -56,21 +56,21 @@ def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
 
 
 def lock_parent(session: Session, parent_id: str | None) -> JobRow | None:
-    """The job that a shard belongs to, locked; None where there is none."""
+    """Locks and returns the job of a shard; None if it has none."""
     if parent_id is None:
         return None
     return session.get(JobRow, parent_id, with_for_update=True, populate_existing=True)
 
 
 def shard_rows(session: Session, job_id: str) -> Sequence[JobRow]:
-    """The shards of a job, in order."""
+    """Returns the shards of a job, in order."""
     return session.scalars(
         select(JobRow).where(JobRow.parent_id == job_id).order_by(JobRow.id)
     ).all()
 
 
 def begin(session: Session, shard_id: str) -> None:
-    """The job of a shard runs from its first shard on; until then it has waited."""
+    """Sets the job of a shard to running with its first shard."""
     parent_id = select(JobRow.parent_id).where(JobRow.id == shard_id).scalar_subquery()
     started_at = case((JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at)
     begun = session.execute(
@@ -85,7 +85,7 @@ def begin(session: Session, shard_id: str) -> None:
 
 
 def stop_shards(session: Session, job: JobRow) -> None:
-    """Close the shards of a job that wait, ask those that run to stop."""
+    """Closes waiting shards of a job, and asks running ones to stop."""
     waiting = session.execute(
         update(JobRow)
         .where(JobRow.parent_id == job.id, JobRow.status == JobStatus.QUEUED)
@@ -107,7 +107,7 @@ def stop_shards(session: Session, job: JobRow) -> None:
 
 
 def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
-    """Count a shard that has ended; its job, which goes on or ends where `open_shards` is 0."""
+    """Counts an ended shard; returns its job, which continues or ends when `open_shards` is 0."""
     job = lock_parent(session, shard.parent_id)
     assert job is not None, "a job is there while shards of it are"
     job.open_shards -= 1
@@ -123,22 +123,22 @@ def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
 
 
 def let_join(job: JobRow) -> None:
-    """Let the next worker that asks for work join the shards."""
-    # As if an attempt before had ended without a word: the job runs, and nobody owns it.
+    """Makes the job available to the next worker, which joins the shards."""
+    # As after a lost attempt: the job is running, and nobody owns it.
     job.lease_expires_at = database_clock(_PAST_SECONDS)
     job.next_dispatch_at = database_clock()
     job.sends = 0
 
 
 def reset_shards(session: Session, job: JobRow) -> None:
-    """Queue every shard of a job again, from nothing."""
+    """Queues every shard of a job again, without its results."""
     job.open_shards = job.n_shards
     if job.n_shards:
         _queue(session, job, [row.id for row in shard_rows(session, job.id)])
 
 
 def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
-    """Queue those shards again whose parts the store has lost; the job waits for them."""
+    """Queues shards again whose results the store has lost; the job waits for them."""
     lost = [row for row in shard_rows(session, job.id) if row.spec["number"] in numbers]
     for row in lost:
         add_orphans(session, [output_prefix(row, row.attempt)])
@@ -152,7 +152,7 @@ def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> No
 
 
 def report_progress(session: Session, parent_id: str) -> None:
-    """Write how far a job is by what its shards report."""
+    """Updates the progress of a job from its shards."""
     job = lock_parent(session, parent_id)
     if job is not None and job.open_shards:
         job.progress = _progress(session, job)
@@ -160,7 +160,7 @@ def report_progress(session: Session, parent_id: str) -> None:
 
 
 def shard_prefixes(session: Session, job: JobRow) -> list[str]:
-    """Where the shards of a job have published, in all their attempts."""
+    """Returns the prefixes under which the shards of a job have published, in all attempts."""
     return [
         output_prefix(row, attempt)
         for row in shard_rows(session, job.id)
@@ -194,10 +194,9 @@ def _queue(session: Session, job: JobRow, shard_ids: Collection[str]) -> None:
 
 
 def _progress(session: Session, job: JobRow) -> Document:
-    """The mean of the shards' fractions, but for what joining takes; it never falls.
+    """Returns the mean fraction of the shards, scaled to leave room for joining; it never falls.
 
-    Shards whose results are lost are made again, and the job waits for them where it is. Seconds
-    left by the job's own speed are not reported.
+    Remaining seconds are not reported for jobs in shards.
     """
     query = select(JobRow.status, JobRow.progress).where(JobRow.parent_id == job.id)
     fractions, phase = [], "preparing"

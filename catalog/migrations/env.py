@@ -1,4 +1,4 @@
-"""Run the migrations on the connection that `catalog.database.migrate` hands over."""
+"""Runs the migrations on the connection from `catalog.database.migrate`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The tables in memory that users have, as pandas data frames, and the way back.
+"""Converts users' tables to pandas data frames and back.
 
-Whatever offers Arrow's PyCapsule interface is read: tables of pyarrow, polars, DuckDB and others.
-Its columns keep their Arrow types (`pandas.ArrowDtype`). What comes out is of the kind that went
-in.
+Every object with Arrow's PyCapsule interface is supported: tables of pyarrow, polars, DuckDB and
+others. Its columns keep their Arrow types (`pandas.ArrowDtype`). Output has the type of the input.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _FLAT = 'one name each: frame.columns = ["_".join(map(str, names)) for names in 
 
 
 class FrameKind(StrEnum):
-    """Whose a data frame is."""
+    """Library of a data frame."""
 
     PANDAS = "pandas"
     POLARS = "polars"
@@ -30,7 +29,8 @@ class FrameKind(StrEnum):
 
 
 def kind_of(table: object) -> FrameKind:
-    """Whose frame it is; of files and of what offers Arrow's interface pandas' and Arrow's."""
+    """Returns the kind of a table; pandas for files, Arrow for other objects with Arrow's
+    interface."""
     if _offers_arrow(table) and not isinstance(table, pd.DataFrame):
         package = type(table).__module__.partition(".")[0]
         return FrameKind.POLARS if package == "polars" else FrameKind.ARROW
@@ -38,10 +38,10 @@ def kind_of(table: object) -> FrameKind:
 
 
 def frame_kind(name: object) -> FrameKind:
-    """The kind of this name.
+    """Returns the kind with this name.
 
     Raises:
-        SettingError: There is none.
+        SettingError: The name is unknown.
     """
     try:
         return FrameKind(str(name))
@@ -51,10 +51,10 @@ def frame_kind(name: object) -> FrameKind:
 
 
 def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
-    """The rows as a frame of this kind. Only pandas' keeps `attrs`.
+    """Converts rows to a frame of this kind. Only pandas frames keep `attrs`.
 
     Raises:
-        MissingPackageError: Its package is not installed.
+        MissingPackageError: The package is not installed.
     """
     if kind is FrameKind.PANDAS:
         return frame
@@ -71,15 +71,15 @@ def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
 def with_index_of(
     blocks: Iterable[pd.DataFrame], table: object, copies: int = 1, first_row: int = 0
 ) -> Iterator[pd.DataFrame]:
-    """Blocks that answer a table row by row, with the index of its rows.
+    """Yields blocks of results for a table's rows, with the index of the table.
 
-    Of files, polars and Arrow the rows are numbered from 0 through all blocks.
+    For files, polars and Arrow, rows are numbered from 0 over all blocks.
 
     Args:
-        blocks: In the order of the table's rows.
-        table: As it was given.
-        copies: Rows in the blocks for each row of the table, one after the other.
-        first_row: Position in the table of the first row that is answered.
+        blocks: Results in the order of the table's rows.
+        table: Table as the user gave it.
+        copies: Number of consecutive result rows for each row of the table.
+        first_row: Position in the table of the first row with a result.
     """
     for block in blocks:
         end = first_row + len(block) // copies
@@ -92,10 +92,10 @@ def with_index_of(
 
 
 def data_frame(table: object) -> pd.DataFrame:
-    """The table as a data frame; one of pandas is passed on.
+    """Converts a table to a pandas data frame; pandas frames are returned unchanged.
 
     Raises:
-        TableError: It is no table, or its columns have not one text each as their name.
+        TableError: It is not a table, or column names are not single texts.
     """
     if isinstance(table, pd.DataFrame):
         _check_names(table)
@@ -112,10 +112,10 @@ def _offers_arrow(table: object) -> bool:
 
 
 def refuse_empty(n_columns: int, n_rows: int) -> None:
-    """Lets tables with cells pass.
+    """Checks that a table has columns and rows.
 
     Raises:
-        TableError: There are no columns, no rows, or neither.
+        TableError: It does not.
     """
     expected = "at least one column and one row of cells"
     if not n_columns and not n_rows:
@@ -129,7 +129,7 @@ def refuse_empty(n_columns: int, n_rows: int) -> None:
 
 
 def _shown(table: object) -> str:
-    """What kind of thing it is; its content is nobody's business."""
+    """Returns a description of the object's type, without its content."""
     if table is None:
         return "None"
     kind = type(table)
@@ -139,7 +139,7 @@ def _shown(table: object) -> str:
 
 
 def _wanted(table: object) -> str:
-    """What would be right, and how to come by it."""
+    """Returns a description of valid input and how to get it from this object, for errors."""
     if isinstance(table, pd.Series):
         return f"{_EXPECTED}; series.to_frame() makes one"
     if isinstance(table, bytes):
@@ -166,7 +166,7 @@ def _check_names(frame: pd.DataFrame) -> None:
 def _of_arrow(table: Any) -> pd.DataFrame:
     try:
         arrow = pa.table(table)
-    except (pa.ArrowInvalid, TypeError, ValueError):  # a column alone, for one
+    except (pa.ArrowInvalid, TypeError, ValueError):  # for example a single column
         message = f"a table is expected, but this is {_shown(table)} without columns"
         raise TableError(Problem(message, expected=_EXPECTED)) from None
     fields = [field.with_type(_of_texts(field.type)).remove_metadata() for field in arrow.schema]
@@ -178,7 +178,7 @@ def _of_arrow(table: Any) -> pd.DataFrame:
 
 
 def _of_texts(kind: Any) -> Any:
-    """The type with texts as pandas can take rows of them."""
+    """Returns the type with texts in a form of which pandas can select rows."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _of_texts(kind.value_type), kind.ordered)
     return pa.string() if pa.types.is_string_view(kind) else kind

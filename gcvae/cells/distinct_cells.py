@@ -1,4 +1,4 @@
-"""The distinct cells of a column, as text, with where they stand; and the words for "missing"."""
+"""Distinct cells of a column as text, with their rows, and the usual markers of missing cells."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gcvae.spelling.number_text import (
 from gcvae.spelling.plain_numbers import PlainNumbers
 from gcvae.spelling.text_bytes import are_in, have_outer_spaces
 
-# These mean "missing" in any column.
+# Markers of missing cells in any column.
 MARKERS = frozenset(
     [
         "",
@@ -57,11 +57,11 @@ MARKERS = frozenset(
         "NaT",
     ]
 )
-# These do so only where the other cells are numbers, dates or booleans.
+# Markers if the other cells are numbers, dates or booleans.
 WEAK_MARKERS = frozenset(
     ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
 )
-# And these only where the others are a quantity, of many numbers, dates or durations.
+# Markers if the other cells are many numbers, dates or durations.
 MARKER_WORDS = frozenset(
     spelled
     for word in ("n.a.", "n.a", "k.a.", "unknown", "missing", "not available", "undefined")
@@ -69,7 +69,7 @@ MARKER_WORDS = frozenset(
 )
 
 _LOOKED_AT_TEXTS = 100
-"""Of a column, before all are."""
+"""Number of texts that are checked before all are."""
 
 Numbering = npt.NDArray[np.int64]
 Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
@@ -77,9 +77,9 @@ Source = str  # "text", "integer", "float", "boolean" or "datetime": what the ce
 
 @dataclass(frozen=True)
 class TextColumn:
-    """The cells of a column of text as Arrow holds them, no object for each.
+    """Text cells in Arrow, without Python objects.
 
-    Shape: texts (n,), strings or dictionaries of such, null where there is no value.
+    Shape: texts (n,), strings or dictionaries of strings, null for missing.
     """
 
     name: str
@@ -87,16 +87,16 @@ class TextColumn:
 
     @property
     def index(self) -> pd.RangeIndex:
-        """The rows' labels: their numbers."""
+        """The rows' labels: their indices."""
         return pd.RangeIndex(len(self.texts))
 
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """Where the rows of a chunk stand in a file that has no lines, by their labels from 0.
+    """Positions of a chunk's rows in a file without lines, by their labels from 0.
 
     Attributes:
-        first: How many rows of the file are before the chunk.
+        first: Number of rows of the file before the chunk.
     """
 
     first: int
@@ -104,21 +104,21 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class Cells:
-    """The distinct cells of one column.
+    """Distinct cells of one column.
 
-    Shape: texts (U,), codes (n,) in [-1, U), -1 where the frame itself has no value.
+    Shape: texts (U,), codes (n,) in [-1, U), -1 for cells without a value in the frame.
 
     Attributes:
-        name: Of the column.
-        source: What the cells were before they were written as text.
-        texts: Each distinct cell once, in order of first appearance.
-        codes: Which of the texts stands in each row.
-        lines: The physical line of each row by its label, where the rows come from a text file; or
-            the RowNumbers of a chunk.
-        date_format: The format in which dates that were typed are written here.
-        labels: The index of the rows.
-        number_format: Of the numbers in a column of text; None for a decimal point alone.
-        has_objects: Some cells of a column of text were objects, such as numbers.
+        name: Name of the column.
+        source: Type of the original cells.
+        texts: Distinct cells, in order of first appearance.
+        codes: Index of each row's text.
+        lines: Line of each row by its label, if the rows come from a text file; or the RowNumbers
+            of a chunk.
+        date_format: Format of dates that were typed.
+        labels: Index of the rows.
+        number_format: Number format of a text column; None for plain numbers.
+        has_objects: Whether some cells of a text column were objects, such as numbers.
     """
 
     name: str
@@ -133,18 +133,18 @@ class Cells:
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """How often each text stands in the column."""
+        """Number of rows of each text."""
         present = self.codes[self.codes >= 0]
         return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
 
     @cached_property
     def n_blank(self) -> int:
-        """How many rows have no value."""
+        """Number of rows without a value."""
         return len(self.codes) - int(self.counts.sum())
 
     @cached_property
     def stripped(self) -> pa.Array:
-        """The texts without surrounding spaces."""
+        """Texts without surrounding spaces."""
         if not have_outer_spaces(self.texts):
             return self.texts
         if all(pc.utf8_trim_whitespace(chunk).equals(chunk) for chunk in chunks(self.texts)):
@@ -153,19 +153,19 @@ class Cells:
 
     @cached_property
     def numerals(self) -> pa.Array:
-        """The texts as numbers in digits with a decimal point; what is no number stays none."""
+        """Texts as plain numbers with a decimal point; other texts are unchanged."""
         if self.number_format is None or self.source != "text":
             return self.stripped
         return numerals(self.stripped, self.number_format)
 
     @cached_property
     def plain(self) -> PlainNumbers | None:
-        """The numbers of texts all of which are plain ones; None else."""
+        """Numbers of texts that are all plain; else None."""
         return read_plain(self.numerals)
 
     @cached_property
     def are_numbers(self) -> Mask:
-        """True for each text that is a number."""
+        """Which texts are numbers."""
         if self.plain is not None:
             return np.ones(len(self.texts), dtype=bool)
         return are_numbers(self.numerals)
@@ -180,44 +180,45 @@ class Cells:
 
     @cached_property
     def as_numerals_are_written(self) -> pa.Array:
-        """The texts as they come back where the numerals do."""
+        """Texts that result from writing the numerals in the column's format."""
         if self.number_format is None or self.source != "text":
             return self.stripped
         return written_in(self.numerals, self.number_format)
 
     @cached_property
     def numbers(self) -> npt.NDArray[Any] | None:
-        """The number of each text; None where some are none."""
+        """Number of each text; None if a text is not a number."""
         if self.plain is not None:
             return self.plain.values
         return numbers_of(self.numerals) if self.all_numbers else None
 
     @cached_property
-    def date_format_found(self) -> tuple[str, int] | None:
-        """The format that gives every text back, and its digits of a second; see `infer_format`."""
+    def inferred_date_format(self) -> tuple[str, int] | None:
+        """(Format that restores every text, its digits of a second); see `infer_format`."""
         return infer_format(self.texts)
 
     def times(self, date_format: str) -> Dates:
-        """The time of each text, NaT where it is no date of the format; read once."""
+        """Returns the time of each text, NaT if it is not a date of the format. Results are
+        cached."""
         if date_format not in self._times:
             self._times[date_format] = read_dates(self.texts, date_format)
         return self._times[date_format]
 
     @cached_property
     def _times(self) -> dict[str, Dates]:
-        """What was read, by format."""
+        """Cache of times by format."""
         return {}
 
     def are_markers(self, markers: frozenset[str]) -> Mask:
-        """True for each text that is one of these, spaces around it aside."""
+        """Returns which texts, without surrounding spaces, are markers."""
         return are_in(self.stripped, sorted(markers))
 
     def are_listed(self, markers: tuple[str, ...]) -> Mask:
-        """True for each text that is exactly one of these."""
+        """Returns which texts are exactly equal to a marker."""
         return are_in(self.texts, list(markers))
 
-    def some(self, chosen: Mask) -> Cells:
-        """The cells of the chosen texts only; every other cell has no value."""
+    def select(self, chosen: Mask) -> Cells:
+        """Returns the cells with the chosen texts; all other cells have no value."""
         if chosen.all():
             return self
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
@@ -226,18 +227,19 @@ class Cells:
         return replace(self, texts=texts, codes=codes)
 
     def problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
-        """A problem at the first row whose text is wrong; `{}` in the message is the cell."""
+        """Returns a problem at the first row whose text is wrong; `{}` in the message is the
+        cell."""
         row = int(np.argmax(np.append(wrong, False)[self.codes]))
         text = self.texts[int(self.codes[row])].as_py()
         return self.problem_at(row, message.format(shortened(text)), **place)
 
     def problem_at(self, row: int, message: str, **place: Any) -> Problem:
-        """A problem of one row, with its line where the rows have lines."""
+        """Returns a problem of one row, with its line if the rows have lines."""
         line, position = self._line_or_position(row)
         return Problem(message, line=line, row=position, column=self.name, **place)
 
     def place(self, row: int) -> str:
-        """The line of a row, or its position where the rows have no lines."""
+        """Returns the line of a row, or its position if the rows have no lines."""
         line, position = self._line_or_position(row)
         return f"row {position}" if line is None else f"line {line}"
 
@@ -248,7 +250,7 @@ class Cells:
 
 
 def shortened(text: str) -> str:
-    """The text in quotes, cut where it is long."""
+    """Returns the text in quotes, truncated if it is long."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -258,16 +260,16 @@ def cells_of(
     date_format: str | None = None,
     number_format: NumberFormat | None = None,
 ) -> Cells:
-    """The distinct cells of a text or typed column.
+    """Returns the distinct cells of a text or typed column.
 
     Args:
         column: The cells.
         lines: As in Cells.
-        date_format: In which dates that are typed are written here.
-        number_format: Of the numbers among texts, where it is known.
+        date_format: Format in which typed dates are written.
+        number_format: Number format of texts, if known.
 
     Raises:
-        TableError: The column holds infinite numbers, or things that are no cells.
+        TableError: The column has infinite numbers, or objects that are not cells.
     """
     if isinstance(column, TextColumn):
         codes, texts = distinct_texts(column.name, column.texts)
@@ -311,20 +313,20 @@ _PERIOD_FORMATS = {
     "period[h]": "%Y-%m-%d %H:00",
     "period[min]": "%Y-%m-%d %H:%M",
 }
-"""How pandas writes periods that are no days; others are written by their first moment."""
+"""Formats of pandas periods other than days; other periods are written by their first moment."""
 
 
 def _plain(series: Any) -> Any:
-    """The column without a category or object dtype around typed cells."""
+    """Returns the column without a category or object dtype around typed cells."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)
     if isinstance(series.dtype, pd.PeriodDtype):
-        series = _begins(series)
+        series = _period_starts(series)
     if isinstance(series.dtype, pd.SparseDtype):
         series = series.sparse.to_dense()
     if series.dtype == object:
         held = pd.api.types.infer_dtype(series, skipna=True)
-        series = series.mask(series.isna(), None)  # no float is made of pd.NA
+        series = series.mask(series.isna(), None)  # pd.NA can not be converted to float
         if held in _HELD_DTYPES:
             return series.astype(_HELD_DTYPES[held])
         if held in ("date", "datetime", "datetime64"):
@@ -335,15 +337,15 @@ def _plain(series: Any) -> Any:
             series = pd.to_timedelta(series)
         elif held == "decimal":
             series = series.astype("float64")
-    if pd.api.types.is_timedelta64_dtype(series.dtype):  # counts of the dtype's unit
+    if pd.api.types.is_timedelta64_dtype(series.dtype):  # in units of the dtype
         blank = series.isna().to_numpy()
         counts = pd.arrays.IntegerArray(series.to_numpy().astype(np.int64), blank)
         return pd.Series(counts, index=series.index, name=series.name)
     return series
 
 
-def _begins(periods: Any) -> Any:
-    """The first moments of periods; their texts where int64 can not count the nanoseconds."""
+def _period_starts(periods: Any) -> Any:
+    """Returns the first moments of periods; their texts if outside of the nanosecond range."""
     try:
         return periods.dt.to_timestamp()
     except pd.errors.OutOfBoundsDatetime:
@@ -357,8 +359,8 @@ def _times_of_day(series: Any) -> Any:
 
 
 def _times(series: Any) -> Any:
-    """The times of dates, in UTC where they have zones; the dates themselves where int64 can not
-    count their nanoseconds."""
+    """Returns the times of dates, in UTC if they have zones; unchanged if outside of
+    nanoseconds."""
     zones = {getattr(date, "tzinfo", None) for date in series.dropna()}
     if None in zones and len(zones) > 1:
         message = "some times of the column have a zone, and some have none"
@@ -400,7 +402,7 @@ def _float_texts(values: Numbers, name: str) -> pa.Array:
 
 
 def _object_texts(found: Any, name: str, number_format: NumberFormat | None) -> pa.Array:
-    """The texts; numbers among them as the column writes numbers."""
+    """Returns the texts of objects; numbers in the column's format."""
     try:
         return pa.array(np.asarray(found, dtype=object), pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):

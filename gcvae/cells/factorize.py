@@ -1,8 +1,8 @@
-"""The distinct texts of a column, without a hash table that grows with them.
+"""Finds the distinct texts of a column without a growing hash table.
 
-A table of ten million texts that all differ takes gigabytes. Here texts are hashed to 64 bits, and
-the hashes sorted: about fifty bytes a text. Equal hashes are looked at: texts that
-differ get other hashes under another key, so the answer is exact.
+A hash table of ten million different texts takes gigabytes. Here texts are hashed to 64 bits and
+the hashes sorted, which takes about fifty bytes per text. Texts with equal hashes are compared; if
+they differ, another key is used, so the result is exact.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from gcvae.arrays import Mask
 from gcvae.errors import Problem, TableError
 
 FEW_TEXTS = 1 << 21
-"""Of all chunks, for which a hash table is small ..."""
+"""Up to this number of texts in all chunks a hash table is used ..."""
 FEW_BYTES = 1 << 29
-"""... and so are they together, in bytes."""
+"""... if they also have at most this many bytes."""
 
 Codes = npt.NDArray[np.int32]
 
 
 def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Which of the distinct texts stands in each row, -1 for none; and those, in order of first
-    appearance. Shape: (n,) -> (n,), (U,).
+    """Returns (index of each row's text, -1 for none; distinct texts in order of first appearance).
+
+    Shape: (n,) -> (n,), (U,).
 
     Args:
-        name: Of the column.
-        texts: In chunks, as strings or as dictionaries; null where there is none. A dictionary
-            holds each text once, in order of first appearance, or the text of each row.
+        name: Name of the column.
+        texts: Chunks of strings or of dictionaries; null for missing. A dictionary has each text
+            once, in order of first appearance, or the text of each row.
 
     Raises:
-        TableError: The distinct texts are too long to be held together.
+        TableError: The distinct texts are too long for one array.
     """
     encoded = texts.chunks
     if not pa.types.is_dictionary(texts.type):
@@ -60,7 +61,7 @@ def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
 
 
 def _joined_codes(texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """The same of chunks that have one dictionary."""
+    """Returns the result of `distinct_texts` for chunks with one dictionary."""
     if not texts.num_chunks:
         return np.empty(0, dtype=np.int32), pa.array([], texts.type.value_type)
     found = texts.chunk(texts.num_chunks - 1).dictionary
@@ -68,12 +69,12 @@ def _joined_codes(texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     codes = rows[0] if len(rows) == 1 else np.concatenate(rows)
     if len(found) != len(rows[0]):
         return codes, found
-    once = found.dictionary_encode()  # it may hold the text of each row
+    once = found.dictionary_encode()  # may have the text of each row
     return _of_rows(once.indices.to_numpy(), pa.array(codes, mask=codes < 0)), once.dictionary
 
 
 def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:
-    """A number for each text of each dictionary, which depends on the key. Shape: (K,)."""
+    """Returns a keyed hash of each text of each dictionary. Shape: (K,)."""
     return np.concatenate(
         [
             pd.util.hash_array(
@@ -85,7 +86,8 @@ def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:
 
 
 def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[Mask, Codes]:
-    """Where each number comes first, and its place among those. Shape: (K,) -> (K,), (K,)."""
+    """Returns (mask of first occurrences, index of each number among them). Shape: (K,) -> (K,),
+    (K,)."""
     order = np.argsort(hashes, kind="stable")  # equal numbers in order of appearance
     in_order = hashes[order]
     begins = np.concatenate([[True], in_order[1:] != in_order[:-1]])[: len(order)]
@@ -100,8 +102,8 @@ def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[Mask, Codes]:
 
 
 def _joined(name: str, held: list[Any], is_first: Mask) -> pa.Array:
-    """The texts at first places, as one array."""
-    chosen = [texts.filter(pa.array(mask)) for texts, mask in _with(held, is_first)]
+    """Returns the texts at first occurrences, as one array."""
+    chosen = [texts.filter(pa.array(mask)) for texts, mask in _slices(held, is_first)]
     try:
         return pa.concat_arrays(chosen)
     except pa.ArrowInvalid:
@@ -111,22 +113,24 @@ def _joined(name: str, held: list[Any], is_first: Mask) -> pa.Array:
 
 
 def _are_equal(held: list[Any], is_first: Mask, codes: Codes, found: pa.Array) -> bool:
-    """Whether every text that comes again is the one of its code."""
-    for (texts, mask), (_, numbers) in zip(_with(held, is_first), _with(held, codes), strict=True):
+    """Returns whether all texts with the same code are equal."""
+    for (texts, mask), (_, numbers) in zip(
+        _slices(held, is_first), _slices(held, codes), strict=True
+    ):
         again = texts.filter(pa.array(~mask))
         if len(again) and not found.take(pa.array(numbers[~mask])).equals(again):
             return False
     return True
 
 
-def _with(held: list[Any], along: npt.NDArray[Any]) -> list[tuple[Any, npt.NDArray[Any]]]:
-    """Each dictionary with its share of an array along all of them."""
+def _slices(held: list[Any], along: npt.NDArray[Any]) -> list[tuple[Any, npt.NDArray[Any]]]:
+    """Returns each dictionary with its slice of an array along all of them."""
     ends = np.cumsum([len(dictionary) for dictionary in held])
     return list(zip(held, np.split(along, ends[:-1]), strict=True))
 
 
 def _of_rows(codes: Codes, indices: Any) -> Codes:
-    """The code of each row of a chunk, by its place in the chunk's dictionary; -1 for null."""
+    """Returns the code of each row of a chunk, from its dictionary index; -1 for null."""
     if not indices.null_count and len(codes):
         return np.asarray(codes[indices.to_numpy()])
     is_null = indices.is_null().to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
-"""Times in Arrow columns; those beyond what int64 counts in nanoseconds, such as 9999-12-31.
+"""Times in Arrow columns outside of the nanosecond range, such as 9999-12-31.
 
-A column with such a time is text, as it is in CSV. Its cells are spelled like the times of other
-columns: days where all are days, else with the digits of a second that the column needs.
+A column with such a time becomes text, as in CSV: as days if all times are days, else with the
+digits of a second that the column needs.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gcvae.errors import Problem, TableError
 
 _DAY = "day"
 _UNITS = (_DAY, "s", "ms", "us")
-_NO_TEXT = "<"  # begins what Arrow writes of a time beyond its years
+_NO_TEXT = "<"  # prefix of Arrow's text for times beyond its years
 
 
 def far_unit(chunks: Iterable[Any]) -> str | None:
-    """The unit in which to spell the times of a column; None where nanoseconds can count them.
+    """Returns the unit in which to write the times of a column; None if nanoseconds suffice.
 
     Args:
-        chunks: Of the column, dates or timestamps.
+        chunks: Chunks of the column, dates or timestamps.
     """
     is_far, unit = False, _UNITS[0]
     for chunk in chunks:
@@ -50,7 +50,7 @@ def _fits(chunk: Any, kind: Any) -> bool:
 
 
 def _are_days(chunk: Any) -> bool:
-    """Whether all are midnights of no zone."""
+    """Returns whether all are midnights without a time zone."""
     if pa.types.is_date(chunk.type):
         return True
     if chunk.type.tz is not None:
@@ -60,10 +60,10 @@ def _are_days(chunk: Any) -> bool:
 
 
 def far_texts(column: Any, unit: str, name: str) -> Any:
-    """The times in ISO 8601, those of a zone in UTC and with its offset.
+    """Returns the times in ISO 8601; those with a zone in UTC, with offset.
 
     Raises:
-        TableError: One has no such text, of the column of that name.
+        TableError: A time of the column `name` has no such text.
     """
     is_day = unit == _DAY
     plain = column if is_day else column.cast(pa.timestamp(column.type.unit))
@@ -76,9 +76,9 @@ def far_texts(column: Any, unit: str, name: str) -> Any:
 
 
 def in_nanoseconds(column: Any) -> Any:
-    """Times that nanoseconds can count; of a zone that is not known, in UTC."""
+    """Converts times in range to nanoseconds; in UTC if the zone is unknown."""
     zone = _zone_of(column)
-    # The times themselves are of UTC.
+    # The times are in UTC.
     return column.cast(pa.timestamp("ns", zone if zone is None or _is_known(zone) else "UTC"))
 
 

@@ -1,4 +1,4 @@
-"""Arrow columns as the values that the library has: numbers, booleans, times, texts."""
+"""Converts Arrow columns to the library's values: numbers, booleans, times, texts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gcvae.spelling.date_text import DAY_OF_TIMES
 
 
 def plain_series(series: pd.Series[Any]) -> pd.Series[Any]:
-    """The column as the same column of a Parquet file comes, where its dtype is Arrow's.
+    """Converts a column with an Arrow dtype as the same column of a Parquet file.
 
-    So do times of other units than nanoseconds, which may be too far for those, and numbers of few
-    bits, of which the shortest digits are meant.
+    Times in other units than nanoseconds, which may be out of range, and numbers of few bits, whose
+    shortest digits are meant, are converted too.
 
     Raises:
-        TableError: Its values are no cells.
+        TableError: Its type is not supported.
     """
     dtype = series.dtype
     is_arrows = isinstance(dtype, pd.ArrowDtype)
@@ -37,19 +37,19 @@ _FEW_BITS = ("float16", "float32", "Float32")
 
 
 def _is_coarse_time(dtype: Any) -> bool:
-    """Whether times are counted in another unit than nanoseconds."""
+    """Returns whether times have another unit than nanoseconds."""
     return str(dtype).startswith("datetime64[") and not str(dtype).startswith("datetime64[ns")
 
 
 def is_time(kind: Any) -> bool:
-    """Whether the type is one of dates or times that may be far."""
+    """Returns whether the type is a date or time that may be outside of the nanosecond range."""
     if pa.types.is_timestamp(kind):
         return bool(kind.unit != "ns")
     return bool(pa.types.is_date(kind))
 
 
 def arrow_series(column: Any, name: str) -> pd.Series[Any]:
-    """The values of a column; whole numbers and booleans keep their kind beside nulls."""
+    """Returns the values of a column; integers and booleans keep their kind with nulls."""
     kind = column.type
     nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if nullable and column.null_count:
@@ -59,7 +59,7 @@ def arrow_series(column: Any, name: str) -> pd.Series[Any]:
 
 
 def _with_nulls(column: Any) -> pd.Series[Any]:
-    """Whole numbers or booleans, some of them null."""
+    """Returns integers or booleans with nulls."""
     is_null = np.asarray(column.is_null().to_numpy(), dtype=bool)
     values = column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy()
     if pa.types.is_boolean(column.type):
@@ -68,12 +68,13 @@ def _with_nulls(column: Any) -> pd.Series[Any]:
 
 
 def arrow_cells(column: Any, name: str, far_unit: str | None = None) -> Any:
-    """The column as numbers, booleans, times in nanoseconds, or text; see `gcvae.files.to_arrow`.
+    """Returns the column as numbers, booleans, nanosecond times, or text; see
+    `gcvae.files.to_arrow`.
 
     Args:
-        column: Of a file.
-        name: Of the column.
-        far_unit: Of times that become text; see `far_dates`.
+        column: Column of a file.
+        name: Name of the column.
+        far_unit: Unit of times that become text; see `far_dates`.
     """
     kind = column.type
     if not is_cell(kind):
@@ -86,7 +87,7 @@ def arrow_cells(column: Any, name: str, far_unit: str | None = None) -> Any:
         return pc.add(since_midnight, DAY_OF_TIMES.astype(np.int64)).cast(pa.timestamp("ns"))
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return column.cast(pa.string()).cast(pa.float64())  # 0.1, and not 0.10000000149011612
-    if pa.types.is_uint64(kind):  # what an int64 does not hold stays what it is, as text
+    if pa.types.is_uint64(kind):  # integers beyond int64 become text
         most = pc.max(column).as_py() or 0
         return column.cast(pa.int64() if most <= np.iinfo(np.int64).max else pa.string())
     as_text = any(is_one(kind) for is_one in _AS_TEXT)
@@ -94,7 +95,7 @@ def arrow_cells(column: Any, name: str, far_unit: str | None = None) -> Any:
 
 
 def is_cell(kind: Any) -> bool:
-    """Whether values of an Arrow type are cells of a table."""
+    """Returns whether an Arrow type is supported as cells of a table."""
     return not (pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS))
 
 
@@ -106,7 +107,7 @@ _NO_CELLS = (
     lambda kind: isinstance(kind, pa.BaseExtensionType),
 )
 _AS_TEXT = (
-    pa.types.is_decimal,  # to the digit, which a double is not
+    pa.types.is_decimal,  # exact, in contrast to a double
     pa.types.is_large_string,
     pa.types.is_string_view,
 )

@@ -1,4 +1,4 @@
-"""The grid of a column: what its values are whole multiples of."""
+"""Grid of a column: the unit of which its values are integer multiples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gcvae.schema.columns import Column
 from gcvae.spelling.date_text import resolution
 
 _NOISE = 1e-6
-"""Of a unit, what is rounding error of arithmetic."""
+"""Rounding error of arithmetic, relative to a unit."""
 
 
 def grid_unit(column: Column) -> float | None:
-    """What the values of a column are whole multiples of, of dates in seconds; None for none."""
+    """Returns the grid unit of a column, for dates in seconds; None without a grid."""
     if column.has_times:
         return nanoseconds(column) / 1e9
     decimals = decimals_of(column)
@@ -21,15 +21,15 @@ def grid_unit(column: Column) -> float | None:
 
 
 def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers:
-    """How far a value may lie from the one that it equals.
+    """Returns the tolerance for the equality of two values.
 
     Args:
-        column: Of the value.
-        size: The larger of the two in absolute value. Shape: (n,).
-        is_rounded: The value is the other one, rounded to the grid either way.
+        column: Column of the value.
+        size: The larger absolute value of the two. Shape: (n,).
+        is_rounded: Whether the value is the other one rounded to the grid, up or down.
 
     Returns:
-        In the column's units, of dates in seconds. Shape: (n,).
+        Tolerance in the column's units, for dates in seconds. Shape: (n,).
     """
     unit = grid_unit(column)
     if unit is None:
@@ -38,13 +38,13 @@ def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers
 
 
 def nanoseconds(column: Column) -> int:
-    """The smallest unit of a date's format."""
+    """Returns the smallest unit of a date's format, in nanoseconds."""
     step = resolution(column.date_format, column.decimals)
     return int(step / np.timedelta64(1, "ns"))
 
 
 def decimals_of(column: Column) -> int | None:
-    """Decimals of a column of numbers; None where any number may stand in it."""
+    """Returns the decimals of a number column; None without a limit."""
     if column.kind.is_whole:
         return 0
     if column.levels and all(isinstance(level, int) for level in column.levels):

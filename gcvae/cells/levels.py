@@ -1,4 +1,4 @@
-"""The levels of a column: found among its cells, matched with what is given, read and written."""
+"""Levels of a column: inferred from cells, matched with declared ones, read and written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLES = (str.lower, str.upper, str.title)
 
 
 def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
-    """The false and the true text of two texts spelled alike; None where they are no such pair.
+    """Returns (false text, true text) if two texts are a pair such as no and yes; else None.
 
     >>> boolean_pair(pa.array(["Yes", "No"]))
     ('No', 'Yes')
@@ -35,7 +35,7 @@ def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
 
 
 def boolean_partner(text: str) -> tuple[str, str] | None:
-    """The pair that one text belongs to."""
+    """Returns the pair that a text belongs to, or None."""
     for pair in _PAIRS:
         for style in _STYLES:
             if text in (style(pair[0]), style(pair[1])):
@@ -44,12 +44,12 @@ def boolean_partner(text: str) -> tuple[str, str] | None:
 
 
 def are_numeric(levels: tuple[Level, ...]) -> bool:
-    """True where every level is a number."""
+    """Returns whether every level is a number."""
     return all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels)
 
 
 def level_texts(column: Column) -> list[str]:
-    """How each level of a column is written."""
+    """Returns the text of each level of a column."""
     levels = column.levels or ()
     if levels and are_numeric(levels):
         spelling = Spelling(column.decimals, column.padded, column.notation)
@@ -63,18 +63,18 @@ def level_texts(column: Column) -> list[str]:
 
 
 def listed_levels(column: Column) -> str:
-    """What would be right where a level is none of the column's."""
+    """Returns the statement of the column's levels, for errors."""
     texts = level_texts(column)
     return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
 
 
 def read_levels(column: Column, cells: Cells) -> list[Level]:
-    """The value of each text: the level that is written so, or read like one where none is.
+    """Returns the value of each text: the level with this text, or with this value.
 
-    An unseen number of a numeric column is that number; an unseen word is itself.
+    Unknown texts of a numeric column become numbers; other unknown texts are unchanged.
     """
     if column.kind.outcomes is Outcomes.TRUTH_VALUES:
-        # A cell that is a boolean already comes as Python's word for it.
+        # Boolean cells have become Python's words.
         names: dict[str, bool] = {"False": False, "True": True}
         names |= dict(zip(level_texts(column), (False, True), strict=True))
         texts = cells.texts.to_pylist()
@@ -96,12 +96,12 @@ def _read_numeric(cells: Cells, whole: bool) -> list[Level]:
 
 
 def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> tuple[Level, ...]:
-    """The distinct values in order: texts where there is no spelling of numbers, else numbers.
+    """Returns the distinct values in order: numbers if `spelling` is given, else texts.
 
     Args:
-        texts: Every level once or more.
-        spelling: How the numbers are written.
-        as_float: Whole numbers too are to be floats.
+        texts: Every level at least once.
+        spelling: Notation of the numbers.
+        as_float: Whether whole numbers become floats.
     """
     if spelling is None:
         return tuple(sorted(texts.to_pylist()))
@@ -112,6 +112,6 @@ def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> t
 
 
 def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
-    """True for whole numbers written as 18.0."""
+    """Returns whether numbers are whole and written as 18.0."""
     plain = spelling.notation is None or spelling.notation.exponent_from is None
     return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())

@@ -1,8 +1,8 @@
-"""Tables as text cells and as typed values.
+"""Converts tables between text cells and typed values.
 
     parse_table: cells -> values                format_table: values -> cells as written
 
-`format(parse(cells)) = cells` where each column spells its values by one rule.
+`format(parse(cells)) = cells` if each column has a consistent format.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from gcvae.spelling.number_text import (
 
 
 def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """The values of text or typed cells, in the schema's order, dropped columns left out.
+    """Returns the typed values of text or typed cells, in the schema's order, without dropped
+    columns.
 
-    Numbers are int64 (Int64 where cells may be missing) and float64, dates datetime64[ns], booleans
-    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. For a date for never
-    stands a time that no table has; see `gcvae.spelling.never_dates`. Columns that the model
-    does not learn may be absent. A level that the schema does not list stays what it is.
+    Numbers are int64 (Int64 if cells may be missing) and float64, dates datetime64[ns], booleans
+    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Sentinel dates are
+    represented by unused times; see `gcvae.spelling.never_dates`. Columns that the model does not
+    learn may be absent. Levels that the schema does not list are kept.
 
     Raises:
         TableError: A modelled column is absent, or a cell can not be of its column's kind.
-        UnknownColumnError: The frame has a column that the schema has not.
+        UnknownColumnError: The schema does not have a column of the frame.
     """
     frame = data_frame(frame)
     check_columns(list(frame.columns), schema)
@@ -61,7 +62,7 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """The frame with the dtypes that `parse_table` gives, where it has those of a user's frame.
+    """Returns the frame with the dtypes of `parse_table` in place of a user's dtypes.
 
     Raises:
         TableError: A cell can not be of its column's kind.
@@ -85,18 +86,18 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", "datetime64[ns]",
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
-    """Whether a column's dtype is another than the library's own for it."""
+    """Returns whether a column has a dtype other than the library's for its kind."""
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """The cells of values as they are to be written; missing is the most frequent marker.
+    """Returns the text cells of values; missing becomes the most frequent marker.
 
-    Any run of a table's rows can be formatted by itself.
+    Parts of a table can be formatted separately.
 
     Raises:
-        UnknownColumnError: The frame has a column that the schema has not.
-        TableError: A cell of another dtype than the library's own can not be of its column's kind.
+        UnknownColumnError: The schema does not have a column of the frame.
+        TableError: A cell can not be of its column's kind.
     """
     frame = values_of(frame, schema)
     columns = {name: _format_column(frame[name], schema[name]) for name in frame.columns}
@@ -104,11 +105,11 @@ def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def written_columns(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
-    """The cells of `format_table` as Arrow dictionaries: each text once, and which each cell is.
+    """Returns the cells of `format_table` as Arrow dictionaries, with each text once.
 
     Args:
-        frame: As `values_of` gives it.
-        schema: Of the table.
+        frame: From `values_of`.
+        schema: Schema of the table.
     """
     return {str(name): _dictionary(series, schema[str(name)]) for name, series in frame.items()}
 
@@ -122,11 +123,11 @@ def _dictionary(series: pd.Series[Any], column: Column) -> Any:
 
 
 def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
-    """Lets a table pass that has the modelled columns, and none that the schema has not.
+    """Checks that a table has all modelled columns, and only columns of the schema.
 
     Raises:
         TableError: A modelled column is absent.
-        UnknownColumnError: There is a column that the schema has not.
+        UnknownColumnError: The schema does not have a column.
     """
     refuse_unknown_columns(names, schema)
     absent = [column.name for column in schema if column.is_modelled and column.name not in names]
@@ -138,13 +139,13 @@ def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
 
 
 def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """The rows with the modelled columns that they lack, every cell of these blank.
+    """Returns the rows with absent modelled columns added, every cell missing.
 
-    Beside text these are None, which is a blank text too; beside typed columns they are typed.
+    In a text table these columns are None, in a typed table they are typed.
 
     Raises:
-        TableError: The frame has none of the modelled columns.
-        UnknownColumnError: It has a column that the schema has not.
+        TableError: All modelled columns are absent.
+        UnknownColumnError: The schema does not have a column.
     """
     refuse_unknown_columns(list(frame.columns), schema)
     modelled = [column for column in schema if column.is_modelled]
@@ -162,9 +163,9 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
 
 
 def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> pd.DataFrame:
-    """Columns without a cell: None, which is a blank text, or in the dtypes of the columns.
+    """Returns columns of missing cells: None, or in the dtypes of the columns.
 
-    A column that is text in data frames is None in either case.
+    Columns that are text in data frames are None in either case.
     """
     blank = pd.DataFrame(None, index, [column.name for column in columns], dtype=object)
     typed = [column for column in columns if are_typed and not column.holds_text]
@@ -172,17 +173,21 @@ def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> 
         names = [column.name for column in typed]
         blank[names] = parse_table(blank[names], TableSchema(tuple(typed)))
         truths = [c.name for c in typed if c.kind.outcomes is Outcomes.TRUTH_VALUES]
-        blank = blank.astype(dict.fromkeys(truths, "boolean"))  # objects are text where blank
+        blank = blank.astype(dict.fromkeys(truths, "boolean"))  # missing objects count as text
     return blank
 
 
 def is_text(series: pd.Series[Any]) -> bool:
-    """Whether the cells are text, or all of them blank."""
+    """Returns whether all cells are text or missing."""
     return pd.api.types.infer_dtype(series, skipna=True) in ("string", "empty")
 
 
 def refuse_unknown_columns(names: Sequence[Any], schema: TableSchema) -> None:
-    """Lets a table pass all columns of which are in the schema. Raises: UnknownColumnError."""
+    """Checks that the schema has all columns.
+
+    Raises:
+        UnknownColumnError: It does not.
+    """
     known = set(schema.names)
     places = [(str(name), {"column": str(name)}) for name in names if name not in known]
     if places:
@@ -213,7 +218,7 @@ def _parse_column(
 
 
 def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Durations as numbers in the unit of their column; everything else as it is."""
+    """Converts durations to numbers in the column's unit; other columns are unchanged."""
     if column.duration_unit is None:
         return series
     is_arrow = isinstance(series.dtype, pd.ArrowDtype) and series.dtype.kind == "m"
@@ -225,7 +230,7 @@ def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]) -> None:
-    """Notes that a typed column holds an infinite number, if it does."""
+    """Records a problem if a typed column has an infinite number."""
     if series.dtype.kind == "f" and np.isinf(series).any():
         problems.append(Problem("the column holds an infinite number", column=column.name))
 
@@ -233,26 +238,26 @@ def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]
 def read_column(
     cells: Cells, column: Column, problems: list[Problem]
 ) -> tuple[Values, npt.NDArray[np.int64]]:
-    """The distinct values of a column, and which of them stands in each row, -1 for missing.
+    """Returns (distinct values of a column, index of each row's value, -1 for missing).
 
     Shape: (U,), (n,). Cells that can not be of the column's kind are added to `problems`.
     """
-    present = cells.some(~are_missing(cells, column))
+    present = cells.select(~are_missing(cells, column))
     return READERS[column.kind](present, column, problems), present.codes
 
 
 def is_nullable(codes: npt.NDArray[np.int64], column: Column) -> bool:
-    """Whether the column's dtype has a place for missing cells."""
+    """Returns whether the column's dtype can represent missing cells."""
     return column.missing.allowed or bool((codes < 0).any())
 
 
 def is_parsed(series: pd.Series[Any], column: Column) -> bool:
-    """True for a column that has the dtype of its kind already."""
+    """Returns whether a column already has the dtype of its kind."""
     return column.kind.dtype is not None and series.dtype == own_dtype(column)
 
 
 def own_dtype(column: Column) -> str:
-    """The dtype in which `parse_table` gives a column."""
+    """Returns the dtype of a column from `parse_table`."""
     if column.datetime_format is not None:
         return "datetime64[ns]"
     if column.kind.dtype is not None:
@@ -264,9 +269,9 @@ def own_dtype(column: Column) -> str:
 
 
 def are_missing(cells: Cells, column: Column) -> Mask:
-    """True for each distinct text that means "missing" in this column.
+    """Returns which distinct texts mean "missing" in this column.
 
-    Beside the column's own markers these are the usual ones, where they are no level of it.
+    These are the column's markers, and the usual ones unless they are levels of it.
     """
     if cells.source != "text":
         return np.zeros(len(cells.texts), dtype=bool)
@@ -331,7 +336,7 @@ READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
     ColumnKind.IDENTIFIER: _read_identifiers,
     ColumnKind.CONSTANT: _read_level_cells,
 }
-"""How the cells of each kind are read."""
+"""Readers of cells by column kind."""
 
 
 def _read_number_end(value: Any, column: Column) -> float:
@@ -361,17 +366,17 @@ def _read_date_end(value: Any, column: Column) -> np.datetime64:
 END_READERS: dict[ColumnKind, Callable[[Any, Column], Any]] = {
     ColumnKind.CONTINUOUS: _read_number_end,
     ColumnKind.INTEGER: _read_number_end,
-    ColumnKind.ORDINAL: _read_number_end,  # where the levels are numbers
+    ColumnKind.ORDINAL: _read_number_end,  # if the levels are numbers
     ColumnKind.DATETIME: _read_date_end,
 }
-"""How the end of a range is read, as JSON has it or as text of the table, for each kind that has an
-order. Raises: ValueError, whose text is what would be right."""
+"""Readers of the ends of a range, from JSON or from text, by kind with an order. They raise
+ValueError, whose message explains what is valid."""
 
 
 def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd.Series[Any]:
-    """values[codes], -1 standing for missing.
+    """Returns values[codes], with -1 as missing.
 
-    Whole numbers are int64 or, where `nullable`, Int64; booleans bool or boolean.
+    Whole numbers are int64 or, if `nullable`, Int64; booleans bool or boolean.
 
     Shape: values (U,), codes (n,) in [-1, U).
     """
@@ -394,11 +399,11 @@ def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd
 
 
 _BLANKS: dict[str, Any] = {"O": None, "f": np.nan, "M": np.datetime64("NaT")}
-"""What a missing cell is in arrays that have a place for it, by their dtype's kind."""
+"""Missing value of arrays, by dtype kind."""
 
 
 def _array_of(values: npt.NDArray[Any] | list[Any]) -> npt.NDArray[Any]:
-    """The values in the narrowest dtype that holds them all without a change."""
+    """Returns the values in the narrowest dtype that represents them exactly."""
     if not isinstance(values, list):
         return values
     kinds = {type(value) for value in values}
@@ -420,7 +425,7 @@ def _format_column(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """(how each distinct value is written, which of them each cell is); missing is the last."""
+    """Returns (text of each distinct value, index of each cell's text); missing is the last."""
     codes, found = pd.factorize(series)
     texts = [*_texts_of(found, column)]
     codes = codes.astype(np.int64)
@@ -434,9 +439,9 @@ def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], npt.NDA
 def _sign_zeros(
     codes: npt.NDArray[np.int64], first: int, values: npt.NDArray[np.float64], column: Column
 ) -> list[str]:
-    """Texts of 0.0 and -0.0, and their codes from `first` on, in place, where a zero is negative.
+    """Returns texts of 0.0 and -0.0, and sets their codes, from `first` on, if a zero is negative.
 
-    The distinct values do not tell one from the other.
+    Distinct values do not distinguish the two.
     """
     zero, negative = values == 0, np.signbit(values)
     if not (zero & negative).any():
@@ -446,7 +451,7 @@ def _sign_zeros(
 
 
 def _texts_of(found: Any, column: Column) -> list[str]:
-    """How each distinct value is written."""
+    """Returns the text of each distinct value."""
     if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
         times = np.asarray(found, dtype="datetime64[ns]")
         texts = write_times(times, column.datetime_format, column.decimals, column.never)
@@ -465,7 +470,7 @@ def _texts_of(found: Any, column: Column) -> list[str]:
 
 
 def _text_of(value: Any, column: Column) -> str:
-    """How one value of a mixed column is written."""
+    """Returns the text of one value of a mixed column."""
     if isinstance(value, bool) and len(column.levels or ()) == 2:
         return level_texts(column)[int(value)]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

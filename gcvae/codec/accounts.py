@@ -1,7 +1,7 @@
-"""E-mail addresses, user names and addresses of the web that are formed of a row's names.
+"""Synthetic e-mail addresses, user names and URLs, formed from the names of a row.
 
 A pattern is a text such as "{first}.{last}", "{f}{last}" or "{first}"; `f` and `l` are initials.
-Where pairs of names spell the same account, a number tells them apart.
+Pairs of names with the same account are distinguished by a number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gcvae.numerics.seeds import derived_seed
 RESERVED_DOMAINS = ("example.org", "example.com", "example.net")
 """Source: RFC 2606, section 3."""
 RESERVED_ENDINGS = ("example", "test", "invalid")
-"""Top levels of their own. Source: RFC 2606, section 2."""
+"""Reserved top-level domains. Source: RFC 2606, section 2."""
 _PARTS = (
     ("first", "last"), ("last", "first"), ("f", "last"), ("last", "f"), ("first", "l"),
     ("l", "first"), ("first",), ("last",), ("f", "l"),
@@ -36,7 +36,7 @@ _SIGNS = "._-"
 _LEAST_ALIKE = 0.75
 _MOST_COMPARED = 500
 _LEAST_FORMED = 0.5
-"""Share of accounts that the names of their rows form, from which on these tell the patterns."""
+"""If the names in other columns explain this share of accounts, patterns are learned from them."""
 _LEAST_SHARE = 0.05
 _USUAL = "{first}.{last}"
 _BASE = 1_099_511_628_211
@@ -48,11 +48,11 @@ class AccountPatterns:
     """Patterns of account names.
 
     Attributes:
-        shares: Patterns, each with the rows that have it; one of accounts that are unique.
-        umlauts: ä is spelled ae, and so on.
-        widths: Widths of the number after the names, 0 for none; where these are used up, each
-            further one has a digit more.
-        is_unique: No two rows have the same account.
+        shares: Patterns with their number of rows; a single pattern if accounts are unique.
+        umlauts: Whether ä is transliterated as ae, and so on.
+        widths: Widths of the number after the names, 0 for none; after the last width, each further
+            one is a digit wider.
+        is_unique: Whether every row has a different account.
     """
 
     shares: tuple[tuple[str, int], ...]
@@ -70,39 +70,39 @@ class AccountPatterns:
         is_unique: bool,
         free_of: Iterable[str] | None = None,
     ) -> Self:
-        """Returns the patterns of accounts, without what stands after an @.
+        """Learns the patterns of accounts, without the part after an @.
 
         Args:
             accounts: Accounts of some rows.
-            owners: The first and last name of each row, where they are known.
+            owners: First and last name of each row, if known.
             names: Names of the table's locale.
-            is_unique: No two rows have the same account.
-            free_of: All accounts of the table, none of which is to come out: no drawn one has a
-                number as wide as one of theirs. None where what follows the account sees to it.
+            is_unique: Whether every row has a different account.
+            free_of: All accounts of the table, none of which may be generated: numbers get a width
+                that none of them has. None if the part after the account already ensures this.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
         numbers = Tally(_width(account) for account in accounts)
         stems = [re.sub(r"\d+$", "", account.casefold()) for account in accounts]
         known = [(stem, owner) for stem, owner in zip(stems, owners, strict=True) if owner]
-        found, umlauts = _formed(known, names)
+        found, umlauts = _patterns_of(known, names)
         if sum(found.values()) < _LEAST_FORMED * len(known) or not known:
-            found = Tally(_guessed(stem, names) for stem in stems)
+            found = Tally(_guessed_pattern(stem, names) for stem in stems)
         total = max(sum(found.values()), 1)
         shares = [pair for pair in found.most_common() if pair[1] >= _LEAST_SHARE * total]
         usual = max(numbers, key=numbers.__getitem__, default=0)
         widths: tuple[int, ...] = (min(usual, 9),)
         if free_of is not None:
-            taken = set(map(_width, free_of))
-            free = (width for width in range(max(taken, default=0) + 2) if width not in taken)
+            used = set(map(_width, free_of))
+            free = (width for width in range(max(used, default=0) + 2) if width not in used)
             nearest = min(free, key=lambda width: abs(width - usual))
-            widths = nearest, max(*taken, nearest) + 1
+            widths = nearest, max(*used, nearest) + 1
         kept = tuple(shares[: 1 if is_unique else None]) or ((_USUAL, 1),)
         return cls(kept, umlauts, widths, is_unique)
 
     def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
         """Returns the accounts of identities. Shape: (n,)."""
-        first, last = (self.spelled(texts, people.names) for texts in (of.first, of.last))
+        first, last = (self.transliterated(texts, people.names) for texts in (of.first, of.last))
         initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
         ends = np.cumsum([rows_of for _, rows_of in self.shares])
         place = mixed(rows, derived_seed(origin, "pattern")) % np.uint64(ends[-1])
@@ -112,16 +112,16 @@ class AccountPatterns:
             own = which == number
             parts = dict(zip(("first", "last", "f", "l"), (first, last, *initials), strict=True))
             parts = {part: texts[own] for part, texts in parts.items()}
-            found[own] = written(pattern, parts) + self._numbers(
+            found[own] = filled_in(pattern, parts) + self._numbers(
                 pattern, of.pairs[own], of.turns[own], rows[own], people, origin
             )
         return found
 
-    def spelled(self, texts: Texts, names: NameList) -> Texts:
-        """Returns names in small ASCII letters. Shape: (n,)."""
+    def transliterated(self, texts: Texts, names: NameList) -> Texts:
+        """Returns names in lower-case ASCII letters. Shape: (n,)."""
         codes, distinct = pd.factorize(texts)
-        spelled = [names.ascii(text, self.umlauts) for text in distinct]
-        return np.array(spelled, dtype=object)[codes] if len(spelled) else texts
+        transliterated = [names.ascii(text, self.umlauts) for text in distinct]
+        return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
 
     def _numbers(
         self,
@@ -135,7 +135,7 @@ class AccountPatterns:
         """Returns the number after each account's names, "" for none. Shape: (n,)."""
         key = derived_seed(origin, "numbers")
         if self.is_unique:
-            of_pairs, sizes, groups = _alike(people.locale, pattern, self.umlauts)
+            of_pairs, sizes, groups = _spelling_counts(people.locale, pattern, self.umlauts)
             at = pairs.astype(np.int64)
             left = of_pairs[at] + turns * sizes[at]
             start = mixed(groups[at], key)
@@ -178,19 +178,19 @@ class AccountPatterns:
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Domains reserved for examples that none of these is."""
-    taken = {domain.casefold().rstrip(".") for domain in domains}
-    free = tuple(domain for domain in RESERVED_DOMAINS if domain not in taken)
-    numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(taken) + 2))
-    return free or (next(domain for domain in numbered if domain not in taken),)
+    """Returns the domains reserved for examples that are not in `domains`."""
+    used = {domain.casefold().rstrip(".") for domain in domains}
+    free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
+    numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))
+    return free or (next(domain for domain in numbered if domain not in used),)
 
 
 def _width(account: str) -> int:
     return len(account) - len(re.sub(r"\d+$", "", account))
 
 
-def written(pattern: str, parts: Mapping[str, Any]) -> Any:
-    """Returns a pattern or form with texts for its parts: arrays of texts, or a text each."""
+def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
+    """Returns a pattern with its parts filled in, by arrays of texts or single texts."""
     found: Any = ""
     for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
         found = found + literal if literal else found
@@ -198,11 +198,11 @@ def written(pattern: str, parts: Mapping[str, Any]) -> Any:
     return found
 
 
-def _formed(
+def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns the patterns by which the names of rows form their accounts; whether ä is
-    spelled ae."""
+    """Returns (patterns by which names form accounts with counts, whether ä is transliterated as
+    ae)."""
     exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     rest = []
     for stem, (first, last) in known:
@@ -217,7 +217,7 @@ def _formed(
             rest.append((stem, letters, parts))
     umlauts = sum(exact[True].values()) > sum(exact[False].values())
     found = exact[umlauts]
-    for stem, letters, parts in rest[:_MOST_COMPARED]:  # spelled in another way
+    for stem, letters, parts in rest[:_MOST_COMPARED]:  # a different spelling
         alike = [
             (SequenceMatcher(None, "".join(parts[x] for x in p), letters).ratio(), p)
             for p in _PARTS[:4]
@@ -237,8 +237,8 @@ def _pattern(parts: Sequence[str], stem: str) -> str:
     return sign.join(f"{{{part}}}" for part in parts)
 
 
-def _guessed(stem: str, names: NameList) -> str:
-    """Returns the pattern of an account whose owner is not known."""
+def _guessed_pattern(stem: str, names: NameList) -> str:
+    """Returns the pattern of an account whose owner is unknown."""
     first_names, _ = names.ascii_names
     words = [word for word in re.split(r"[._-]", stem) if word]
     sign = next((c for c in stem[1:-1] if c in _SIGNS), "")
@@ -252,9 +252,12 @@ def _guessed(stem: str, names: NameList) -> str:
 
 
 @lru_cache(maxsize=8)
-def _alike(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, Numbers]:
-    """Of each pair of names: how many pairs before it are spelled as it is, how many are so in
-    all, and a number of what they spell. Shape: (n_pairs,) each."""
+def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, Numbers]:
+    """Returns (rank, count, id) of each pair of names among pairs with the same spelling.
+
+    Rank is the number of earlier pairs, count the number of all pairs with the spelling, and id
+    identifies the spelling. Shape: (n_pairs,) each.
+    """
     names = names_of(locale)
     hashes = []
     for sex in names.sexes:
@@ -283,9 +286,11 @@ def _alike(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, 
 
 
 def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Returns a polynomial hash of each text, and the power that stands before what follows it. As
-    with any such hash that of two texts joined is that of the one, times the other's power, and
-    that of the other. Shape: (n, 2)."""
+    """Returns a polynomial hash of each text and the power that continues it. Shape: (n, 2).
+
+    The hash of two concatenated texts is that of the first times the second's power, plus that of
+    the second.
+    """
     found = []
     for text in texts:
         number = 0

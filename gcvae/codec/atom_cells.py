@@ -1,12 +1,12 @@
-"""The axis of a rounded number without the cells of its atoms.
+"""Removes the rounding cells of frequent values (atoms) from the axis of a rounded number.
 
-An atom is a code of its own, so that no other number is drawn in its cell. With atoms a_1 < a_2 ...
-and cells of width 2h, [a_i - h, a_i + h],
+A frequent value has a code of its own, so no other number may be rounded to it. With atoms a_1 <
+a_2 ... and cells of width 2h, [a_i - h, a_i + h],
 
     x -> x - sum_i clip(x - (a_i - h), 0, 2h)
 
-takes these cells out: what is left of the axis is tiled by the cells of the other numbers. Their
-masses then add up to one, and none of the drawn numbers is rounded to an atom.
+removes their cells. The remaining axis is tiled by the cells of the other numbers, so their
+probabilities add up to one and none of them is rounded to an atom.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 from gcvae.arrays import Numbers
 
 _NEAR = 1e-6
-"""Of a cell's width; ends that are so near are one, for what lies between them has no rows."""
+"""Cell ends closer than this share of a cell's width are treated as equal."""
 
 
 @dataclass(frozen=True)
 class AtomCells:
-    """The cells that are taken out of an axis.
+    """Cells that are removed from an axis.
 
     Attributes:
-        atoms: Their middles, ascending.
+        atoms: Centres of the cells, ascending.
         half_step: Half of their width.
     """
 
@@ -40,7 +40,7 @@ class AtomCells:
 
     @cached_property
     def _cuts(self) -> Numbers:
-        """Where the cells were, on the axis without them; those of neighbours are one place."""
+        """Positions of the removed cells on the reduced axis; adjacent cells share one position."""
         cuts = self._lower_ends - self._width * np.arange(len(self.atoms))
         is_first = np.diff(cuts, prepend=-np.inf) > _NEAR * self._width
         one_each: Numbers = cuts[is_first][np.cumsum(is_first) - 1]
@@ -50,8 +50,9 @@ class AtomCells:
     def _width(self) -> float:
         return 2.0 * self.half_step
 
-    def taken_out(self, positions: Numbers) -> Numbers:
-        """Places on the axis without the cells; a cell and its ends are one place. Shape: (n,)."""
+    def without_cells(self, positions: Numbers) -> Numbers:
+        """Maps positions to the axis without cells; a cell maps to one position. Shape: (n,) ->
+        (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
         last = np.append(0.0, self._lower_ends)[n_below]  # below all cells it is not used
@@ -60,8 +61,9 @@ class AtomCells:
         places: Numbers = np.where(is_in, cuts, positions - self._width * n_below)
         return places
 
-    def put_back(self, places: Numbers) -> Numbers:
-        """Positions on the axis with the cells, none of them in one. Shape: (n,)."""
+    def with_cells(self, places: Numbers) -> Numbers:
+        """Maps positions back to the axis with cells, none of them into a cell. Shape: (n,) ->
+        (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
         positions: Numbers = places + self._width * n_below
         return positions

@@ -1,7 +1,7 @@
-"""Numbers whose digits check each other: IBANs and card numbers.
+"""Numbers with check digits: IBANs and card numbers.
 
-A key is learned and drawn without its check digits: where the rest is no original's, the number is
-none.
+Keys are learned and generated without check digits. A number whose other digits are not an
+original's is not an original.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ _NO_SIGN = re.compile(r"[\W_]+")
 
 
 def without_check_digits(text: str, kind: object) -> str:
-    """Returns the number with zeros for its check digits; other kinds' texts as they are."""
+    """Returns the number with its check digits replaced by zeros; texts of other kinds
+    unchanged."""
     if kind is PersonalKind.IBAN:
         return f"{text[:2]}00{text[4:]}"
     return f"{text[:-1]}0" if kind is PersonalKind.CARD and text else text
 
 
 def with_check_digits(text: str, kind: object) -> str:
-    """Returns the number with the check digits that belong to it.
+    """Returns the number with correct check digits.
 
     >>> with_check_digits("GB00 WEST 1234 5698 7654 32", PersonalKind.IBAN)
     'GB82 WEST 1234 5698 7654 32'
@@ -40,7 +41,7 @@ def with_check_digits(text: str, kind: object) -> str:
 
 
 def is_iban(text: str) -> bool:
-    """Returns whether a text is an IBAN, by ISO 13616 and its check digits."""
+    """Returns whether a text is a valid IBAN (ISO 13616)."""
     letters = _NO_SIGN.sub("", text).upper()
     if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII):
         return False
@@ -48,25 +49,27 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Returns whether a text is a card number, by its length and its check digit (ISO 7812)."""
+    """Returns whether a text is a valid card number, by length and check digit (ISO 7812)."""
     digits = re.sub(r"[ -]", "", text)
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and _luhn(digits) % 10 == 0
 
 
 def _modulo_97(letters: str) -> int:
-    """ISO 7064, MOD 97-10: letters count as 10 to 35."""
+    """Returns a text modulo 97 (ISO 7064, MOD 97-10); letters count as 10 to 35."""
     return int("".join(str(int(letter, 36)) for letter in letters)) % 97
 
 
 def _luhn(digits: str) -> int:
-    """Returns the sum of Luhn's algorithm."""
+    """Returns the checksum of Luhn's algorithm."""
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return sum(map(int, digits[-1::-2])) + sum(doubled)
 
 
 def form_of(kind: object) -> Callable[[str], str] | None:
-    """What texts of a kind have in common that are one template's: where their digits, letters and
-    signs stand, and of IBANs the country. None of a kind whose keys have no such form."""
+    """Returns the function that gives the form of a text: positions of digits, letters and signs.
+
+    For IBANs the form includes the country. None for kinds whose keys have no such form.
+    """
     if kind not in (PersonalKind.PHONE, PersonalKind.TAX_ID, PersonalKind.IBAN, PersonalKind.CARD):
         return None
     n_kept = 2 if kind is PersonalKind.IBAN else 0

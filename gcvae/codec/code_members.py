@@ -1,8 +1,9 @@
-"""Codes that several members share: rare levels, numbers that come again.
+"""Codes shared by several members, such as rare levels or repeated numbers.
 
-Which member of its code a cell is does not depend on the rest of the row: it is drawn by the
-members' shares. The *position* of a cell says which one: a place in its code's stretch (0, 1), of
-which every member has as much as its share. So p(member) = p(code) x share, an exact mass.
+    p(member) = p(code) x share of the member in its code
+
+Given the code, the member is independent of the rest of the row. A cell's *position* in (0, 1)
+encodes its member: each member has an interval as long as its share.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """The members of codes 0, 1, ..., in any order.
+    """Members of codes 0, 1, ..., in any order.
 
     Attributes:
-        codes: Codes of each member. Shape: (K,).
-        weights: Rows of each member, or as many times a constant. Shape: (K,).
+        codes: Code of each member. Shape: (K,).
+        weights: Number of rows of each member, up to a constant factor. Shape: (K,).
     """
 
     codes: Codes
@@ -38,31 +39,33 @@ class CodeMembers:
 
     @cached_property
     def shares(self) -> Numbers:
-        """Of each member in its code. Shape: (K,)."""
+        """Share of each member in its code. Shape: (K,)."""
         totals = np.bincount(self.codes, weights=self.weights, minlength=1)
         shares: Numbers = self.weights / totals[self.codes]
         return shares
 
     @cached_property
     def middles(self) -> Numbers:
-        """The position in the middle of each member's part. Shape: (K,)."""
+        """Midpoint of each member's interval. Shape: (K,)."""
         middles = np.empty(len(self.codes))
         middles[self._order] = self._ends - 0.5 * self.shares[self._order]
         middles -= self.codes
         return middles
 
     def at(self, codes: Codes, positions: Numbers) -> Codes:
-        """Which member each cell is; -1 where its code is below 0. Shape: (n,) twice -> (n,)."""
+        """Returns the member of each cell; -1 if its code is negative. Shape: (n,) twice ->
+        (n,)."""
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
         places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def means(self, values: Numbers) -> Numbers:
-        """Returns the mean of each code's members, by their shares. Shape: (K,) -> (n_codes,)."""
+        """Returns the weighted mean of each code's members. Shape: (K,) -> (n_codes,)."""
         return np.bincount(self.codes, weights=self.shares * values).astype(np.float64)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """log of the share of the chosen members in each code. Shape: (K,) -> (n_codes,)."""
+        """Returns the log of the total share of chosen members in each code. Shape: (K,) ->
+        (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -71,7 +74,7 @@ class CodeMembers:
         return log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
-        """Positions of members drawn among the chosen ones of each code, at uniform noise u.
+        """Samples positions of chosen members of each code, from uniform noise u.
 
         Shape: (K,), (n,), (n,) -> (n,).
         """
@@ -95,13 +98,13 @@ class CodeMembers:
 
     @cached_property
     def _order(self) -> Codes:
-        """The members, code by code."""
+        """Members sorted by code."""
         order: Codes = np.argsort(self.codes, kind="stable")
         return order
 
     @cached_property
     def _ends(self) -> Numbers:
-        """code + share of the members up to each, code by code."""
+        """code + cumulative share of the members, sorted by code."""
         codes, shares = self.codes[self._order], self.shares[self._order]
         total = np.cumsum(shares)
         before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]

@@ -1,4 +1,4 @@
-"""Cells of a split column that have a unit, and cells that have none."""
+"""Units of densities for columns that are modelled in parts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from gcvae.rules.reduction import Reduction
 
 
 def codes_with_units(codec: ColumnCodec, reduction: Reduction) -> Mask:
-    """Returns the mask of a part's codes with a density per unit of the original column: all but
-    the missing level and sentinel dates, which have a mass alone. Shape: (K,)."""
+    """Returns the mask of a part's codes that have a density per unit of the table's column. Shape:
+    (K,).
+
+    Missing and sentinel dates have a probability instead.
+    """
     counted = np.arange(codec.n_codes) >= codec.has_missing
     rewriting = reduction.rewritten[reduction.owners[codec.name]]
     if rewriting.never and codec.name == rewriting.column:

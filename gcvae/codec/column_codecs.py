@@ -1,4 +1,4 @@
-"""The codecs of columns of numbers and dates, on a line under one standardised value."""
+"""Codecs of number and date columns: value = (x - offset) / scale."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ from gcvae.spelling.never_dates import are_never, stand_ins
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 Allowed = Callable[[Numbers], Mask]
-"""Values -> which of them may be."""
+"""Function that returns which of the values are allowed. Shape: (m,) -> (m,)."""
 _SMALL_SHARE = 1e-8
-"""Of the deviation, under which a number loses its digits beside the mean."""
+"""Numbers smaller than this share of the standard deviation lose digits if the mean is
+subtracted."""
 _ROUNDING_ERROR = 1e-12
-"""Of a distance, that it may have lost."""
+"""Relative error of a distance from floating-point rounding."""
 _LARGEST = float(np.finfo(np.float64).max)
 _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 
 @dataclass(frozen=True)
 class RealCodec(ABC):
-    """Numbers as value = (x - offset) / scale under the last code.
+    """Encodes numbers as value = (x - offset) / scale under the last code.
 
     Attributes:
-        offset: In the column's units, in steps for times; whole where the numbers are whole, so
-            that numbers up to 2⁵⁰ from it come back to the digit.
+        offset: In the column's units, for times in steps. An integer for whole numbers, so that
+            numbers within 2⁵⁰ of it are restored exactly.
         scale: In the same units, positive.
     """
 
@@ -52,14 +53,14 @@ class RealCodec(ABC):
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns the codec of these typed cells."""
+        """Fits the codec to typed cells."""
         return cls.line_of(series, column).rounding_like(series[series.notna()], 0.0)
 
     @classmethod
     def fit_to_range(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns the codec with 0 at the column's smallest number and 1 at its largest."""
-        start = cls._at_first_of(series, column)
-        low, high = start.limits  # infinite only where the column has no numbers
+        """Fits the codec such that the minimum of the cells is 0 and the maximum is 1."""
+        start = cls._unscaled(series, column)
+        low, high = start.limits  # infinite only if the column has no numbers
         offset = start._moved(low) if math.isfinite(low) else start.offset
         scale = high - low if 0.0 < high - low < math.inf else 1.0
         codec = cls(column, start.has_missing, offset, scale)
@@ -67,25 +68,24 @@ class RealCodec(ABC):
 
     @classmethod
     def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns the line of these typed cells: offset near their mean, scale their deviation."""
-        start = cls._at_first_of(series, column)
+        """Fits offset and scale: near the mean and the standard deviation of the cells."""
+        start = cls._unscaled(series, column)
         present = series[series.notna().to_numpy() & ~are_never(series)]
         distances = start._distances(present)
         mean, scale = mean_and_deviation(distances)
-        offset = start._moved(mean) if start._can_move(distances, scale) else start.offset
+        offset = start._moved(mean) if start._can_centre(distances, scale) else start.offset
         return cls(column, start.has_missing, offset, scale if scale > 0 else 1.0)
 
     @classmethod
-    def _at_first_of(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns a line in the column's units, from one of the numbers that the others are not far
-        of."""
+    def _unscaled(cls, series: pd.Series[Any], column: Column) -> Self:
+        """Returns a codec with scale 1 whose offset is one of the numbers, near the others."""
         is_present = series.notna().to_numpy()
         present = series[is_present & ~are_never(series)]
         has_missing = not is_present.all()
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
-    def _can_move(self, distances: Numbers, scale: float) -> bool:
-        """Returns whether no number loses its digits when the mean is taken from it."""
+    def _can_centre(self, distances: Numbers, scale: float) -> bool:
+        """Returns whether subtracting the mean keeps the digits of all numbers."""
         return True
 
     @property
@@ -95,13 +95,13 @@ class RealCodec(ABC):
 
     @property
     def n_codes(self) -> int:
-        """One for missing cells where there were any, one for each date for never, one for
+        """One code for missing if the column has it, one for each sentinel date, one for
         numbers."""
         return 1 + self.has_missing + len(self.never)
 
     @cached_property
     def never(self) -> Numbers:
-        """Where the times lie that stand in for the column's dates for never. Shape: (k,)."""
+        """Positions of the times that encode the column's sentinel dates. Shape: (k,)."""
         return np.zeros(0)
 
     @property
@@ -111,11 +111,12 @@ class RealCodec(ABC):
 
     @property
     def log_scale(self) -> float:
-        """log of the column's units (days for dates) per unit of value."""
+        """Log of the column's units (days for dates) per unit of value."""
         return math.log(self.scale * self._unit)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Codes and values of typed cells; -1 for missing where the codec has no such level."""
+        """Returns codes and values of typed cells; code -1 for missing if the codec has no such
+        level."""
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
         for i, place in enumerate(self.never):
@@ -124,21 +125,22 @@ class RealCodec(ABC):
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Typed cells of codes and values, rounded to the column's step and within its limits."""
+        """Returns the typed cells of codes and values, rounded to the column's step and within its
+        limits."""
         for i, place in enumerate(self.never):
             values = np.where(codes == self.has_missing + i, place, values)
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
-        """Returns (Which cells have a value, where it lies; 0 where there is none). Shape: (n,)
-        twice."""
+        """Returns (mask of the cells with a value, the values, 0 elsewhere). Shape: (n,) twice."""
         present = series.notna().to_numpy()
         values = np.zeros(len(series))
         values[present] = self._distances(series[present]) / self.scale
         return present, values
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
-        """Typed cells at these positions, missing where there is none. Shape: (n,) twice."""
+        """Returns typed cells from a mask and values, missing elsewhere. Shape: (n,) twice ->
+        (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
         nullable = self.has_missing or self.column.missing.allowed
@@ -146,12 +148,12 @@ class RealCodec(ABC):
         return placed_values(found, places, nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns the codec, whose drawn numbers are rounded as these are; whole ones stay as they
-        are.
+        """Returns the codec with rounding of generated numbers learned from cells; no change for
+        integers.
 
         Args:
             present: Typed cells, none missing.
-            lost: What an encoding of values may lose of them; 0 where that is not known.
+            lost: Largest encoding error of the values; 0 if unknown.
         """
         return self
 
@@ -161,22 +163,23 @@ class RealCodec(ABC):
 
     @property
     def half_step(self) -> float:
-        """Half of what numbers are rounded to, in values; NaN where they are not."""
+        """Half of the rounding step, in values; NaN without rounding."""
         return 0.5 * self._spacing / self.scale
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Ends of the values that are rounded to these; NaN without rounding. (n,) -> (n, 2)."""
+        """Returns the interval of values that are rounded to each; NaN without rounding. (n,) ->
+        (n, 2)."""
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Ends of the values that decode to the numbers from low to high, both included.
+        """Returns the interval of values that decode to numbers from low to high, inclusive.
 
-        The rounding cells of both belong; at the column's limits, where decoding clips, there is no
-        end. Where numbers are not rounded, low = high gives two equal ends.
+        The interval includes the rounding cells of both. It is unbounded at the column's limits,
+        where decoding clips. Without rounding, low = high gives two equal ends.
 
         Args:
             low: Typed cells, none missing. Shape: (n,).
-            high: Typed cells, none missing, no lower. Shape: (n,).
+            high: Typed cells, none missing, at least `low`. Shape: (n,).
         """
         half = 0.0 if math.isnan(self._spacing) else 0.5 * self._spacing
         at_low, at_high = self._are_limits(low, high)
@@ -185,7 +188,8 @@ class RealCodec(ABC):
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Which codes, but the last, are numbers from low to high. Shape: (n,) twice -> (n, K)."""
+        """Returns which codes, except the last, are numbers from low to high. Shape: (n,) twice ->
+        (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
@@ -199,17 +203,17 @@ class RealCodec(ABC):
 
     @property
     def _unit(self) -> float:
-        """One unit of a distance, in the units that densities are per."""
+        """Unit of distances, in the units of densities."""
         return 1.0
 
     @property
     def _spacing(self) -> float:
-        """Distance of two neighbouring numbers, in the units of distances; NaN if there is none."""
+        """Distance between neighbouring numbers, in units of distances; NaN if there is none."""
         return 1.0
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Values of the column's smallest and largest number; infinite where it has no limit."""
+        """Values of the column's minimum and maximum; infinite without a limit."""
         low, high = self.column.minimum, self.column.maximum
         first, last = self._limit_distances
         return (
@@ -220,23 +224,24 @@ class RealCodec(ABC):
     @property
     @abstractmethod
     def _limit_distances(self) -> tuple[float, float]:
-        """The distances of the column's limits from the offset."""
+        """Distances of the column's limits from the offset."""
 
     @abstractmethod
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        """Where low is the smallest number of the column, and high the largest. Shape: (n,)."""
+        """Returns where low is the column's minimum, and where high is its maximum. Shape: (n,)
+        each."""
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:
-        """Returns a first offset: one of the numbers, from which the others are not far."""
+        """Returns an initial offset: one of the numbers, near the others."""
 
     @abstractmethod
     def _moved(self, distance: float) -> float:
-        """Returns the offset at that distance from this one."""
+        """Returns the offset that lies at `distance` from the current one."""
 
     @abstractmethod
     def _distances(self, present: pd.Series[Any]) -> Numbers:
-        """x - offset, exactly where the numbers are whole."""
+        """Returns x - offset, exact for whole numbers."""
 
     @abstractmethod
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
@@ -245,30 +250,31 @@ class RealCodec(ABC):
 
 @dataclass(frozen=True)
 class ContinuousCodec(RealCodec):
-    """Numbers rounded to the column's decimals.
+    """Codec of floating-point numbers, rounded to the column's decimals.
 
-    Numbers that are small beside their deviation stay where they are: moved to their mean, those of
-    many decades would all be one.
+    The offset is 0 if numbers are small compared with their standard deviation: after subtracting
+    the mean they would no longer differ.
 
     Attributes:
-        rounding: How often drawn numbers are rounded to fewer decimals; None for never.
+        rounding: Probabilities that generated numbers have fewer decimals; None for never.
     """
 
     rounding: Rounding | None = None
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns the codec, whose drawn numbers have as many decimals as these, as often."""
+        """Returns the codec with the distribution of decimals of these cells."""
         numbers = present.to_numpy(dtype=np.float64)
         rounding = Rounding.fit(numbers, self.column.decimals, lost * self.scale)
         return replace(self, rounding=rounding)
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Values of drawn numbers, rounded to the decimals that u chooses. Shape: (n,) twice.
+        """Returns the values of generated numbers, rounded to the number of decimals that u
+        selects.
 
         Args:
-            values: Values of drawn numbers. Shape: (n,).
+            values: Values of generated numbers. Shape: (n,).
             u: Uniform on (0, 1). Shape: (n,).
-            are_allowed: Values -> which of them may be. Shape: (m,) -> (m,).
+            are_allowed: Returns which values are allowed. Shape: (m,) -> (m,).
         """
         if self.rounding is None:
             return values
@@ -283,7 +289,7 @@ class ContinuousCodec(RealCodec):
         rounded = self.rounding.rounded(numbers, u, within)
         return np.where(rounded == numbers, values, self._distances(rounded) / self.scale)
 
-    def _can_move(self, distances: Numbers, scale: float) -> bool:
+    def _can_centre(self, distances: Numbers, scale: float) -> bool:
         sizes = np.abs(distances[distances != 0.0])
         return not len(sizes) or bool(sizes.min() > _SMALL_SHARE * scale)
 
@@ -339,7 +345,7 @@ class ContinuousCodec(RealCodec):
 
 
 class IntegerCodec(RealCodec):
-    """Whole numbers; the offset is whole, so that the distances are exact."""
+    """Codec of whole numbers, with an integer offset so that distances are exact."""
 
     def _first(self, present: pd.Series[Any]) -> float:
         return int(present.iloc[0]) if len(present) else 0
@@ -370,7 +376,7 @@ class IntegerCodec(RealCodec):
 
 
 class DatetimeCodec(RealCodec):
-    """Times in steps of what the column's format can write, counted from 1970."""
+    """Codec of times, counted since 1970 in the smallest step of the column's format."""
 
     def _first(self, present: pd.Series[Any]) -> float:
         return int(self._steps(present)[0]) if len(present) else 0
@@ -383,7 +389,7 @@ class DatetimeCodec(RealCodec):
 
     @cached_property
     def never(self) -> Numbers:
-        """Where the times lie that stand in for the column's dates for never. Shape: (k,)."""
+        """Positions of the times that encode the column's sentinel dates. Shape: (k,)."""
         return self._distances(pd.Series(self._stand_ins)) / self.scale
 
     @property
@@ -398,22 +404,22 @@ class DatetimeCodec(RealCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype("datetime64[ns]")
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Ends of the values that decode to the times from low to high.
+        """Returns the interval of values that decode to times from low to high.
 
-        A format without days writes the first of a month or year for all its days.
+        If the format has no days, the first day of a month or year stands for all of its days.
         """
         if self._written_unit != "ns":
             unit = f"datetime64[{self._written_unit}]"
             ends = high.to_numpy(dtype="datetime64[ns]").astype(unit) + 1
             high = pd.Series(ends.astype("datetime64[ns]") - np.timedelta64(self._step, "ns"))
         lower, upper = super().edges(low, high)
-        # No number lies beyond the column's limits, where only dates for never are.
+        # Only sentinel dates lie beyond the column's limits.
         ahead = are_never(low) & ~self._are_limits(low, low)[0]
         behind = are_never(high) & ~self._are_limits(high, high)[1]
         return np.where(ahead, np.inf, lower), np.where(behind, -np.inf, upper)
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns the mask of the codes that are dates for never between these; see
+        """Returns which codes are sentinel dates from low to high; see
         `RealCodec.codes_between`."""
         first, last = (self.positions(cells)[1][:, None] for cells in (low, high))
         found = super().codes_between(low, high)
@@ -426,7 +432,7 @@ class DatetimeCodec(RealCodec):
 
     @cached_property
     def _written_unit(self) -> str:
-        """What of a time the format writes: to the nanosecond, or the month or the year only."""
+        """Unit of the format: nanosecond, month or year."""
         date_format = (self.column.datetime_format or "%d").replace("%-", "%")
         if "%d" in date_format or is_time_of_day(date_format):
             return "ns"
@@ -468,11 +474,11 @@ LINES: dict[ColumnKind, type[RealCodec]] = {
     ColumnKind.INTEGER: IntegerCodec,
     ColumnKind.DATETIME: DatetimeCodec,
 }
-"""How the outcomes of each kind whose outcomes lie on a line become positions on it."""
+"""Codec of each column kind whose values lie on the real line."""
 
 
 def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> Codes:
-    """Returns the whole numbers nearest to offset + distances, within limits."""
+    """Returns the integers nearest to offset + distances, within limits."""
     if max(abs(lowest - offset), abs(highest - offset)) < _WHOLE_LIMIT:
         near = np.clip(np.rint(distances), lowest - offset, highest - offset).astype(np.int64)
         return np.clip(near + offset, lowest, highest)
@@ -481,7 +487,7 @@ def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> 
 
 
 def _differences(numbers: Codes, offset: int) -> Numbers:
-    """numbers - offset, exact up to 2⁵³."""
+    """Returns numbers - offset, exact up to 2⁵³."""
     rough = numbers.astype(np.float64) - offset
     exact = numbers - np.int64(offset)  # may wrap around where rough is large
     return np.where(np.abs(rough) < _WHOLE_LIMIT, exact, rough)

@@ -1,14 +1,14 @@
-"""The codec of context columns: what a row is given and does not model.
+"""Codec of context columns, on which a conditional model's rows depend.
 
-Cells become the codes and values that the networks read as any column's:
+Cells become codes and values, as in modelled columns:
 
     missing          code 0
-    frequent value   a code of its own; of a number with its normal score
-    other number     the last code, the value being its normal score Phi^-1(F(x))
+    frequent value   a code of its own; for numbers with its normal score
+    other number     the last code, with its normal score Phi^-1(F(x)) as value
     other level      code 1
 
-A value that the codec has not seen is another number or another level, never an error: parents
-without children have levels that no child's context had.
+Unseen values are encoded as other numbers or levels, because parents without children may have
+levels that no child's context had.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gcvae.arrays import Codes, Numbers
 
 _MOST_KNOTS = 129
 _LEAST_GROUPS_OF_A_CODE = 10
-"""A number that comes up in so many groups has a code of its own."""
+"""Number of groups from which on a number has a code of its own."""
 _MOST_LEVELS = 400
 
 
@@ -37,8 +37,8 @@ class ContextColumn:
 
     Attributes:
         name: Name of the column.
-        is_number: Whether cells are numbers (dates as days), or levels.
-        frequent: Numbers or levels that have codes of their own.
+        is_number: Whether cells are numbers (dates as days) or levels.
+        frequent: Numbers or levels with a code of their own.
         knots: Quantiles of the numbers, ascending. Shape: (k,).
         scores: Normal scores at the knots. Shape: (k,).
     """
@@ -51,7 +51,7 @@ class ContextColumn:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Returns the codec of a typed column; values of fewer than `rare_groups` groups have no
+        """Fits the codec of a typed column; values of fewer than `rare_groups` groups have no
         code."""
         name = str(cells.name)
         numbers = as_numbers(cells)
@@ -76,18 +76,18 @@ class ContextColumn:
 
     @property
     def n_codes(self) -> int:
-        """The missing cell, the frequent values, and all others."""
+        """Number of codes: missing, frequent values, and others."""
         return 2 + len(self.frequent)
 
     @property
     def code_scores(self) -> tuple[float, ...] | None:
-        """The normal score of each code of a number; 0 where a cell has its own or none."""
+        """Normal score of each code of a number column; 0 for missing and for other numbers."""
         if not self.is_number:
             return None
         return (0.0, *self._score(np.array(self.frequent)).tolist(), 0.0)
 
     def encode(self, cells: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Codes and values of typed cells. Shape: (n,), (n,)."""
+        """Returns codes and values of typed cells. Shape: (n,) -> (n,), (n,)."""
         if cells.isna().all():
             return np.zeros(len(cells)), np.zeros(len(cells))
         if not self.is_number:
@@ -108,7 +108,7 @@ class ContextColumn:
         return np.where(is_missing, 0.0, codes), np.where(is_missing, 0.0, values)
 
     def _score(self, numbers: Numbers) -> Numbers:
-        """Normal scores, linear between the knots and constant beyond them."""
+        """Returns normal scores, linear between knots and constant beyond them."""
         if not self.knots:
             return np.zeros(len(numbers))
         found: Numbers = np.interp(numbers, self.knots, self.scores)
@@ -133,17 +133,18 @@ class ContextColumn:
 
 @dataclass(frozen=True)
 class ContextCodec:
-    """The columns of a context, in their order."""
+    """Codec of the columns of a context."""
 
     columns: tuple[ContextColumn, ...]
 
     @classmethod
     def fit(cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1) -> Self:
-        """Returns the codec of a typed table.
+        """Fits the codec to a typed table.
 
         Args:
             context: Rows.
-            groups: Which rows are of one parent, and count once. Shape: (n,); None: each by itself.
+            groups: Index of each row's parent; rows of one parent count once. None: every row
+                counts. Shape: (n,).
             rare_groups: Values of fewer groups have no code of their own.
         """
         groups = np.arange(len(context)) if groups is None else groups
@@ -151,7 +152,7 @@ class ContextCodec:
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:
-        """Codes of all columns, then their values. Shape: (n, 2 C), float32."""
+        """Returns the codes of all columns followed by their values. Shape: (n, 2 C), float32."""
         encoded = [column.encode(context[column.name]) for column in self.columns]
         parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
         if not parts:
@@ -169,7 +170,7 @@ class ContextCodec:
 
 
 def as_numbers(cells: pd.Series[Any]) -> Numbers | None:
-    """Typed cells as float64, dates as days since 1970 and NaN where missing; None for levels."""
+    """Returns typed cells as float64, dates as days since 1970, missing as NaN; None for levels."""
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         days = cells.astype("datetime64[us]").astype("int64").to_numpy() / 86_400e6
         return np.where(cells.isna(), np.nan, days)

@@ -1,7 +1,7 @@
-"""Correspondence analysis: where the levels of a column stand by the cells they occur with.
+"""Correspondence analysis: an order of levels by the cells they occur with in other columns.
 
-Levels that come with the same cells of the other columns get near coordinates. That gives nominal
-levels an order under which a copula means something.
+Levels that occur with similar cells get similar coordinates. This gives nominal levels an order
+that a copula can use.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ _MOST_LEVELS = 16
 _MOST_COLUMNS = 64
 _MOST_ROWS = 200_000
 _MOST_COARSE_ROWS = 2_000_000
-"""Of a larger table every so many-th row is looked at."""
+"""Maximum number of rows; larger tables are sampled at a regular step."""
 _SHRINKAGE_ROWS = 5.0
-"""A level of so many rows stands half way between the origin and where its rows say."""
+"""Number of rows at which a level's coordinate is shrunk halfway to the origin."""
 
 
 @dataclass(frozen=True)
 class CoarseColumn:
-    """A column in few bins: quantiles of numbers, the most frequent levels and the rest, missing.
+    """A column in few bins: quantiles of numbers, or the most frequent levels and a rest; and
+    missing.
 
     Shape: codes (n / step,), from 0 to n_codes - 1.
 
     Attributes:
-        step: Every so many-th row of the table has a code.
+        step: Every `step`-th row of the table has a code.
     """
 
     name: str
@@ -45,7 +46,7 @@ class CoarseColumn:
 
     @classmethod
     def of(cls, series: pd.Series[Any], column: Column) -> CoarseColumn:
-        """Returns the coarse form of typed cells; 0 is missing."""
+        """Returns typed cells in bins; 0 is missing."""
         step = max(1, -(-len(series) // _MOST_COARSE_ROWS))
         series = series.iloc[::step]
         codes = np.zeros(len(series), dtype=np.int8)
@@ -65,21 +66,21 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Returns the coarse form of a typed table's columns, of some of them if they are very many."""
+    """Returns the columns of a typed table in bins; a sample of columns if there are very many."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
 
 def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """First principal coordinate of levels by the cells that they occur with. Shape: (n_levels,).
+    """Returns the first principal coordinate of levels. Shape: (n_levels,).
 
-    With P the table of shares of level and cell, r and c its margins, the coordinates are the first
-    column of D_r^-1/2 U S of the singular value decomposition of D_r^-1/2 (P - r c^T) D_c^-1/2,
-    those of levels with few rows drawn towards the origin. The sign is arbitrary but fixed.
+    With P the shares of level and cell, r and c its margins, the coordinates are the first column
+    of D_r^-1/2 U S, from the singular value decomposition of D_r^-1/2 (P - r c^T) D_c^-1/2. Levels
+    of few rows are shrunk towards the origin. The sign is arbitrary but deterministic.
 
     Args:
-        levels: Levels of each row, -1 for none. Shape: (n,).
-        n_levels: Their number.
+        levels: Level of each row, -1 for none. Shape: (n,).
+        n_levels: Number of levels.
         others: The other columns.
 
     Source: Greenacre, Correspondence Analysis in Practice (2007), chapter 8 and appendix A.
@@ -100,7 +101,7 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns rows of each level by each cell of the other columns. Shape: (n_levels, sum of
+    """Returns the number of rows by level and cell of other columns. Shape: (n_levels, sum of
     n_codes)."""
     step = 1 if n_levels > _MOST_ROWS // 50 else -(-len(levels) // _MOST_ROWS)
     known = levels[::step] >= 0

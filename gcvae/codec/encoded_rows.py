@@ -1,7 +1,8 @@
-"""A whole table's encoded rows, compact, in memory or in mapped files: what training draws from.
+"""Compact storage of a whole encoded table, in memory or in memory-mapped files, for training.
 
-A code takes one, two or four bytes, as the widest column asks; a value eight, in the columns that
-have any. Rows lie one after the other, so that a minibatch of random rows touches few pages.
+A code takes one, two or four bytes, depending on the largest number of codes; a value takes eight,
+in columns that have values. Storage is by row, so that a minibatch of random rows touches few
+pages.
 """
 
 from __future__ import annotations
@@ -30,37 +31,39 @@ _ZEROS = bytes(1 << 20)
 
 
 class TrainingRows(Protocol):
-    """A whole table that rows are taken out of."""
+    """Interface of a table that rows can be taken from."""
 
     @property
     def groups(self) -> Tensor | None:
-        """Group of each row, held out together; None: each row by itself. Shape: (n,)."""
+        """Group of each row; rows of a group are held out together. None: no groups. Shape:
+        (n,)."""
 
     @property
     def device(self) -> torch.device:
-        """Where the rows are, and the numbers that they are taken by."""
+        """Device of the rows and of the indices that `take` accepts."""
 
     def __len__(self) -> int:
         """Returns the number of rows."""
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """Returns the rows of these numbers, in their order."""
+        """Returns the rows with these indices, in their order."""
 
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """The modelled columns of n rows, every cell of them observed.
+    """The modelled columns of n rows, with every cell observed.
 
     Shape: codes (n, D), values (n, D_v), log_units (n,).
 
     Attributes:
-        codes: As in `EncodedTable`, in the smallest integers.
-        values: float64, of the columns that have any.
-        with_values: Which columns these are. Shape: (D_v,).
-        log_units: `TableCodec.log_units` of each row; stays on the CPU.
-        code_counts: For each column how often each of its codes comes up. Shape: (K_j,) each.
-        context: What each row is given, of a conditional model. Shape: (n, 2 C).
-        groups: Rows of one group are held out together. Shape: (n,); None: each by itself.
+        codes: As in `EncodedTable`, in the smallest integer type.
+        values: float64, for the columns with values.
+        with_values: Indices of the columns with values. Shape: (D_v,).
+        log_units: `TableCodec.log_units` of each row, always on the CPU.
+        code_counts: Number of rows with each code, for each column. Shape: (K_j,) each.
+        context: Encoded context, for a conditional model. Shape: (n, 2 C).
+        groups: Group of each row; rows of a group are held out together. None: no groups. Shape:
+            (n,).
     """
 
     codes: Tensor
@@ -82,11 +85,11 @@ class EncodedRows:
 
     @property
     def n_bytes(self) -> int:
-        """What the rows take."""
+        """Size of the rows in bytes."""
         return self.codes.nbytes + self.values.nbytes
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """Returns the rows of these numbers, in their order."""
+        """Returns the rows with these indices, in their order."""
         codes = self.codes[rows].int()
         values = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
         values[:, self.with_values] = self.values[rows]
@@ -95,7 +98,8 @@ class EncodedRows:
         return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
-        """These rows on a device, where they fit into half of its free memory; else as they are."""
+        """Returns the rows on a device if they fit into half of its free memory; otherwise
+        unchanged."""
         if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
@@ -110,13 +114,13 @@ def encode_rows(
     folder: Path | None = None,
     report: Report = report_to_nobody,
 ) -> EncodedRows:
-    """All rows of a typed table, encoded a chunk at a time.
+    """Encodes all rows of a typed table, in chunks.
 
     Args:
-        codec: Fitted on that table.
+        codec: Fitted to the table.
         table: In memory or in files.
-        folder: Where the rows are kept, as files; in memory where not given.
-        report: Takes the progress.
+        folder: Folder of the files for the rows; None keeps them in memory.
+        report: Receives the progress.
 
     Raises:
         OSError: The disk is full.
@@ -144,7 +148,7 @@ def encode_rows(
 
 
 def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slice, EncodedTable]]:
-    """Yields the rows of each chunk, and where they lie."""
+    """Yields (slice of rows, encoded rows) for each chunk."""
     first = 0
     for chunk in row_chunks(table):
         yield slice(first, first + len(chunk)), codec.encode(chunk)
@@ -152,22 +156,22 @@ def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slic
 
 
 def _has_values(codec: ColumnCodec) -> bool:
-    """Returns whether cells of the codec's own table have a value beside their code."""
+    """Returns whether cells of the column have a value in addition to their code."""
     is_discrete = isinstance(codec, QuantileCodec) and codec.is_discrete
     return not is_discrete and not isinstance(codec, LevelCodec)
 
 
 def _smallest_integer(columns: Sequence[ColumnCodec]) -> np.dtype[Any]:
-    """Returns the smallest signed integer that holds every code."""
+    """Returns the smallest signed integer type that holds every code."""
     return np.min_scalar_type(-max((column.n_codes for column in columns), default=1))
 
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
-    """Returns a matrix to be filled, in memory or mapped from a new file.
+    """Returns an uninitialised matrix, in memory or mapped from a new file.
 
     Raises:
-        OSError: The disk is full. It is asked for the whole file here: a mapped page that finds no
-            place later would end the process.
+        OSError: The disk is full. The whole file is allocated here, because a mapped page that can
+            not be written later would end the process.
     """
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:
@@ -178,7 +182,7 @@ def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> 
 
 
 def _reserve(file: BinaryIO, n_bytes: int) -> None:
-    """Makes a file of so many bytes that has its place on the disk."""
+    """Allocates `n_bytes` for a file on the disk."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, n_bytes)
         return

@@ -1,4 +1,4 @@
-"""Tables as the model has them: a code and a value for each cell."""
+"""Encoded tables: a code and a value for each cell."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gcvae.codec.region import Drawn, WalkedColumn
 
 
 class DependentCells(Protocol):
-    """Constraint on the cells of one column, given the columns drawn before it."""
+    """Constraint on the cells of one column that depends on columns generated before it."""
 
     def take(self, rows: Tensor | None) -> Self:
-        """The same of these rows."""
+        """Returns the constraint of the rows with these indices."""
         ...
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Returns cells that agree with what is known, and the log of its probability.
+        """Returns cells that satisfy the constraint, and the log probability of the constraint.
 
         Shape: noise (N,), codes and values (N, D).
         """
@@ -31,17 +31,16 @@ class DependentCells(Protocol):
 class EncodedTable:
     """The modelled columns of n rows as tensors.
 
-    Shape: all (n, D).
+    Shape: (n, D) unless stated otherwise.
 
     Attributes:
-        codes: int32; -1 is an outcome that training did not have.
-        values: float64, as the column's codec has them; 0 where the code has no value.
-        observed: bool; False where the cell is not known and is to be integrated out.
-        intervals: float64 (n, D, 2): lower and upper end of the values that a number stands for,
-            NaN where it stands for itself alone; None if all do.
-        dependent: For some columns what is known of their cells once those before are drawn, where
-            they are not observed.
-        context: What a conditional model is given beside z, (n, 2 C), see `ContextCodec`.
+        codes: int32; -1 for an outcome that was not in the training table.
+        values: float64, encoded by the column's codec; 0 for codes without a value.
+        observed: bool; False for unknown cells, which are integrated out.
+        intervals: float64 (n, D, 2), ends of the interval of values that a number stands for; NaN
+            for exact numbers. None if all are exact.
+        dependent: Constraints on unobserved cells of some columns that depend on earlier columns.
+        context: Encoded context of a conditional model, (n, 2 C), see `ContextCodec`.
     """
 
     codes: Tensor
@@ -62,15 +61,15 @@ class EncodedTable:
 
     @property
     def groups(self) -> None:
-        """Rows that are held out together: none are."""
+        """None: no rows are held out together."""
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:
-        """For each column how often each code comes up, those of -1 as 0. Shape: (K_j,) each."""
+        """Number of rows with each code, for each column; -1 counts as 0. Shape: (K_j,) each."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """Returns the rows of these numbers, in their order."""
+        """Returns the rows with these indices, in their order."""
         intervals = None if self.intervals is None else self.intervals[rows]
         parts = self.codes[rows], self.values[rows], self.observed[rows]
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
@@ -78,12 +77,12 @@ class EncodedTable:
         return EncodedTable(*parts, intervals, dependent, context)
 
     def first(self, n: int) -> EncodedTable:
-        """Returns the first n rows, which nothing else is known of."""
+        """Returns the first n rows. The table must have no dependent constraints."""
         assert self.intervals is None, "drawn rows stand for themselves"
         return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
 
     def followed_by(self, other: EncodedTable) -> EncodedTable:
-        """Returns the rows of both tables, which have no intervals."""
+        """Returns the rows of both tables, concatenated. They must have no intervals."""
         pairs = zip(
             (self.codes, self.values, self.observed),
             (other.codes, other.values, other.observed),
@@ -96,7 +95,7 @@ class EncodedTable:
         return EncodedTable(codes, values, observed, context=context)
 
     def with_rows(self, rows: Tensor, drawn: EncodedTable) -> EncodedTable:
-        """The same with these cells in the rows of these numbers."""
+        """Returns the table with the cells of the rows at these indices replaced."""
         parts = (self.codes, self.values, self.observed)
         found = (drawn.codes, drawn.values, drawn.observed)
         codes, values, observed = (
@@ -105,7 +104,7 @@ class EncodedTable:
         return EncodedTable(codes, values, observed)
 
     def to(self, device: torch.device | str) -> EncodedTable:
-        """This table on a device."""
+        """Returns the table on a device."""
         intervals = None if self.intervals is None else self.intervals.to(device)
         parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
         context = None if self.context is None else self.context.to(device)
@@ -113,7 +112,7 @@ class EncodedTable:
 
     @property
     def are_intervals(self) -> Tensor:
-        """Mask of the numbers that stand for an interval. Shape: (n, D), bool."""
+        """Returns the mask of the numbers that stand for an interval. Shape: (n, D), bool."""
         if self.intervals is None:
             return torch.zeros_like(self.observed)
         return ~torch.isnan(self.intervals[..., 0])

@@ -1,9 +1,9 @@
-"""Constraints of functional dependencies on the codes of a column's levels.
+"""Constraints of functional dependencies on which levels may share a code.
 
-A level that shares a code with others is drawn by their shares, whatever the rest of the row is. So
-levels that fix another column may share one only if they fix it alike; a level that others fix, and
-one that fixes another only together with a second column, has a code of its own; and so have all
-numbers of their columns.
+A level that shares a code is sampled by its share, independently of the rest of the row. Therefore
+levels that determine another column may share a code only if they determine the same value. Levels
+that are determined by others, or determine another column only together with a second column, need
+codes of their own.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from gcvae.schema.rules import Rule
 def coded_functions(
     table: TypedTable, schema: TableSchema, functions: Sequence[Rule]
 ) -> list[Rule]:
-    """Returns the functions whose columns can all be of codes: of levels, or of few distinct
-    numbers."""
+    """Returns the dependencies whose columns can all be coded: levels or few distinct numbers."""
     names = {name for rule in functions for name in rule.columns}
     coded = {
         name
@@ -42,47 +41,45 @@ class FunctionLevels:
     """Functional dependencies that involve one column.
 
     Attributes:
-        are_own: No level is too rare for a code of its own.
-        fixed: The cells of the columns that it fixes alone. Shape: (n,) each.
+        need_own_codes: Whether every level needs a code of its own.
+        determined: Cells of the columns that it alone determines. Shape: (n,) each.
     """
 
-    are_own: bool = False
-    fixed: tuple[pd.Series[Any], ...] = ()
+    need_own_codes: bool = False
+    determined: tuple[pd.Series[Any], ...] = ()
 
     @classmethod
     def of(cls, name: str, functions: Sequence[Rule], table: TypedTable) -> Self:
-        """Returns the dependencies that involve the column of that name."""
-        are_own = any(
+        """Returns the dependencies that involve the column `name`."""
+        need_own_codes = any(
             name == rule.column or (name in rule.parents and len(rule.parents) > 1)
             for rule in functions
         )
-        fixed = tuple(table[rule.column] for rule in functions if rule.parents == (name,))
-        return cls(are_own, fixed)
+        determined = tuple(table[rule.column] for rule in functions if rule.parents == (name,))
+        return cls(need_own_codes, determined)
 
     def classes_of(self, levels: Codes, n_levels: int) -> Codes:
-        """Returns a number for each level; levels of one number go with the same cells of what they
-        fix.
+        """Returns a class for each level; levels of a class determine the same cells.
 
         Args:
-            levels: Levels of each row, -1 where it is missing. Shape: (n,).
-            n_levels: How many there are.
+            levels: Level of each row, -1 for missing. Shape: (n,).
+            n_levels: Number of levels.
         """
         return self.nested_classes(levels, n_levels)[-1]
 
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
-        """`classes_of` by none of the columns in `fixed`, by the first, by the first two, ..."""
+        """Returns `classes_of` by no column, by the first of `determined`, by the first two, ..."""
         found = [np.zeros(n_levels, dtype=np.int64)]
-        for series in self.fixed:
+        for series in self.determined:
             cells, distinct = pd.factorize(series)
-            fixed = _most_frequent(levels, cells, n_levels)
-            finer = np.unique(found[-1] * (len(distinct) + 1) + fixed, return_inverse=True)[1]
+            determined = _most_frequent(levels, cells, n_levels)
+            finer = np.unique(found[-1] * (len(distinct) + 1) + determined, return_inverse=True)[1]
             found.append(finer)
         return found
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """Returns the cell that comes most often with each level, plus one; 0 where none does. Shape:
-    (K,)."""
+    """Returns the most frequent cell of each level, plus one; 0 without a cell. Shape: (K,)."""
     known = (levels >= 0) & (cells >= 0)
     pairs, counts = np.unique(
         np.column_stack([levels[known], cells[known]]), axis=0, return_counts=True

@@ -1,6 +1,7 @@
-"""Identifiers: fresh keys that look like the table's, each row its own, none of them an original.
+"""Synthetic identifiers: unique keys in the table's formats, none of them an original.
 
-Row i has key k of template t, where t and k follow from the seed and i, however a sample is cut.
+Row i has key k of template t. t and k are functions of the seed and i, so they do not depend on how
+a sample is divided.
 """
 
 from __future__ import annotations
@@ -26,20 +27,21 @@ from gcvae.schema.parquet_types import parquet_type
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 CYCLE_ROWS = 1000
-"""Of so many rows in a row each template has its share."""
+"""Number of consecutive rows in which each template has its exact share."""
 
 
 class WiderIdentifiersWarning(UserWarning):
-    """Identifiers of a sample are wider than the table's."""
+    """Warns that identifiers of a sample are wider than the table's."""
 
 
 @dataclass(frozen=True)
 class IdentifierCodec:
-    """The templates of a column's keys.
+    """Codec of an identifier column.
 
     Attributes:
-        are_numbers: The keys are whole numbers.
-        templates: With the rows that each has out of CYCLE_ROWS; the rest of them is blank.
+        are_numbers: Whether the keys are whole numbers.
+        templates: Templates, each with its number of rows out of CYCLE_ROWS; the remaining rows are
+            missing.
     """
 
     column: Column
@@ -48,8 +50,7 @@ class IdentifierCodec:
 
     @classmethod
     def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """Returns the codec of a column whose cells come a chunk of rows at a time, several times
-        over."""
+        """Fits the codec to a column whose cells come in chunks of rows. Iterates several times."""
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
         found = _learned(chunks, column, are_numbers)
         n_blank = sum(int(chunk.isna().sum()) for chunk in chunks) if column.missing.allowed else 0
@@ -71,8 +72,8 @@ class IdentifierCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the keys of rows from `first_row` on; a row's own does not depend on the
-        others."""
+        """Returns the keys of rows from `first_row` on. A row's key does not depend on other
+        rows."""
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
@@ -91,7 +92,8 @@ class IdentifierCodec:
         return self._typed(texts)
 
     def note(self, rows: int) -> str | None:
-        """What their user should know of the keys of so many rows: that some are wider."""
+        """Returns a warning if some keys of a sample of this size are wider than the table's, else
+        None."""
         fresh = min(template.room * CYCLE_ROWS // share for template, share in self.templates)
         if rows <= fresh:
             return None
@@ -134,7 +136,7 @@ class IdentifierCodec:
 def _learned(
     chunks: Iterable[pd.Series[Any]], column: Column, are_numbers: bool
 ) -> list[tuple[KeyTemplate, int]]:
-    """Returns the templates, each with how many rows have it."""
+    """Returns the templates, each with its number of rows."""
 
     def texts() -> Iterator[Texts]:
         for chunk in chunks:
@@ -153,7 +155,8 @@ def _learned(
 
 
 def _largest(column: Column) -> int:
-    """Returns the largest whole number that the column's type and readers of text hold."""
+    """Returns the largest whole number that the column's type, and readers of text, can
+    represent."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or not pa.types.is_integer(kind):
         return int(LARGEST_WHOLE)

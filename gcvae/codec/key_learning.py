@@ -1,12 +1,12 @@
-"""Templates of a column's keys, learned from its texts a chunk at a time.
+"""Learns templates of a column's keys from its texts, in two passes over chunks of rows.
 
-    1  a sample of the rows    groups of keys of one form, and the alphabet of each place
-    2  all rows                the numbers that are taken
+    1  a sample of the rows    groups of keys of one form, and the alphabet of each position
+    2  all rows                the numbers that are in use
 
-The form of SO-2025-000017 is aa-0-0: runs of digits of any width are alike, and so are letters.
-Runs that have a few values which many rows share (SO, 2025) stay as they are, and each combination
-of them has a template. Where most keys have forms of their own, as UUIDs do, those of one length
-are a group. What a template keeps of a text is shared by many rows.
+The form of SO-2025-000017 is aa-0-0: runs of digits of any width are equivalent, and so are runs of
+letters. Runs with a few values that many rows share (SO, 2025) become literals, with one template
+for each combination. If most keys have forms of their own, as UUIDs do, keys are grouped by length.
+Literals of a template are shared by many rows.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from gcvae.codec.key_template import (
     Counter,
     KeyTemplate,
     characters_of,
-    counted,
+    counted_positions,
     size_of,
 )
-from gcvae.codec.taken_numbers import TakenNumbers
+from gcvae.codec.used_numbers import UsedNumbers
 from gcvae.numerics.permutations import Numbers, mixed
 
 Texts = npt.NDArray[np.object_]
 Chunks = Callable[[], Iterable[Texts]]
-"""The texts of a column, a chunk of rows at a time, as often as it is called."""
+"""Function that returns an iterator over the texts of a column, in chunks of rows."""
 
 LEAST_SHARED_ROWS = 5
 LEAST_SHARED_SHARE = 0.01
-"""What fewer rows share, or a smaller share of them, is nobody's but theirs, and is not kept."""
+"""Text that fewer rows, or a smaller share of them, have in common is private and not kept."""
 _SAMPLE_ROWS = 50_000
-_MOST_CHARACTERS = 128  # of a text that has a form
+_MOST_CHARACTERS = 128  # longest text that has a form
 _MOST_FORMS = 12
 _LEAST_COVERED = 0.7  # share of the rows that have one of the forms
-_MOST_VALUES = 100  # of a run that stays as it is
+_MOST_VALUES = 100  # longest run that becomes a literal
 _VALUES_COVER = 0.95  # share of the rows that have one of a few values or characters
 _MUCH_ROOM = 20  # keys per row of the table, from which on a number has the digits that were seen
-_PREFIX, _WIDTH = "synthetic-", 8  # of keys of no form
+_PREFIX, _WIDTH = "synthetic-", 8  # prefix of keys without a form
 _HEXADECIMAL = "0123456789abcdef", "0123456789ABCDEF"
 _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 
@@ -62,15 +62,15 @@ def learn_templates(
     largest: int | None,
     form: Callable[[str], str] | None = None,
 ) -> list[tuple[KeyTemplate, int]]:
-    """Returns the templates of a column, each with how many rows of a sample have it.
+    """Returns the templates of a column, each with its number of rows in a sample.
 
     Texts without a common form get a prefix and a number.
 
     Args:
-        chunks: The column's texts.
-        shunned: Texts that are no keys either: those that mean "missing".
-        largest: Where all texts are whole numbers, the one that none may be beyond.
-        form: What texts of one template have in common, where that is known.
+        chunks: Texts of the column.
+        shunned: Other texts that must not be generated: those that mean "missing".
+        largest: Largest allowed key if all texts are whole numbers.
+        form: Function that gives the form of a text, if known.
     """
     n_rows = sum(map(len, chunks()))
     sample = _sample(chunks, n_rows)
@@ -87,14 +87,14 @@ def learn_templates(
         for search in searches:
             search.widen(texts, lengths)
     tiers = [search.tiers(k) for k, search in enumerate(searches)]
-    by_length = defaultdict[int, list[_Taken]](list)
-    for taken in chain(*tiers):
-        by_length[len(taken.alphabets)].append(taken)
+    by_length = defaultdict[int, list[_UsedNumbers]](list)
+    for used in chain(*tiers):
+        by_length[len(used.alphabets)].append(used)
     for texts, lengths in with_lengths():
         for length, every in by_length.items():
             characters = characters_of(texts[lengths == length], length)
-            for taken in every:
-                taken.add(characters)
+            for used in every:
+                used.add(characters)
     step = 1 if groups[0].number else len(groups)
     return [
         (search.template(own, step), group.n_rows)
@@ -103,7 +103,7 @@ def learn_templates(
 
 
 def _sample(chunks: Chunks, n_rows: int) -> list[str]:
-    """Texts of about _SAMPLE_ROWS rows, which do not depend on the chunks."""
+    """Returns the texts of about _SAMPLE_ROWS rows, independent of the chunks."""
     found, start, share = list[str](), 0, min(_SAMPLE_ROWS / max(n_rows, 1), 1.0)
     for texts in chunks():
         rows = np.arange(start, start + len(texts), dtype=np.uint64)
@@ -120,9 +120,9 @@ class _Group:
     """Keys of one template.
 
     Attributes:
-        alphabets: The characters of each place, as they were seen.
-        number: (first, end) of the digits that may be others; None where there are none.
-        n_rows: Number of rows of the sample that get the template.
+        alphabets: Characters seen at each position.
+        number: (first, end) of the digits that vary; None if there are none.
+        n_rows: Number of rows of the sample.
     """
 
     alphabets: Alphabets
@@ -131,7 +131,7 @@ class _Group:
 
 
 def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
-    """Returns the groups of the texts. Running text has no form, whole numbers always have."""
+    """Groups texts by form. Running text has no form, whole numbers always have one."""
     least = max(LEAST_SHARED_ROWS, ceil(len(sample) * LEAST_SHARED_SHARE))
     spaced = [text for text in sample if re.search(r"\s", text)]
     is_prose = 2 * sum(not re.search(r"\d", text) for text in spaced) > len(sample)
@@ -151,8 +151,10 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
-    """Returns the texts of each form that enough rows have; where these cover too few, of the
-    commonest forms, of which nothing else is kept."""
+    """Groups texts by the given form, for forms that enough rows have.
+
+    If these cover too few rows, returns the most frequent forms without any literals.
+    """
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     found = defaultdict[str, list[str]](list)
     for text in texts:
@@ -166,7 +168,8 @@ def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Returns the texts of each length that enough rows have; none where these are many."""
+    """Groups texts by length, for lengths that enough rows have; empty if there are many
+    lengths."""
     found = defaultdict[int, list[str]](list)
     for text in texts:
         found[len(text)].append(text)
@@ -177,10 +180,9 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """Returns the texts of each form with a number that enough rows have; none where these are
-    many.
+    """Groups texts by form, for forms with a number that enough rows have; empty if there are many.
 
-    Keys of two forms differ however wide their numbers are.
+    Keys of two forms differ whatever the width of their numbers.
     """
     found = defaultdict[str, list[list[str]]](list)
     for text in texts:
@@ -192,7 +194,7 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Returns the groups of the tokens of a form's keys; none where no run of digits varies."""
+    """Groups the keys of one form, given as tokens; empty if no run of digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -230,23 +232,24 @@ def _are_few(values: list[str], least: int) -> bool:
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns the letters or digits beside a character: the same Unicode category, in its 32 code
+    """Returns the letters or digits of a character's class: same Unicode category, same 32 code
     points.
 
-    Of ASCII these are the ten digits, the lower or the upper letters.
+    For ASCII these are the ten digits, the lower-case or the upper-case letters.
     """
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
 
 def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> Alphabets:
-    """Returns the alphabets of equally long texts: the characters that rows share, or their
+    """Returns the alphabet of each position of equally long texts: shared characters, or their
     classes.
 
     Args:
         texts: Texts of one form or length.
-        by_class: Keep no letter or digit: few texts, such as names, say too much by their own.
-        number: The place of the first digit of a number, which is no zero unless texts have one.
+        by_class: Whether to replace letters and digits by their classes; for few texts, such as
+            names, whose characters would identify them.
+        number: Position of the first digit of a number; it is 0 only if texts have a leading 0.
     """
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}
@@ -274,14 +277,14 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 
 
 class _Search:
-    """The search for numbers of a group that no original has.
+    """Searches for numbers of a group that no original uses.
 
-    Where there is little room in the alphabets as they were seen, a number may have any digits.
-    After these come keys that are longer than any original of their form.
+    Numbers may have any digits if the alphabets as seen leave too little room. Longer keys follow
+    when the shorter ones are used up.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
-        """Of a group that so many rows of the table have."""
+        """Starts the search for a group with `n_rows` rows of the table."""
         own = self._alphabets = group.alphabets
         self._n_rows, self._largest, self._is_number = n_rows, largest, group.number is not None
         varying = [place for place, alphabet in enumerate(own) if len(alphabet) > 1]
@@ -295,43 +298,41 @@ class _Search:
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
     def widen(self, texts: Texts, lengths: npt.NDArray[np.int64]) -> None:
-        """Notes the longest text of the form. Shape: (n,), (n,)."""
+        """Updates the length of the longest text of the form. Shape: (n,), (n,)."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
 
-    def tiers(self, number: int) -> list[_Taken]:
-        """Returns the alphabets of keys and of longer ones; texts are to be added to both.
+    def tiers(self, number: int) -> list[_UsedNumbers]:
+        """Returns the alphabets of keys and of longer keys; the caller adds the texts to both.
 
-        Longer keys without a number have different lengths in each template: this is the
-        `number`-th of the column.
+        Longer keys without a number have a different length in each template; `number` is the index
+        of the template.
         """
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
         usual = [found for each in usual if (found := _below(each, self._largest))] or [own]
-        chosen = next((o for o in usual if size_of(o, counted(o)) >= enough), usual[-1])
+        chosen = next((o for o in usual if size_of(o, counted_positions(o)) >= enough), usual[-1])
         length = self._longest + (not self._counts_on) + (0 if self._is_number else number)
         most = length if self._largest is None else len(str(self._largest)) - 1 + (own[0] == "-")
         if len(own) < most:
             length = min(length, most)
-        return [_Taken(found, self._n_rows) for found in (chosen, self._longer(length))]
+        return [_UsedNumbers(found, self._n_rows) for found in (chosen, self._longer(length))]
 
     @property
     def _counts_on(self) -> bool:
-        """Whether a few keys have a digit more, as in a table that counts to 1,000."""
+        """Whether a few keys have one digit more, as in a table that counts to 1,000."""
         return self._is_number and self._longest == len(self._alphabets) + 1
 
-    def template(self, tiers: list[_Taken], step: int) -> KeyTemplate:
-        """Returns the template of the alphabets that `tiers` gave, from which on keys grow by
-        `step`."""
-        found = [(taken.alphabets, taken.counter()) for taken in tiers]
+    def template(self, tiers: list[_UsedNumbers], step: int) -> KeyTemplate:
+        """Returns the template with the alphabets from `tiers`; further keys grow by `step`."""
+        found = [(used.alphabets, used.counter()) for used in tiers]
         if self._counts_on and found[0][1].room < self._n_rows:
             found = found[1:]
         return KeyTemplate(tuple(found), self._first, step)
 
     def _longer(self, length: int) -> Alphabets:
-        """Returns the alphabets with a number of more digits, the last of them as they
-        were seen."""
+        """Returns the alphabets with a number of more digits."""
         own, first, end = self._alphabets, self._first, self._end
         digits = "".join(sorted(_class_of(own[first][0]))) if self._is_number else DIGITS
         has_zero = length == len(own) and decimal(own[first][0]) == 0
@@ -342,25 +343,25 @@ class _Search:
         return *own[:first], *number, *own[end:]
 
 
-class _Taken:
-    """The numbers that originals have among the texts of some alphabets."""
+class _UsedNumbers:
+    """Numbers used by originals, among the texts of given alphabets."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
-        self._places = counted(alphabets)
-        self._numbers = TakenNumbers(size_of(alphabets, self._places), n_rows)
+        self._places = counted_positions(alphabets)
+        self._numbers = UsedNumbers(size_of(alphabets, self._places), n_rows)
 
     def add(self, characters: Characters) -> None:
-        """Takes the numbers of texts that are as long as the alphabets. Shape: (n, length)."""
+        """Marks the numbers of texts as used; the texts are as long as the alphabets. Shape: (n,
+        length)."""
         self._numbers.add(self._of(characters))
 
     def counter(self) -> Counter:
-        """Returns the counter that leaves most room."""
+        """Returns the counter of unused numbers with the most room."""
         return self._numbers.counter()
 
     def _of(self, characters: Characters) -> Numbers:
-        """Returns the numbers of those texts that fit into the alphabets. Shape: (n, length) ->
-        (m,)."""
+        """Returns the numbers of the texts that match the alphabets. Shape: (n, length) -> (m,)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]
@@ -374,7 +375,8 @@ class _Taken:
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
-    """Returns the alphabets of whole numbers below the largest; () where there are none so wide."""
+    """Returns the alphabets of whole numbers below the largest; () if all such numbers are
+    narrower."""
     sign = alphabets[0] == "-"
     width = len(alphabets) - sign
     if largest is None or width < len(str(largest)):

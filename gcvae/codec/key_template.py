@@ -1,12 +1,12 @@
-"""Templates of keys: a text of fixed length with an alphabet for each place, and a counter.
+"""Templates of keys: texts with an alphabet for each position, and a counter.
 
     key          S  O  -  2  0  2  5  -  0  0  4  1  7  7
     alphabets    S  O  -  2  0  2  5  -  d  d  d  d  d  d     one character is a literal
     counter                              004000 .. 999999     shuffled by the seed
 
-Key i is the i-th number of the counter, written in the alphabets of the places that vary. The
-counter leaves out the numbers of the table's keys: so keys are unique, and none is an original.
-Once it has run out, keys have a digit more.
+Key i is the i-th number of the counter, written in the alphabets of the variable positions. The
+counter excludes the numbers of the table's keys, so keys are unique and never an original. When it
+is used up, keys become a digit longer.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from gcvae.numerics.seeds import derived_seed
 
 DIGITS = "0123456789"
 MOST_COUNTED = 1 << 62
-"""Numbers of a counter."""
+"""Maximum number of values of a counter."""
 _SCATTER = 0x5CA77E12
-"""The key of the permutation whose residues keep random keys from the originals."""
+"""Key of the permutation in `scattered`."""
 Alphabets = tuple[str, ...]
 Characters = npt.NDArray[np.uint32]
 """Code points of equally long texts. Shape: (n, length)."""
@@ -34,11 +34,11 @@ Characters = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Counter:
-    """The numbers low .. low + size - 1, or those of them with some residues.
+    """The numbers low .. low + size - 1, optionally only those with given residues.
 
     Attributes:
-        modulus, residues: With residues, only numbers whose `scattered` value has one of them
-            modulo `modulus`; these ranges begin at 0.
+        modulus, residues: If given, only numbers whose `scattered` value has one of these residues;
+            `low` is then 0.
     """
 
     low: int
@@ -48,11 +48,12 @@ class Counter:
 
     @property
     def room(self) -> int:
-        """Number of distinct numbers that the template can write."""
+        """Number of values."""
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
-        """Returns a different number for each index in [0, room). Shape: (n,)."""
+        """Returns the value for each index in [0, room), a permutation determined by `key`. Shape:
+        (n,)."""
         found = shuffled(index, self.room, key)
         if self.residues:
             times, which = np.divmod(found, np.uint64(len(self.residues)))
@@ -63,7 +64,7 @@ class Counter:
 
 
 def scattered(numbers: Numbers, size: int) -> Numbers:
-    """Returns a permutation of the numbers below `size`, before `modulus` is taken. Shape: (n,)."""
+    """Returns a fixed permutation of the numbers below `size`. Shape: (n,)."""
     return shuffled(numbers, size, _SCATTER)
 
 
@@ -72,9 +73,9 @@ class KeyTemplate:
     """Keys of one form.
 
     Attributes:
-        tiers: Alphabets of each place, in the order of code points, and a counter: each time that
-            a counter has run out, those of longer keys come.
-        at: After the last tier its alphabet at this place comes `step` times more.
+        tiers: Pairs of alphabets of each position, in code point order, and a counter. A tier of
+            longer keys follows when a counter is used up.
+        at: After the last tier, the alphabet at this position is repeated `step` times more.
     """
 
     tiers: tuple[tuple[Alphabets, Counter], ...]
@@ -83,16 +84,16 @@ class KeyTemplate:
 
     @property
     def room(self) -> int:
-        """Number of keys before they get longer."""
+        """Number of keys of the first tier."""
         return self.tiers[0][1].room
 
     def keys(self, index: Numbers, rows: Numbers, origin: str) -> npt.NDArray[Any]:
-        """Keys as texts. Shape: (n,), (n,) -> (n,).
+        """Returns keys as texts. Shape: (n,), (n,) -> (n,).
 
         Args:
-            index: Which key of the template it is; another number is another key.
-            rows: Numbers from which the characters that are not counted are drawn.
-            origin: The seed, and whose keys they are.
+            index: Index of the key in the template; different indices give different keys.
+            rows: Row numbers, which determine the characters that are not counted.
+            origin: Seed and name of the column.
         """
         keys = np.empty(len(index), dtype=object)
         start, last = 0, int(index.max()) if len(index) else -1
@@ -103,17 +104,17 @@ class KeyTemplate:
             if within.any():
                 key = derived_seed(origin, "keys", str(number))
                 numbers = counter.numbers(index[within] - np.uint64(start), key)
-                keys[within] = _written(alphabets, numbers, rows[within], origin)
+                keys[within] = _texts_of(alphabets, numbers, rows[within], origin)
             start += counter.room
         return keys
 
     def _tiers(self) -> Iterator[tuple[Alphabets, Counter]]:
-        """Yields the tiers, and those after them."""
+        """Yields the tiers and their continuation."""
         yield from self.tiers
         found, _ = self.tiers[-1]
         while True:
             found = *found[: self.at], *[found[self.at]] * self.step, *found[self.at :]
-            yield found, Counter(0, size_of(found, counted(found)))
+            yield found, Counter(0, size_of(found, counted_positions(found)))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the document that `from_json` reads."""
@@ -122,10 +123,10 @@ class KeyTemplate:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the template of a document that `to_json` wrote.
+        """Restores the template from a document that `to_json` wrote.
 
         Raises:
-            IndexError, KeyError, TypeError, ValueError: It is no such document.
+            IndexError, KeyError, TypeError, ValueError: The document is invalid.
         """
         tiers = []
         for tier in document["tiers"]:
@@ -140,9 +141,9 @@ class KeyTemplate:
         return cls(tuple(tiers), at, step)
 
 
-def counted(alphabets: Alphabets) -> tuple[int, ...]:
-    """Returns the places that vary, from the right as many as have no more than
-    MOST_COUNTED texts."""
+def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
+    """Returns the variable positions that the counter uses: from the right, up to MOST_COUNTED
+    texts."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -153,25 +154,26 @@ def counted(alphabets: Alphabets) -> tuple[int, ...]:
 
 
 def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
-    """Returns the number of texts at some places."""
+    """Returns the number of different texts at these positions."""
     return prod(len(alphabets[place]) for place in places)
 
 
 def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Characters:
-    """Code points of texts of this length. Shape: (n,) -> (n, length)."""
+    """Returns the code points of texts of this length. Shape: (n,) -> (n, length)."""
     characters: Characters = np.array(texts, dtype=f"U{length}").view(np.uint32)
     return characters.reshape(len(texts), length)
 
 
-def _written(
+def _texts_of(
     alphabets: Alphabets, numbers: Numbers, rows: Numbers, origin: str
 ) -> npt.NDArray[Any]:
-    """Texts with the numbers at the counted places, and characters of the row at others.
+    """Returns texts with the numbers at the counted positions, and characters by row at the
+    others.
 
     Shape: (n,), (n,) -> (n,).
     """
     written = np.empty((len(numbers), len(alphabets)), dtype=np.uint32)
-    places = counted(alphabets)
+    places = counted_positions(alphabets)
     for place in reversed(range(len(alphabets))):
         letters = characters_of([alphabets[place]], len(alphabets[place]))[0]
         if place in places:

@@ -1,4 +1,4 @@
-"""The codec of a column of levels: their numbers, in order."""
+"""Codec of level columns: the code is the index of the level."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from gcvae.schema.columns import Column, Level
 
 @dataclass(frozen=True)
 class LevelCodec:
-    """Levels in the schema's order, after the missing level where there is one."""
+    """Levels in the schema's order, after the missing level if there is one."""
 
     column: Column
     has_missing: bool
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns the codec of these typed cells; levels that only the schema lists get
-        codes too."""
+        """Fits the codec to typed cells. All levels of the schema get codes."""
         return cls(column, bool(series.isna().any()))
 
     @property
@@ -36,7 +35,7 @@ class LevelCodec:
 
     @property
     def n_codes(self) -> int:
-        """The number of outcomes."""
+        """Number of codes: levels, and missing if the column has it."""
         return len(self.levels) + self.has_missing
 
     @property
@@ -46,11 +45,11 @@ class LevelCodec:
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """The typed outcomes, in order; False and True of a boolean whatever its words are."""
+        """The typed levels, in order; False and True for a boolean column."""
         return self.column.typed_levels
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Codes of typed cells; -1 for an outcome that the codec does not have."""
+        """Returns the codes of typed cells, -1 for unknown levels, and zeros as values."""
         found, distinct = pd.factorize(series)
         known = {level: i + self.has_missing for i, level in enumerate(self.levels)}
         codes = [known.get(level, -1) for level in distinct.tolist()]
@@ -58,12 +57,12 @@ class LevelCodec:
         return np.array(codes, dtype=np.int32)[found], np.zeros(len(series))
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Typed cells of codes."""
+        """Returns the typed cells of codes."""
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), codes - self.has_missing, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """0: levels have probabilities, not densities."""
+        """Returns zeros: levels have probabilities instead of densities."""
         return np.zeros(len(codes))
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Form of a column of people's names: the parts of a name, and their order.
+"""Forms of personal names: the parts of a name, and their order.
 
 A form is a text such as "{last}, {first}". Its parts are `first`, `last`, `second` (another last
 name), `middle`, `initial` (of the first name) and `prefix` (a title).
@@ -27,11 +27,11 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """A name of the lists that a text spells.
+    """A parsed name.
 
     Attributes:
         form: Form of the text.
-        first, last: Folded, as the lists have them.
+        first, last: Case-folded, as in the lists.
     """
 
     form: str
@@ -40,8 +40,7 @@ class NameRead:
 
 
 def read_name(text: str, names: NameList) -> NameRead | None:
-    """Returns the full name that a text spells in some form; None where it is none of the
-    lists'."""
+    """Parses a full name; None if its parts are not in the lists."""
     words = text.split()
     prefix = ""
     while len(words) > 1 and words[0].casefold() in names.prefixes:
@@ -103,8 +102,8 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Returns whether a folded text is a name of a list, or several of them with hyphens
-    or spaces."""
+    """Returns whether a case-folded text is a name of the list, or several joined by hyphens or
+    spaces."""
     if text in listed:
         return True
     parts = _MARKS.split(text)
@@ -112,7 +111,7 @@ def names_in(text: str, listed: frozenset[str]) -> bool:
 
 
 def case_of(texts: Iterable[str]) -> Case:
-    """How names are written: all in capitals, all in small letters, or as the lists have them."""
+    """Returns the case of names: all upper, all lower, or as in the lists."""
     cased = [text for text in texts if text.upper() != text.lower()]
     if cased and sum(text.isupper() for text in cased) > len(cased) / 2:
         return "upper"
@@ -120,10 +119,9 @@ def case_of(texts: Iterable[str]) -> Case:
 
 
 def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
-    """Returns the forms of a column's texts, each with its rows; those that hardly occur are left
-    out.
+    """Returns the forms of a column's texts with their number of rows, without rare ones.
 
-    Names that no list has are taken to be in the locale's usual order.
+    Names that are not in the lists are assumed to be in the locale's usual order.
     """
     read = [found.form for text in texts if (found := read_name(text, names)) is not None]
     counts = Tally(read).most_common(_MOST_FORMS)

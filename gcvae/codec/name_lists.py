@@ -1,6 +1,6 @@
-"""The names of people of each locale, as Faker lists them, by sex where the locale does so.
+"""Lists of personal names by locale, from Faker, by sex if the locale distinguishes it.
 
-A *pair* is a first and a last name of one sex; pairs are numbered, those of the first sex first.
+A *pair* is a first and a last name of one sex. Pairs are numbered, those of the first sex first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gcvae.arrays import Mask
 from gcvae.numerics.permutations import Numbers
 
 USUAL_LOCALE = "en_US"
-"""Of tables that show none."""
+"""Locale of tables without names."""
 _LOCALE = re.compile(r"[a-z]{2,3}_[A-Z]{2}")
 _SEXES = "male", "female"
 _FEWEST_NAMES = 10
@@ -34,10 +34,10 @@ Texts = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class SexNames:
-    """The names of one sex, sorted, or of a locale that does not tell sexes.
+    """Sorted names of one sex, or of all people if the locale does not distinguish.
 
     Attributes:
-        middle: Such as patronymics; empty where the locale has none.
+        middle: Middle names, such as patronymics; empty if the locale has none.
     """
 
     first: Texts
@@ -71,27 +71,27 @@ class NameList:
 
     @property
     def separator(self) -> str:
-        """What stands between names: a space, or nothing."""
+        """Separator between names: a space, or empty."""
         return "" if _WITHOUT_SPACE.match(self.locale) else " "
 
     @cached_property
     def first_names(self) -> frozenset[str]:
-        """The first names, folded."""
+        """Case-folded first names."""
         return _folded(name for sex in self.sexes for name in sex.first)
 
     @cached_property
     def last_names(self) -> frozenset[str]:
-        """The last names, folded."""
+        """Case-folded last names."""
         return _folded(name for sex in self.sexes for name in sex.last)
 
     @cached_property
     def middle_names(self) -> frozenset[str]:
-        """The middle names, folded."""
+        """Case-folded middle names."""
         return _folded(name for sex in self.sexes for name in sex.middle)
 
     @cached_property
     def prefixes(self) -> frozenset[str]:
-        """Titles before names, folded."""
+        """Case-folded titles."""
         return _folded(name for sex in self.sexes for name in sex.prefixes)
 
     @cached_property
@@ -102,7 +102,7 @@ class NameList:
         return frozenset(first), frozenset(last)
 
     def ascii(self, name: str, umlauts: bool = False) -> str:
-        """Returns a name in small ASCII letters; `umlauts`: ä as ae, and so on.
+        """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, and so on.
 
         >>> names_of("de_DE").ascii("Müller"), names_of("ru_RU").ascii("Анна")
         ('muller', 'anna')
@@ -115,7 +115,7 @@ class NameList:
         return re.sub("[^a-z]", "", anyascii(found).lower()) or "x"
 
     def split(self, pairs: Numbers) -> Iterator[tuple[SexNames, Mask, Numbers, Numbers]]:
-        """Of each sex: its names, which pairs are of it, and their first and last names' places.
+        """Yields (names, mask of pairs, indices of first names, of last names) for each sex.
 
         Shape: (n,) -> (n,), (m,), (m,).
         """
@@ -128,8 +128,11 @@ class NameList:
             start += sex.n_pairs
 
     def pairs_of(self, first: str, last: str) -> Iterator[int]:
-        """Yields the numbers of the pairs of folded names that a reader may take for these: of each
-        sex, of all first names with an initial ("a."), of the first of two last names."""
+        """Yields the numbers of all pairs that may be meant by case-folded names.
+
+        These are the pairs of each sex, of all first names with an initial ("a."), and of the first
+        of two last names.
+        """
         last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
         starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
         for (at_first, at_last), sex, start in zip(self._places, self.sexes, starts, strict=False):
@@ -158,7 +161,7 @@ def _folded(names: Iterable[str]) -> frozenset[str]:
 
 @cache
 def locales() -> tuple[str, ...]:
-    """Returns the locales that have lists of names of their own; the usual one first."""
+    """Returns the locales that have their own lists of names; the default first."""
     import faker.providers.person as people
 
     found = [module.name for module in iter_modules(people.__path__)]
@@ -188,7 +191,7 @@ def names_of(locale: str) -> NameList:
 
 
 def _names(provider: Any, which: str, sex: str = "") -> list[str]:
-    """Returns the names of a list; of the lists whose names say the same where there is none."""
+    """Returns the names of a list, or of an equivalent list if the provider does not have it."""
     found = _listed(provider, f"{which}_names_{sex}" if sex else f"{which}_names")
     if len(found) >= _FEWEST_NAMES or sex:
         return found
@@ -198,7 +201,7 @@ def _names(provider: Any, which: str, sex: str = "") -> list[str]:
 
 
 def _listed(provider: Any, name: str) -> list[str]:
-    """Returns the texts of a list of the provider, sorted; none where there is no such list."""
+    """Returns the sorted texts of a provider's list; empty if it does not exist."""
     found = getattr(provider, name, ())
     if not isinstance(found, Collection):
         return []
@@ -206,7 +209,7 @@ def _listed(provider: Any, name: str) -> list[str]:
 
 
 def _romanized(provider: Any) -> dict[str, str]:
-    """Returns the names that the locale lists with their spelling in Latin letters."""
+    """Returns the Latin spelling of names, if the locale lists it."""
     found: dict[str, str] = {}
     for name in ("first_name_pairs", "last_name_pairs"):
         pairs = getattr(provider, name, ())

@@ -1,8 +1,8 @@
-"""The people whom a table's drawn rows are about: of one locale, an identity a row.
+"""Synthetic people: one identity per row, from the name lists of one locale.
 
-Each row has a first and a last name of Faker's lists that no row of the table has together. They
-follow from the seed and the row's number, whatever else is drawn. Where a table names several
-people in a row, as a buyer and a seller, each has an identity of its own.
+Each row gets a pair of a first and a last name from Faker's lists that no row of the table has. It
+is a function of the seed and the row number. If a table names several people per row, such as a
+buyer and a seller, each has an identity of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from gcvae.codec.key_template import Counter
 from gcvae.codec.name_forms import names_in, read_name
 from gcvae.codec.name_lists import USUAL_LOCALE, NameList, Texts, locales, names_of
-from gcvae.codec.taken_numbers import TakenNumbers
+from gcvae.codec.used_numbers import UsedNumbers
 from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
 from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed
@@ -28,9 +28,9 @@ from gcvae.schema.personal import PersonalKind
 
 LOOKED_AT_ROWS = 5_000
 _LEAST_LISTED = 0.3
-"""Share of a table's names in a locale's lists, from which on the lists tell the locale."""
+"""Minimum share of a table's names in a locale's lists for the names to determine the locale."""
 _LEAST_ROOM = 200
-"""Pairs that no row has, under which identities have two last names."""
+"""If fewer pairs are unused, identities have two last names."""
 _LOCALES_OF_SCRIPTS = {
     "ARABIC": "ar_SA", "ARMENIAN": "hy_AM", "CJK": "zh_CN", "CYRILLIC": "ru_RU",
     "DEVANAGARI": "hi_IN", "GEORGIAN": "ka_GE", "GREEK": "el_GR", "HANGUL": "ko_KR",
@@ -38,7 +38,7 @@ _LOCALES_OF_SCRIPTS = {
 }  # fmt: skip
 
 ColumnsOf = Mapping[PersonalKind, str]
-"""The column of each kind that is about one person."""
+"""Columns of one person, by kind."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Identities:
     """Identities of some rows. Shape: (n,) each.
 
     Attributes:
-        pairs: Numbers of first and last names in the locale's lists.
-        turns: How often the pair has come in the rows before.
+        pairs: Number of the pair of first and last name in the locale's lists.
+        turns: How often the pair occurred in earlier rows.
         first, last, second, middle, prefix: Texts.
     """
 
@@ -62,12 +62,12 @@ class Identities:
 
 @dataclass(frozen=True)
 class People:
-    """The identities of a table's drawn rows.
+    """Generator of identities for synthetic rows.
 
     Attributes:
         locale: Locale of the names.
-        counters: Of each person of a row, the numbers of pairs that no row of the table has.
-        double: Of each person, whether all have two last names, for every pair is taken.
+        counters: For each person of a row, the numbers of unused pairs.
+        double: For each person, whether identities have two last names because pairs are used up.
     """
 
     locale: str
@@ -76,7 +76,7 @@ class People:
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
-        """Returns the people of a table with these columns; None where none is personal."""
+        """Returns the people of a table with these columns; None without personal columns."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -84,8 +84,8 @@ class People:
         names = names_of(locale)
         counters, double = [], []
         for of_kinds in persons:
-            taken = _taken_pairs(table, of_kinds, names)
-            counter = taken.counter()
+            used = _used_pairs(table, of_kinds, names)
+            counter = used.counter()
             double.append(counter.room < min(_LEAST_ROOM, names.n_pairs // 4))
             counters.append(Counter(0, names.n_pairs) if double[-1] else counter)
         return cls(locale, tuple(counters), tuple(double))
@@ -96,7 +96,7 @@ class People:
         return names_of(self.locale)
 
     def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
-        """Returns the identities of rows, by their numbers. Shape: (n,)."""
+        """Returns the identities of the rows with these numbers. Shape: (n,)."""
         counter = self.counters[person]
         origin = str(seed), "people", str(person)
         turns, index = np.divmod(rows, np.uint64(counter.room))
@@ -124,10 +124,10 @@ class People:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the people of a document that `to_json` wrote.
+        """Restores the people from a document that `to_json` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: It is no such document.
+            KeyError, TypeError, ValueError: The document is invalid.
         """
         if document["locale"] not in locales():
             raise ValueError("there are no names of the locale")
@@ -141,8 +141,7 @@ class People:
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:
-    """Returns the personal columns of each person of a row: of two e-mail addresses the second is
-    another person's."""
+    """Groups personal columns by person. A second column of a kind belongs to another person."""
     found: list[dict[PersonalKind, str]] = []
     for column in columns:
         if not column.is_made_up:
@@ -157,7 +156,7 @@ def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str
 
 
 def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """At most LOOKED_AT_ROWS rows of some columns, spread over the table."""
+    """Returns at most LOOKED_AT_ROWS rows of some columns, spread over the table."""
     n = len(table)
     places = np.linspace(0, max(n - 1, 0), min(n, LOOKED_AT_ROWS)).round().astype(np.int64)
     frame = rows_at(table, places, names)
@@ -169,7 +168,7 @@ def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None,
 
 
 def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
-    """Returns a text of the list for each row, "" where it is empty. Shape: (n,)."""
+    """Returns a text of the list for each row; "" if the list is empty. Shape: (n,)."""
     if not len(listed):
         return np.full(len(rows), "", dtype=object)
     found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
@@ -177,8 +176,10 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """Returns the locale whose lists have most of the table's names; of a table without names that
-    its accounts or its script tell."""
+    """Returns the locale whose lists match the table's names best.
+
+    Without names, accounts or the script determine the locale.
+    """
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
     if texts:
@@ -198,7 +199,7 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
 
 
 def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
-    """Returns the locales by the share of the texts' words that their lists of names have."""
+    """Returns (share of words in the locale's lists, locale), the best first."""
     words = {word for text in texts for word in _words(text)}
     whole = {text.casefold() for text in texts}
     found = []
@@ -214,7 +215,7 @@ def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
 
 
 def _share_without_space(texts: set[str], names: NameList) -> float:
-    """Returns the share of texts that are names of a locale which writes no space between them."""
+    """Returns the share of texts that are names, for locales that write names without a space."""
     are_names = [
         names_in(text, names.first_names | names.last_names) or read_name(text, names) is not None
         for text in sorted(texts)[:LOOKED_AT_ROWS]
@@ -235,7 +236,7 @@ def _letters(text: str) -> list[str]:
 
 
 def locale_of_script(texts: Iterable[str]) -> str:
-    """Returns the locale of the script that most letters are of."""
+    """Returns the locale of the most frequent script."""
     letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
     words = (unicodedata.name(letter, "?").split()[0] for letter in letters)
     scripts = Tally(word.partition("-")[0] for word in words)
@@ -247,14 +248,14 @@ def locale_of_script(texts: Iterable[str]) -> str:
 def _texts_of(
     table: TypedTable, persons: Sequence[ColumnsOf], kinds: Sequence[PersonalKind]
 ) -> list[str]:
-    """Texts of the columns of these kinds."""
+    """Returns the texts of the columns of these kinds."""
     names = [own[kind] for own in persons for kind in kinds if kind in own]
     return [text for name in names for (text,) in some_rows(table, [name]) if text]
 
 
-def _taken_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> TakenNumbers:
-    """Returns the pairs of names that rows have in these columns of one person."""
-    taken = TakenNumbers(names.n_pairs, len(table))
+def _used_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> UsedNumbers:
+    """Returns the pairs of names that occur in one person's columns."""
+    used = UsedNumbers(names.n_pairs, len(table))
     apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
              if kind in columns]  # fmt: skip
     whole = columns.get(PersonalKind.NAME)
@@ -269,5 +270,5 @@ def _taken_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> Take
             for text in set(chunk[whole].dropna().astype(str)):
                 if (read := read_name(text, names)) is not None:
                     pairs.update(names.pairs_of(read.first, read.last))
-        taken.add(np.array(sorted(pairs), dtype=np.uint64))
-    return taken
+        used.add(np.array(sorted(pairs), dtype=np.uint64))
+    return used

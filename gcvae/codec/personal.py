@@ -1,14 +1,13 @@
-"""Personal columns: made-up cells of the table's form, of one identity a row, none an original.
+"""Synthetic cells of personal columns, in the table's form, none of them an original.
 
-What each kind is written from:
+Sources by kind:
 
-    names                   the row's identity, in the forms that the column has
-    e-mails, user names     the same names, by the patterns that the column has; e-mails at domains
-                            that are reserved for examples, user names with a number of a width that
-                            no original has
-    URLs                    the last name under a top level that is reserved for examples
-    IP addresses            ranges that are reserved for documentation or for later use
-    streets and addresses   Faker's, without those that stand in the table but for their digits
+    names                   the row's identity, in the column's forms
+    e-mails, user names     the same names, in the column's patterns; e-mails at domains reserved
+                            for examples, user names with a number of a width that no original has
+    URLs                    the last name under a reserved top-level domain
+    IP addresses            ranges reserved for documentation or future use
+    streets and addresses   Faker's, without those in the table, with other digits
 
 Phone, account, card and tax numbers are keys: `gcvae.codec.identifiers`.
 """
@@ -29,7 +28,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.values import placed_values
-from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains, written
+from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, filled_in, free_domains
 from gcvae.codec.identifiers import CYCLE_ROWS
 from gcvae.codec.name_forms import case_of, forms_of, read_name
 from gcvae.codec.name_lists import Texts
@@ -46,7 +45,7 @@ _IP_RANGES = (
     ("198.18.0.0/15",),
     *((f"{first}.0.0.0/8",) for first in range(240, 255)),
 )
-"""Ranges that no machine has, from the smallest. Source: RFC 5737, RFC 2544, RFC 1112."""
+"""Reserved ranges, the smallest first. Source: RFC 5737, RFC 2544, RFC 1112."""
 _IP6_RANGES = "2001:db8::/32", "3fff::/20"
 """Source: RFC 3849, RFC 9637."""
 _PLACES = 600
@@ -57,7 +56,7 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to write, by their numbers. Shape: (n,)."""
+    """Synthetic rows to write, by row number. Shape: (n,)."""
 
     numbers: Numbers
     seed: int
@@ -67,42 +66,42 @@ class Rows:
 
     @cached_property
     def identities(self) -> Identities:
-        """Of the rows."""
+        """Identities of the rows."""
         return self.people.identities(self.person, self.numbers, self.seed)
 
     def below(self, end: int, *origin: str) -> Numbers:
-        """Returns a number below `end` for each row. Shape: (n,)."""
+        """Returns a pseudo-random number below `end` for each row. Shape: (n,)."""
         return mixed(self.numbers, derived_seed(self.origin, *origin)) % np.uint64(end)
 
 
 @dataclass(frozen=True)
 class Originals:
-    """Original cells from which a writer learns.
+    """Original cells from which a writer is learned.
 
     Attributes:
-        table: The whole of it.
+        table: The whole table.
         name: Name of the column.
-        some: Texts of some rows.
-        owners: First and last name of the same rows, where other columns tell them.
-        are_unique: No text stands in two rows.
+        sample: Texts of some rows.
+        owners: First and last name of the same rows, if other columns have them.
+        are_unique: Whether all texts are different.
     """
 
     table: TypedTable
     name: str
     kind: PersonalKind
     people: People
-    some: Sequence[str]
+    sample: Sequence[str]
     owners: Sequence[tuple[str, str] | None]
     are_unique: bool
 
     def __iter__(self) -> Iterator[str]:
-        """Each distinct text, of each chunk of rows."""
+        """Yields the distinct texts of each chunk of rows."""
         for chunk in row_chunks(self.table, [self.name]):
             yield from chunk[self.name].dropna().astype(str).unique()
 
 
 class Writer(Protocol):
-    """Generator of synthetic cells of one personal kind."""
+    """Interface of generators of synthetic cells of one personal kind."""
 
     @classmethod
     def learned(cls, originals: Originals) -> Self: ...
@@ -114,10 +113,10 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class NameWriter:
-    """Names of people.
+    """Generator of names.
 
     Attributes:
-        forms: See `gcvae.codec.name_forms`, each with the rows that have it.
+        forms: Forms with their number of rows, see `gcvae.codec.name_forms`.
         case: Case of the letters.
     """
 
@@ -126,12 +125,12 @@ class NameWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Returns the forms of a column's names."""
-        case = case_of(originals.some)
+        """Learns the forms of a column's names."""
+        case = case_of(originals.sample)
         if originals.kind is not PersonalKind.NAME:
             part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
             return cls(((f"{{{part}}}", 1),), case)
-        return cls(forms_of(list(originals.some), originals.people.names), case)
+        return cls(forms_of(list(originals.sample), originals.people.names), case)
 
     def texts(self, rows: Rows) -> Texts:
         """Returns the names of the rows. Shape: (n,)."""
@@ -144,7 +143,7 @@ class NameWriter:
         found = np.empty(len(which), dtype=object)
         for number, (form, _) in enumerate(self.forms):
             own = which == number
-            found[own] = written(form, {part: texts[own] for part, texts in parts.items()})
+            found[own] = filled_in(form, {part: texts[own] for part, texts in parts.items()})
         series = pd.Series(found, dtype=object).str.strip()
         if self.case != "title":
             series = series.str.upper() if self.case == "upper" else series.str.lower()
@@ -162,10 +161,10 @@ class NameWriter:
 
 @dataclass(frozen=True)
 class AccountWriter:
-    """E-mail addresses, and user names.
+    """Generator of e-mail addresses and user names.
 
     Attributes:
-        domains: Reserved ones that no original has; none for user names.
+        domains: Reserved domains that no original has; empty for user names.
     """
 
     patterns: AccountPatterns
@@ -173,10 +172,10 @@ class AccountWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Returns the patterns of a column's accounts."""
+        """Learns the patterns of a column's accounts."""
         is_mail = originals.kind is PersonalKind.EMAIL
         patterns = AccountPatterns.learned(
-            [text.partition("@")[0] for text in originals.some],
+            [text.partition("@")[0] for text in originals.sample],
             originals.owners,
             originals.people.names,
             is_unique=originals.are_unique,
@@ -205,13 +204,13 @@ class AccountWriter:
 
 @dataclass(frozen=True)
 class UrlWriter:
-    """Addresses of the web: a last name as the host, and perhaps a first name as the path.
+    """Generator of URLs, with a last name as host and optionally a first name as path.
 
     Attributes:
-        scheme: With "://", or "".
-        www: Whether hosts begin with it.
-        path: A slash, with a first name after it, or nothing.
-        ending: A reserved top level that no original has.
+        scheme: With "://", or empty.
+        www: Whether hosts begin with www.
+        path: A slash followed by a first name, a slash, or empty.
+        ending: A reserved top-level domain that no original has.
     """
 
     hosts: AccountPatterns
@@ -222,14 +221,14 @@ class UrlWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Returns the form of a column's addresses."""
-        found = [match for text in originals.some if (match := _HOST.match(text))]
+        """Learns the form of a column's URLs."""
+        found = [match for text in originals.sample if (match := _HOST.match(text))]
         half = len(found) / 2
         schemes = Tally(
-            text.partition("://")[0].lower() for text in originals.some if "://" in text
+            text.partition("://")[0].lower() for text in originals.sample if "://" in text
         )
         hosts = (match[2] for text in originals if (match := _HOST.match(text)))
-        taken = {host.casefold().rpartition(".")[2] for host in hosts}
+        used = {host.casefold().rpartition(".")[2] for host in hosts}
         if sum(len(match[3]) > 1 for match in found) > half:
             path = "/{first}"
         else:
@@ -240,17 +239,17 @@ class UrlWriter:
             f"{schemes.most_common(1)[0][0]}://" if schemes else "",
             sum(match[1] is not None for match in found) > half,
             path,
-            next((e for e in RESERVED_ENDINGS if e not in taken), next(numbered)),
+            next((e for e in RESERVED_ENDINGS if e not in used), next(numbered)),
         )
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns the addresses of the rows. Shape: (n,)."""
+        """Returns the URLs of the rows. Shape: (n,)."""
         of, people = rows.identities, rows.people
         hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
         found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
         if self.path != "/{first}":
             return found + self.path  # type: ignore[no-any-return]
-        return found + "/" + self.hosts.spelled(of.first, people.names)  # type: ignore[no-any-return]
+        return found + "/" + self.hosts.transliterated(of.first, people.names)  # type: ignore[no-any-return]
 
     def to_json(self) -> dict[str, Any]:
         """Returns the document that `from_json` reads."""
@@ -266,12 +265,12 @@ class UrlWriter:
 
 @dataclass(frozen=True)
 class IpWriter:
-    """IP addresses.
+    """Generator of IP addresses.
 
     Attributes:
-        ranges: Of version 4, none of which has an original.
-        range6: Addresses of version 6.
-        rows6: Number of rows of 1,000 that have an address of version 6.
+        ranges: Ranges of version 4 without originals.
+        range6: Range of version 6.
+        rows6: Number of rows out of 1,000 with an address of version 6.
     """
 
     ranges: tuple[str, ...]
@@ -280,7 +279,7 @@ class IpWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Returns the ranges that a column's addresses leave free."""
+        """Chooses reserved ranges without originals."""
         found = {address for text in originals if (address := ip_of(text)) is not None}
         six = [address for address in found if isinstance(address, IPv6Address)]
         n_four = len(found) - len(six)
@@ -294,7 +293,7 @@ class IpWriter:
         if not free or not free6:
             message = f"column {originals.name!r} has IP addresses in all reserved ranges"
             raise TableError(f"{message}; drop it")
-        some = [address for text in originals.some if (address := ip_of(text)) is not None]
+        some = [address for text in originals.sample if (address := ip_of(text)) is not None]
         n_six = sum(isinstance(address, IPv6Address) for address in some)
         return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
 
@@ -322,7 +321,7 @@ class IpWriter:
 
 
 def ip_of(text: str) -> IPv4Address | IPv6Address | None:
-    """Returns the IP address that a text is; None if it is none."""
+    """Parses an IP address; None if the text is none."""
     try:
         return ip_address(text.strip())
     except ValueError:
@@ -335,7 +334,7 @@ def _size(ranges: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class PlaceWriter:
-    """Streets and postal addresses: Faker's, whose digits are drawn.
+    """Generator of streets and postal addresses, from Faker's with random digits.
 
     Attributes:
         places: Texts with a 0 for each digit.
@@ -345,23 +344,23 @@ class PlaceWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Places of the table's locale in the column's form, without those of the column."""
+        """Generates addresses of the locale in the column's form, without those of the column."""
         from faker import Faker
 
         fake = Faker(originals.people.locale)
         fake.seed_instance(random.Random(originals.name).randrange(2**32))
-        write = _street_writer(originals.some)
+        write = _street_writer(originals.sample)
         if originals.kind is PersonalKind.POSTAL_ADDRESS:
-            has_lines = sum("\n" in text for text in originals.some) > len(originals.some) / 2
+            has_lines = sum("\n" in text for text in originals.sample) > len(originals.sample) / 2
             joint = "\n" if has_lines else ", "
             made = [re.sub(r",?\s*\n", joint, fake.address()) for _ in range(_PLACES)]
         else:
             made = [write(fake.street_name()) for _ in range(_PLACES)]
-        taken = {_without_digits(text) for text in originals}
+        used = {_without_digits(text) for text in originals}
         places = sorted(set(map(_without_digits, made)))
-        free = [place for place in places if place not in taken]
-        if len(free) < _FEWEST_PLACES:  # a number that is wider than any original's
-            widest = max((len(run) for text in taken for run in _DIGITS.findall(text)), default=0)
+        free = [place for place in places if place not in used]
+        if len(free) < _FEWEST_PLACES:  # wider than any original's number
+            widest = max((len(run) for text in used for run in _DIGITS.findall(text)), default=0)
             longer = "0" * (widest + 1)
             free = [
                 _DIGITS.sub(longer, p, count=1) if "0" in p else f"{p} {longer}" for p in places
@@ -369,7 +368,7 @@ class PlaceWriter:
         return cls(tuple(free))
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns the places of the rows. Shape: (n,)."""
+        """Returns the addresses of the rows. Shape: (n,)."""
         which = rows.below(len(self.places), "place")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
@@ -406,7 +405,7 @@ def _without_digits(text: str) -> str:
 
 
 def _street_writer(texts: Sequence[str]) -> Any:
-    """Puts a number where most of the streets have theirs: before, behind, or nowhere."""
+    """Returns a function that writes a house number where most of the streets have it."""
     before = Tally(m[1] for text in texts if (m := re.match(r"\d+(,?) ", text)))
     behind = Tally(m[1] for text in texts if (m := re.search(r"(,?) \d+\S{0,3}$", text)))
     runs = [len(run) for text in texts for run in _DIGITS.findall(text)[:1]]
@@ -435,11 +434,11 @@ _WRITERS: dict[PersonalKind, type[Writer]] = {
 
 @dataclass(frozen=True)
 class PersonalCodec:
-    """The made-up cells of a personal column.
+    """Codec of a personal column, whose cells are synthetic.
 
     Attributes:
-        person: Which person of the row it is about.
-        blank: Number of rows of CYCLE_ROWS that have no cell.
+        person: Index of the person in the row.
+        blank: Number of missing cells out of CYCLE_ROWS rows.
     """
 
     column: Column
@@ -452,7 +451,7 @@ class PersonalCodec:
     def fit(
         cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
     ) -> Self:
-        """Returns the codec of a column among the table's columns."""
+        """Fits the codec of one of the table's columns."""
         assert isinstance(column.personal, PersonalKind)
         persons = columns_of_persons(columns)
         person = next(i for i, own in enumerate(persons) if column.name in own.values())
@@ -462,7 +461,7 @@ class PersonalCodec:
             n_blank += len(chunk) - len(present)
             n_texts += len(present)
             texts.update(pd.util.hash_array(present.to_numpy(dtype=object)).tolist())
-        rows = _owned(table, column.name, persons[person], people)
+        rows = _texts_with_owners(table, column.name, persons[person], people)
         originals = Originals(
             table,
             column.name,
@@ -482,8 +481,7 @@ class PersonalCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the cells of rows from `first_row` on; a row's own does not depend on
-        the others."""
+        """Returns the cells of rows from `first_row` on. A cell does not depend on other rows."""
         numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         origin = f"{seed}\x1f{self.name}"
         rows = Rows(numbers, seed, self.people, self.person, origin)
@@ -492,16 +490,16 @@ class PersonalCodec:
         return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads together with the schema's column and the
-        people."""
+        """Returns the document from which `from_json`, with column and people, restores the
+        codec."""
         return {"person": self.person, "blank": self.blank, **self.writer.to_json()}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
-        """Returns the codec of a document that `to_json` wrote.
+        """Restores the codec from a document that `to_json` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: It is no such document.
+            KeyError, TypeError, ValueError: The document is invalid.
         """
         assert isinstance(column.personal, PersonalKind)
         writer = _WRITERS[column.personal].from_json(document)
@@ -509,15 +507,16 @@ class PersonalCodec:
 
 
 def is_written(column: Column) -> bool:
-    """Returns whether a column's cells are written by a `PersonalCodec`; others are levels
-    or keys."""
+    """Returns whether a `PersonalCodec` generates the column; other personal columns are levels or
+    keys."""
     return column.is_made_up and column.personal in _WRITERS
 
 
-def _owned(
+def _texts_with_owners(
     table: TypedTable, name: str, of: Mapping[PersonalKind, str], people: People
 ) -> list[tuple[str, tuple[str, str] | None]]:
-    """Texts of a column in some rows, with the first and the last name in other columns."""
+    """Returns texts of a column with the first and last name in other columns of the row, if
+    any."""
     apart = [of[k] for k in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME) if k in of]
     whole = of.get(PersonalKind.NAME)
     if name in (*apart, whole):

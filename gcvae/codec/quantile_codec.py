@@ -1,16 +1,16 @@
-"""Numbers as atoms and as normal scores of their own column.
+"""Encodes numbers as frequent values (atoms) and normal scores of the column's marginal.
 
-A value that many rows share is an *atom*, a code of its own, and so is a marker: one that some rows
-share and that stands apart. The other numbers share the last code; their value is the normal score
-q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`), so that every column, however skewed, is
-standard normal before the model sees it. F's knots lie half way between numbers: none of the table
-is kept but its atoms, and numbers that five rows share.
+A value that many rows share is an *atom* with a code of its own; so is a sentinel value, which some
+rows share and which lies apart from the others. Other numbers share the last code, with the normal
+score q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`) as value. Every column is thus
+standard normal before the model sees it. Knots of F lie between numbers, so the codec stores no
+number that fewer than five rows share.
 
-Numbers that come again but are too rare for codes of their own share one with their neighbours, so
-that the rest of a row says whether its number is one of those - a mean of few pages - or free.
+Repeated numbers that are too rare for codes of their own share codes with their neighbours. Given
+the rest of the row, the model can then predict whether its number is a repeated one.
 
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
-# table's repeat some values, and are skewed: neither is left to the marginals.
+# table's numbers repeat values and are skewed, which the paper leaves to the marginals.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistrib
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
-"""A number is an atom if this share of the rows has it ..."""
+"""A number is an atom if at least this share of the rows has it ..."""
 LEAST_HEAVY_ROWS = 5
 """... and at least this many rows."""
 LEAST_ROWS_PER_ATOM = 12
-"""All numbers are atoms if the others have at least this many rows each, on average ..."""
+"""All numbers are atoms if the remaining ones have at least this many rows each, on average ..."""
 MOST_ATOMS = 512
-"""... and there are no more than these."""
+"""... and there are at most this many."""
 _ROWS_PER_CODE = 50
-"""Of a code that numbers share."""
-_LEAST_LOST, _MOST_LOST = 2.0**-48, 2.0**-37
-"""Of the deviation, what a number of more digits than a normal score has may lose."""
+"""Target number of rows of a shared code."""
+_LEAST_ERROR, _MOST_ERROR = 2.0**-48, 2.0**-37
+"""Loss of digits, relative to the standard deviation, that encoding may cause."""
 _MOSTLY = 0.99
 _LEAST_SHARE = 1e-4
-"""The networks read atoms no farther out than at a normal score of which this is below."""
+"""Networks read atoms at a normal score with at least this tail probability."""
 _NEAR = 1e-6
-"""Of half a rounding cell, what a number at its edge may be beyond."""
+"""Tolerance at the edge of a rounding cell, relative to half of its width."""
 _WIDE = 1e150
-"""A deviation that numbers such as -1.8e308 make, which stand for none and dwarf all others."""
+"""Standard deviations above this come from numbers such as -1.8e308, which stand for missing."""
 
 
 @dataclass(frozen=True)
 class QuantileCodec:
-    """Codes: the missing level if there is one, the atoms in order, the other numbers.
+    """Codes: missing if the column has it, atoms in ascending order, other numbers.
 
     Attributes:
-        line: Numbers as positions on a line, in standard deviations; rounds, and keeps limits.
+        line: Codec of positions in standard deviations; it rounds and clips.
         atoms: Positions of the atoms, ascending.
-        distribution: F over the positions of the other numbers.
-        scores: For every code where it stands on the axis that networks read: among the other
-            numbers' normal scores; where all numbers are atoms, at that of its mid-rank.
-        is_discrete: Every number that the codec was fitted on is an atom.
-        members: Which code each atom has, ascending as the atoms are; None where each has its own.
-        numbers: The atoms to the last bit; None where the line gives them back so.
+        distribution: F of the other numbers.
+        scores: Normal score of each code, as input of the networks: among the other numbers' scores
+            or, if all numbers are atoms, of its mid-rank.
+        is_discrete: Whether every number in training was an atom.
+        members: Code of each atom, ascending; None if each has its own.
+        numbers: Exact atoms; None if `line` restores them exactly.
     """
 
     line: RealCodec
@@ -84,22 +84,22 @@ class QuantileCodec:
         *,
         atom_rows: int | None = None,
         rare_rows: int = 1,
-        apart: Sequence[int] = (),
+        sentinels: Sequence[int] = (),
         with_members: bool = False,
     ) -> Self:
-        """Returns the codec of these typed cells.
+        """Fits the codec to typed cells.
 
         Args:
             series, column: The cells.
-            atom_rows: Numbers of so many rows are atoms, whatever they are.
-            rare_rows: F tells nothing that so many rows do not share.
-            apart: Numbers that are none, but stand for never: atoms, as dates for never are.
-            with_members: Numbers that come again may share codes.
+            atom_rows: Numbers that at least this many rows have are atoms.
+            rare_rows: F does not disclose what fewer rows share.
+            sentinels: Numbers that encode sentinel dates, which are atoms.
+            with_members: Whether repeated numbers may share codes.
         """
         line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
         present, positions = line.positions(series)
         found, first, counts = np.unique(positions[present], return_index=True, return_counts=True)
-        never = np.concatenate([line.never, line.positions(pd.Series(apart, dtype="int64"))[1]])
+        never = np.concatenate([line.never, line.positions(pd.Series(sentinels, dtype="int64"))[1]])
         is_date = ~np.isin(found, never)
         is_atom = ~is_date
         is_atom[is_date] = _are_atoms(found[is_date], counts[is_date])
@@ -108,7 +108,7 @@ class QuantileCodec:
         is_rest = present & ~np.isin(positions, found[is_atom])
         rest, rest_counts = found[~is_atom], counts[~is_atom]
         atoms = found[is_atom]
-        # A column of atoms only still has a place for a number that it never had.
+        # A column of atoms only still has a code for numbers not seen in training.
         if not len(rest):
             atoms = rest
             rest = found[is_date] if is_date.any() else found
@@ -130,23 +130,23 @@ class QuantileCodec:
         own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(places)
         scores = _code_scores(own, n_missing, len(series))
         codec = cls(line, atoms, distribution, scores, is_discrete, members)
-        is_rest[is_rest] = _of_smooth_curve(distribution, positions[is_rest])
-        line = line.rounding_like(series[is_rest], codec._lost(rest))
+        is_rest[is_rest] = _rows_of_smooth_curve(distribution, positions[is_rest])
+        line = line.rounding_like(series[is_rest], codec._encoding_error(rest))
         numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
         return replace(codec, line=line)._with_numbers(numbers)
 
     def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
-        """Returns the codec, whose atoms are these numbers. Shape: (n_atoms,)."""
+        """Returns the codec with these exact atoms. Shape: (n_atoms,)."""
         back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
         if back.dtype != np.float64 or back.equals(numbers):
             return self
         return replace(self, numbers=numbers.to_numpy() + 0.0)  # no -0.0
 
-    def _lost(self, positions: Numbers) -> float:
-        """What most numbers, and some more, lose at most when they are encoded, in deviations."""
+    def _encoding_error(self, positions: Numbers) -> float:
+        """Returns the largest encoding error of most numbers, in standard deviations."""
         back = self.distribution.positions_at(self.distribution.scores_at(positions))
         lost = np.quantile(np.abs(back - positions), _MOSTLY) if len(positions) else 0.0
-        return float(np.clip(4.0 * lost, _LEAST_LOST, _MOST_LOST))
+        return float(np.clip(4.0 * lost, _LEAST_ERROR, _MOST_ERROR))
 
     @property
     def column(self) -> Column:
@@ -155,7 +155,7 @@ class QuantileCodec:
 
     @property
     def has_missing(self) -> bool:
-        """Code 0 is the missing level."""
+        """Whether code 0 is missing."""
         return self.line.has_missing
 
     @property
@@ -165,7 +165,7 @@ class QuantileCodec:
 
     @property
     def n_codes(self) -> int:
-        """Missing, atoms, and the other numbers."""
+        """Number of codes: missing, atoms, and one for other numbers."""
         n_codes = len(self.atoms) if self.members is None else self.members.n_codes
         return self.has_missing + n_codes + 1
 
@@ -176,13 +176,13 @@ class QuantileCodec:
 
     @property
     def shaped_codes(self) -> range:
-        """The codes of the atoms where all numbers are atoms; none elsewhere."""
+        """Codes of the atoms if all numbers are atoms; otherwise empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
     @property
     def code_positions(self) -> Numbers:
-        """Where the codes of atoms lie on the line, a shared one at the mean of its atoms.
+        """Positions of the codes of atoms; the mean position for shared codes.
 
         Shape: (codes of atoms,).
         """
@@ -190,13 +190,13 @@ class QuantileCodec:
 
     @property
     def _reach(self) -> float:
-        """How far from an atom a number is still written as it, in deviations."""
+        """Distance from an atom, in standard deviations, within which numbers are rounded to it."""
         is_cut = self.is_discrete or self.distribution.atom_cells is not None
         return self.line.half_step * (1.0 - _NEAR) if is_cut and self.line.half_step > 0 else 0.0
 
     @cached_property
     def places(self) -> Numbers:
-        """Where each code but the last stands among the other numbers' normal scores; -inf below.
+        """Normal scores of the codes, except the last, among the other numbers; -inf below all.
 
         Shape: (K - 1,).
         """
@@ -204,15 +204,15 @@ class QuantileCodec:
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Codes and normal scores of typed cells."""
+        """Returns codes and normal scores of typed cells."""
         is_number, positions = self.line.positions(series)
-        # What is written as an atom is one, whatever digits it has beyond those of the column.
+        # A number that rounds to an atom is that atom.
         atoms = np.append(self.atoms, np.nan)
         own, near = (np.searchsorted(self.atoms, positions - r) for r in (0.0, self._reach))
         at = np.where(atoms[own] == positions, own, near)  # within reach two doubles may be atoms
         near = atoms[at]
         is_atom = is_number & (near <= positions + self._reach)
-        is_lost = ~is_atom & np.isin(positions, self.line.never)  # of no row of training
+        is_lost = ~is_atom & np.isin(positions, self.line.never)  # not in training
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
         codes = np.where(is_number & is_lost, -1, codes)
         own = at if self.members is None else np.append(self.members.codes, 0)[at]
@@ -223,9 +223,10 @@ class QuantileCodec:
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Typed cells of codes and normal scores, rounded and within the column's limits.
+        """Returns the typed cells of codes and normal scores, rounded and within the column's
+        limits.
 
-        The values of codes that atoms share are positions among these.
+        The value of a shared code encodes its member.
         """
         atom = self._atoms_of(codes, values)
         atoms = np.append(self.atoms, 0.0)
@@ -237,18 +238,17 @@ class QuantileCodec:
         return cells
 
     def _atoms_of(self, codes: Codes, values: Numbers) -> Codes:
-        """Which atom each cell is; -1 for none. Shape: (n,) twice -> (n,)."""
+        """Returns the index of each cell's atom; -1 for none. Shape: (n,) twice -> (n,)."""
         codes = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         return codes if self.members is None else self.members.at(codes, values)
 
     def with_positions(self, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Returns the values of drawn cells, with a member of each shared code by uniform noise u.
+        """Returns the values of generated cells, with members of shared codes sampled by u. Shape:
         (n,)."""
         return values if self.members is None else np.where(codes == self.n_codes - 1, values, u)
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Returns the values of drawn cells, with members only of the chosen atoms, at uniform
-        noise u.
+        """Returns the values of generated cells, with members sampled by u among the chosen atoms.
 
         Shape: (n_atoms,), (n,) three times -> (n,).
         """
@@ -260,9 +260,9 @@ class QuantileCodec:
         return found
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Normal scores of drawn numbers, rounded; see `ContinuousCodec.with_decimals`.
+        """Returns rounded normal scores of generated numbers; see `ContinuousCodec.with_decimals`.
 
-        Repeated numbers have the decimals that they have.
+        Repeated numbers keep their decimals.
         """
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
@@ -276,27 +276,28 @@ class QuantileCodec:
         return np.where(is_same, values, self.distribution.scores_at(rounded))
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Ends of the normal scores that decode to low .. high; see `RealCodec.edges`."""
+        """Returns the interval of normal scores that decode to low .. high; see
+        `RealCodec.edges`."""
         lower, upper = self.line.edges(low, high)
         return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
 
     def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns the mask of the atoms that are from low to high, both included. Shape: (n,), (n,)
-        -> (n, n_atoms)."""
+        """Returns which atoms lie from low to high, inclusive. Shape: (n,), (n,) -> (n,
+        n_atoms)."""
         first, last = (self.line.positions(cells)[1] for cells in (low, high))
         are_above, are_below = self.atoms >= first[:, None], self.atoms <= last[:, None]
         return np.logical_and(are_above, are_below, dtype=np.bool_)
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns the mask of the codes that are atoms from low to high, both included. Shape:
-        (n,), (n,) -> (n, K)."""
+        """Returns which codes have atoms from low to high, inclusive. Shape: (n,), (n,) -> (n,
+        K)."""
         assert self.members is None, "shares of codes are not whole"
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         found[:, self.has_missing : self.n_codes - 1] = self.atoms_between(low, high)
         return found
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """log of the share of the chosen atoms in each code. Shape: (n_atoms,) -> (K,)."""
+        """Returns the log share of the chosen atoms in each code. Shape: (n_atoms,) -> (K,)."""
         if self.members is None:
             of_atoms = np.where(chosen, 0.0, -np.inf)
         else:
@@ -306,10 +307,10 @@ class QuantileCodec:
         return log_shares
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """log dx/dq at each cell: log p(x) = log p(q) - log dx/dq. Zero for intervals.
+        """Returns log dx/dq of each cell: log p(x) = log p(q) - log dx/dq. Zero for intervals.
 
-        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x). Of a code that atoms share it is -log of the
-        atom's share.
+        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x). For a shared code it is -log of the atom's
+        share.
         """
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
@@ -321,12 +322,13 @@ class QuantileCodec:
         return np.where(is_number, log_units, -log_shares[atoms])
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Normal scores of the ends of the numbers' rounding cells. Shape: (n,) -> (n, 2)."""
+        """Returns normal scores of the ends of the numbers' rounding cells. Shape: (n,) -> (n,
+        2)."""
         cells = self.line.rounding_cells(self.distribution.positions_at(values))
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
-        """Normal scores of the knots and atoms around each number, infinite at the tails.
+        """Returns normal scores of the knots or atoms around each number, infinite in the tails.
 
         Shape: (n,) -> (n, 2).
         """
@@ -365,8 +367,8 @@ def _code_positions(atoms: Numbers, members: CodeMembers | None) -> Numbers:
 
 
 def _members(are_alone: Mask, counts: Codes, n_numbers: int) -> CodeMembers:
-    """Returns the codes of atoms, ascending: neighbours that are not alone share one until it is
-    heavy.
+    """Assigns codes to atoms, ascending; neighbouring rare atoms share a code until it has enough
+    rows.
 
     Shape: (n_atoms,) twice.
     """
@@ -382,7 +384,7 @@ def _members(are_alone: Mask, counts: Codes, n_numbers: int) -> CodeMembers:
 
 
 def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
-    """Where the knots of the numbers on a line may be, if so many rows have to share one."""
+    """Returns the limits of knots if `rare_rows` rows have to share a disclosed number."""
     if rare_rows < 2:
         return NO_LIMITS
     half_step = 0.0 if math.isnan(line.half_step) else line.half_step
@@ -391,8 +393,11 @@ def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
 
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
-    """Returns the line in smaller units where its deviation is so wide that numbers would be one;
-    where its mean, or a division, would make them one, from zero in units that lose no bit."""
+    """Returns a codec in which different numbers have different positions.
+
+    It uses a smaller scale if the standard deviation is too large, or offset zero and a power of
+    two as scale if subtraction or division lose bits.
+    """
     if line.scale < _WIDE:
         if not isinstance(line, ContinuousCodec) or _are_distinct(line, series):
             return line
@@ -405,40 +410,39 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
 
 
 def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
-    """Returns whether numbers that differ have positions that do."""
+    """Returns whether different numbers have different positions."""
     present, positions = line.positions(series)
     return pd.Series(positions[present]).nunique() == series.nunique()
 
 
 def _are_atoms(found: Numbers, counts: Codes) -> Mask:
-    """Which distinct numbers, ascending, are atoms. Shape: (n_distinct,) twice."""
+    """Returns which distinct numbers, ascending, are atoms. Shape: (n_distinct,) twice."""
     if are_all_atoms(counts):
         return np.ones(len(counts), dtype=bool)
     is_heavy = _are_heavy(counts)
-    return is_heavy | _are_markers(found, counts, ~is_heavy)
+    return is_heavy | _are_sentinels(found, counts, ~is_heavy)
 
 
 def are_all_atoms(counts: Codes) -> bool:
-    """Returns whether all of the numbers are atoms that so many rows have each. Shape:
-    (n_distinct,)."""
+    """Returns whether all numbers of a column with these counts are atoms. Shape: (n_distinct,)."""
     others = counts[~_are_heavy(counts)]
     are_few = len(counts) <= MOST_ATOMS
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))
 
 
 def _are_heavy(counts: Codes) -> Mask:
-    """Returns the mask of the numbers that many rows have. Shape: (n_distinct,)."""
+    """Returns which numbers are frequent. Shape: (n_distinct,)."""
     is_heavy: Mask = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
     return is_heavy
 
 
-def _are_markers(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
-    """Returns the mask of the light numbers that some rows share and stand apart, such as -1, 999
-    or 1900-01-01.
+def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
+    """Returns which infrequent numbers are sentinel values, such as -1, 999 or 1900-01-01.
 
-    A number stands apart if its distance from its neighbours is more than half that of the light
-    ones' two quartiles, and more than half that of those neighbours from the nearer quartile: the
-    last one of a tail that thins out does not. Shape: (n,) ascending, (n,), (n,) -> (n,).
+    Some rows share a sentinel value and it lies apart: its distance to its neighbours is more than
+    half the interquartile range of infrequent numbers, and more than half the neighbours' distance
+    to the nearer quartile, so that the end of a thinning tail does not count. Shape: (n,)
+    ascending, (n,), (n,) -> (n,).
     """
     if not is_light.any():
         return is_light
@@ -452,8 +456,8 @@ def _are_markers(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
     return is_marker & (counts >= LEAST_HEAVY_ROWS)
 
 
-def _of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
-    """Returns the rows that the smooth part of F stands for, one of each repeated number. Shape:
+def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
+    """Returns the rows that the smooth part of F describes: one for each repeated number. Shape:
     (n,)."""
     is_single = ~distribution.are_repeated(distribution.scores_at(positions))
     is_single[np.unique(positions, return_index=True)[1]] = True
@@ -461,16 +465,17 @@ def _of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Ma
 
 
 def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
-    """Normal scores of the middles of all distinct numbers in the whole column. Shape: (k,)."""
+    """Returns normal scores of the mid-ranks of distinct numbers in the whole column. Shape:
+    (k,)."""
     middle = np.cumsum(counts) - 0.5 * counts + n_missing
     scores: Numbers = ndtri(middle / (counts.sum() + n_missing))
     return scores
 
 
 def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
-    """Normal scores of all codes, of the missing level that of the middle of its share.
+    """Returns the normal score of each code; for missing, that of its mid-rank.
 
-    Of the last code, whose cells have scores of their own, it is zero.
+    The last code has zero, because its cells have scores of their own.
     """
     missing = [0.5 * n_missing / n_rows] if n_missing else []
     farthest = -ndtri(_LEAST_SHARE)

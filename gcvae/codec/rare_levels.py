@@ -1,18 +1,19 @@
-"""Levels as codes in a learned order, rare ones sharing a code.
+"""Codec of levels in a learned order, with rare levels sharing a code.
 
-A level that few rows have says little: a code of its own would be learned by heart. Such levels,
-and those beyond the MOST_OWN_CODES most frequent ones, share a code with others of about as many
-rows, their *group*; which of its levels a cell has is drawn by their shares in the training table,
-whatever the rest of the row is. So p(level) = p(code) x share, an exact mass. Levels that fix
-another column share a code only with those that fix it alike.
+    p(level) = p(code) x share of the level in its code
 
-Levels that are withheld (`gcvae.profiling.withheld_levels`) are none of the codec's: where the
-table had them, others stand in their place. How often it does is known, so a text that
-is no level has a mass, that of all withheld ones together, whatever the rest of the row is: such a
-cell is integrated out like a blank, and its mass counts.
+A code of its own for a level of few rows would be overfitted. Such levels, and those beyond the
+MOST_OWN_CODES most frequent ones, share the code of a *group* with others of similar frequency.
+Given the group, a level is sampled by its share in the training table, independently of the row.
+Levels that determine another column share a code only if they determine the same value.
+
+Suppressed levels (`gcvae.profiling.withheld_levels`) are not in the codec; where the table had
+them, others replace them. The rate of replacement is known, so an unknown text has a probability,
+that of all suppressed levels together. Such a cell is integrated out like a missing cell, and its
+probability counts.
 
 # PAPER-DIFF: the paper gives every level a probability of its own at every z. Rare levels share
-# theirs in fixed parts: of a few rows a network learns nothing but the rows.
+# theirs in fixed parts: from a few rows a network would memorise the rows.
 """
 
 from __future__ import annotations
@@ -34,31 +35,31 @@ from gcvae.codec.function_levels import FunctionLevels
 from gcvae.schema.columns import Column, Level
 
 LEAST_ROWS_PER_LEVEL = 5
-"""A level with fewer rows shares its code."""
+"""Levels with fewer rows share a code."""
 MOST_OWN_CODES = 400
-"""Levels with a code of their own, the most frequent ones."""
+"""Maximum number of levels with a code of their own, the most frequent ones."""
 ROWS_PER_GROUP = 50
 MOST_GROUPS = 256
 OTHER = "(other)"
-"""The level that stands for the withheld ones where these are most of a column."""
+"""Level that replaces suppressed levels if these are most of a column."""
 HIDDEN = -1.0
-"""The value of a cell with a withheld level."""
+"""Value of a cell with a suppressed level."""
 _UNSEEN_ROWS = 0.5
-"""Rows that a level counts as which only the schema lists."""
+"""Pseudo-count of a level that only the schema lists."""
 
 
 @dataclass(frozen=True)
 class GroupedLevelCodec:
     """Codes in the order of the first axis of a correspondence analysis; missing is code 0.
 
-    The value of a cell is where in its code's stretch (0, 1) its level lies: 1/2 where a level is
-    alone, and HIDDEN where it is one of the withheld ones.
+    The value of a cell is its level's position in (0, 1) of its code: 1/2 for a single level,
+    HIDDEN for a suppressed level.
 
     Attributes:
-        codes: Codes of each of the schema's levels, the missing level not counted. Shape: (K,).
-        counts: Rows of each of the schema's levels, with those that it stands for, or their shares
-            (`without_counts`). Shape: (K,).
-        withheld: Rows of the withheld levels that each stands for, or their shares. Shape: (K,).
+        codes: Code of each of the schema's levels, without missing. Shape: (K,).
+        counts: Rows of each of the schema's levels, including those where it replaces a suppressed
+            one; or their shares (`without_counts`). Shape: (K,).
+        withheld: Rows in which each level replaces a suppressed one, or their shares. Shape: (K,).
     """
 
     column: Column
@@ -76,13 +77,13 @@ class GroupedLevelCodec:
         functions: FunctionLevels | None = None,
         withheld: Mapping[Level, int] | None = None,
     ) -> Self:
-        """Returns the codec of these typed cells, by what they occur with in the other columns.
+        """Fits the codec to typed cells and the cells they occur with in other columns.
 
         Args:
             series, column: The cells.
             others: The other columns.
-            functions: What functions between columns say of this one; None where there are none.
-            withheld: Of levels that stand for withheld ones, in how many rows.
+            functions: Functional dependencies of this column; None if there are none.
+            withheld: For levels that replace suppressed ones, the number of rows.
         """
         levels = column.levels or ()
         places = {level: i for i, level in enumerate(levels)}
@@ -92,9 +93,9 @@ class GroupedLevelCodec:
         others = [other for other in others if other.name != column.name]
         functions = FunctionLevels() if functions is None else functions
         classes = functions.classes_of(at, len(levels))
-        least = 1 if functions.are_own else LEAST_ROWS_PER_LEVEL
+        least = 1 if functions.need_own_codes else LEAST_ROWS_PER_LEVEL
         axis = level_axis(at, len(levels), others)
-        codes = _in_order(_grouped(rows, classes, least), rows, axis)
+        codes = _sorted_by_axis(_grouped(rows, classes, least), rows, axis)
         stands_for = np.array([(withheld or {}).get(level, 0) for level in levels], dtype=float)
         counts = np.maximum(rows, _UNSEEN_ROWS)
         return cls(column, bool((at < 0).any()), codes, counts, stands_for)
@@ -106,28 +107,28 @@ class GroupedLevelCodec:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The typed levels, as the schema lists them."""
+        """The typed levels, in the schema's order."""
         return self.column.levels or ()
 
     @property
     def n_codes(self) -> int:
-        """The number of outcomes: missing, levels and groups."""
+        """Number of codes: missing, levels and groups."""
         return int(self.codes.max(initial=-1)) + 1 + self.has_missing
 
     @property
     def is_real(self) -> bool:
-        """False: a code's value says which level, and has no density."""
+        """False: the value of a code selects a level and has no density."""
         return False
 
     @cached_property
     def members(self) -> CodeMembers:
-        """The levels of each code, the missing level's not counted; in the schema's order."""
+        """Levels of each code, without missing, in the schema's order."""
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Codes and positions of typed cells; code -1 for an outcome that there is no code for.
+        """Returns codes and positions of typed cells; code -1 for outcomes without a code.
 
-        A text that is no level is one of the withheld ones, where there are some.
+        An unknown text is encoded as a suppressed level, if there are any.
         """
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
@@ -143,32 +144,35 @@ class GroupedLevelCodec:
         return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Typed cells of codes and positions in (0, 1)."""
+        """Returns the typed cells of codes and positions in (0, 1)."""
         places = self.members.at(codes - self.has_missing, values)
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), places, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """-log share of each cell's level in its code: log p(level) = log p(code) - log_units."""
+        """Returns -log share of each cell's level in its code: log p(level) = log p(code) -
+        log_units."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
-        known = np.append(self.members.shares * (1.0 - self._hidden), 1.0)
+        known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
         log_units: Numbers = -np.log(np.where(values == HIDDEN, mass, known[member]))
         return log_units
 
     @cached_property
-    def _hidden(self) -> Numbers:
-        """The share of withheld levels in the rows of each level; "(other)" is their name."""
+    def _suppressed_share(self) -> Numbers:
+        """Share of suppressed levels in the rows of each level; 0 for "(other)", which is their
+        name."""
         are_other = np.array([level == OTHER for level in self.levels], dtype=bool)
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """log of the share of the chosen levels in each code. Shape: (K levels,) -> (n_codes,)."""
+        """Returns the log share of the chosen levels in each code. Shape: (K levels,) ->
+        (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Positions of levels drawn among the chosen ones of each code, at uniform noise u.
+        """Samples positions of levels among the chosen ones of each code, from uniform noise u.
 
         Shape: (K levels,), (n,) three times -> (n,).
         """
@@ -179,10 +183,9 @@ class GroupedLevelCodec:
         return found
 
     def without_counts(self) -> Self:
-        """Returns the codec with the levels' shares of the column in the place of rows, to three
-        digits.
+        """Returns the codec with shares in place of counts, rounded to three digits.
 
-        Shares are all that drawing and scoring take. No number of rows can be read off them.
+        Shares suffice for generation and scores, and do not disclose numbers of rows.
         """
         n_rows = max(float(self.counts.sum()), 1.0)
         counts, withheld = (
@@ -210,10 +213,11 @@ class GroupedLevelCodec:
 
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
-    """Returns a code for each level: its own if it is frequent, else that of a group of one class.
+    """Returns the code of each level: its own if it is frequent, else that of a group within its
+    class.
 
-    Groups are buckets by frequency, of ROWS_PER_GROUP rows each or of all their rows divided by
-    MOST_GROUPS, whichever is more. Shape: (K,), (K,) -> (K,).
+    Groups are buckets by frequency, of ROWS_PER_GROUP rows each, or of all rare rows divided by
+    MOST_GROUPS if that is more. Shape: (K,), (K,) -> (K,).
     """
     by_count = np.argsort(-rows, kind="stable")
     is_own = np.zeros(len(rows), dtype=bool)
@@ -231,8 +235,8 @@ def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-def _in_order(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
-    """Returns the codes numbered by where their levels stand on the axis. Shape: (K,)."""
+def _sorted_by_axis(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
+    """Renumbers codes by the positions of their levels on the axis. Shape: (K,)."""
     weights = np.maximum(rows, _UNSEEN_ROWS)
     middle = np.bincount(codes, weights * axis, 1) / np.maximum(
         np.bincount(codes, weights, 1), 1e-9

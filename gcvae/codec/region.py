@@ -1,4 +1,4 @@
-"""Region of possible cells of a column."""
+"""Region: the set of allowed cells of a column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Drawn:
-    """Cells of one column for N particles. Shape: all (N,); log_prob of the region, float64."""
+    """Generated cells of one column for N particles. Shape: all (N,).
+
+    `log_prob` is the log probability of the region, float64.
+    """
 
     log_prob: Tensor
     codes: Tensor
@@ -33,13 +36,13 @@ class Drawn:
 
 
 class WalkedColumn(Protocol):
-    """One column, given the latents and the columns that came."""
+    """Conditional distribution of one column given z and the earlier columns."""
 
     def take(self, rows: Tensor) -> WalkedColumn:
         """Returns the column of the particles with these numbers."""
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Returns a cell within a region for each particle. Shape: noise (N,)."""
+        """Samples a cell in the region for each particle. Shape: noise (N,)."""
 
 
 NOWHERE = 38.0
@@ -49,14 +52,14 @@ _FEW_INTERVALS = 8
 
 @dataclass(frozen=True)
 class Region:
-    """The cells of one column that are possible, for each of n rows, or for all alike (n = 1).
+    """Allowed cells of one column, for each of n rows, or for all rows (n = 1).
 
     Attributes:
-        log_share: log of the share of each code that is possible: 0 all of it, -inf nothing; in
-            between for a group of which some levels are. Shape: (n, K).
-        lower: Ends of the intervals of values that are possible under the point code; where both
-            ends are equal it is a point, which counts by its density. Shape: (n, m), float64.
-        upper: The same.
+        log_share: Log of the allowed share of each code: 0 for all of it, -inf for nothing; between
+            for groups of levels. Shape: (n, K).
+        lower: Lower ends of the allowed intervals of values under the last code. Equal ends are a
+            point, which counts by its density. Shape: (n, m), float64.
+        upper: Upper ends. Shape: (n, m), float64.
     """
 
     log_share: Tensor
@@ -65,20 +68,20 @@ class Region:
 
     @staticmethod
     def everything(n_codes: int) -> Region:
-        """Every cell of a column with values is possible, for all rows."""
+        """Returns the region of all cells of a column with values, for all rows."""
         end = torch.full((1, 1), torch.inf, dtype=torch.float64)
         return Region(torch.zeros(1, n_codes, dtype=torch.float64), -end, end)
 
     def take(self, rows: Tensor | None) -> Region:
-        """Returns the region of these rows; the region itself where it is that of all rows."""
+        """Returns the region of the rows with these indices; a region for all rows is unchanged."""
         if rows is None or len(self.log_share) == 1:
             return self
         return Region(self.log_share[rows], self.lower[rows], self.upper[rows])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Returns a cell for each of N particles within the region, and the region's probability.
+        """Samples a cell in the region for each of N particles, with the region's log probability.
 
-        The cells before the column, `codes` and `values`, say nothing here.
+        `codes` and `values`, the earlier cells, are not used here.
         """
         return column.draw_within(self, noise)
 
@@ -108,5 +111,5 @@ class Region:
 
     @property
     def has_density(self) -> bool:
-        """True where some row's condition is a point: of density, not of probability."""
+        """Whether a row's region is a point, which has a density instead of a probability."""
         return bool((self.lower == self.upper).any())

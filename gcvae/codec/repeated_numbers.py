@@ -1,18 +1,19 @@
-"""Numbers that come again among numbers that do not: a flight's number, a share of 1 in 15.
+"""Repeated numbers among others, such as flight numbers or ratios of small integers.
 
-They are too many and too rare to be atoms, and no smooth curve passes through their jumps. F is a
-smooth curve S with a step more in the rounding cell [v - h, v + h] of each such number v:
+There are too many of them, and each is too rare, for codes of their own, and no smooth curve fits
+their jumps. F is a smooth curve S with an additional step in the rounding cell [v - h, v + h] of
+each repeated number v:
 
     F(x) = H(S(x)),      H(s) = (1 - w) s + sum_v w_v clip((s - s_v) / (t_v - s_v), 0, 1),
     s_v = S(v - h),  t_v = S(v + h),  w = sum_v w_v
 
-H is straight between the ends of cells, so that F has an inverse and a slope as S has. Of the rows
-of v all but one are its own; that one S stands for, as for numbers that nobody saw (a discount of
-one, as of Pitman and Yor's process).
+H is linear between the ends of cells, so F has an inverse and a slope as S has. w_v covers all but
+one of the rows of v; S covers the remaining one, as for unseen numbers (a discount of one, as in
+Pitman and Yor's process).
 
-Some are *names*, such as a flight's number or a shop's: what comes with one says little of those
-next to it. Whether a column's numbers are such, the other columns tell: they are foretold from the
-number itself, by its other rows, and from the numbers near it.
+Some numbers are *names*, such as flight or shop numbers: cells that occur with one say little about
+its neighbours. To detect names, other columns are predicted from rows with the same number, and
+from rows with nearby numbers.
 """
 
 from __future__ import annotations
@@ -30,21 +31,20 @@ from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.codec.correspondence import CoarseColumn
 
 LEAST_ROWS = 5
-"""Rows of a number that is kept, as of an atom."""
+"""Minimum number of rows of a repeated number."""
 _MOST_NAMES = 4_096
 _LEAST_REPEATED = 0.5
-"""Share of the rows whose number has so many."""
+"""Minimum share of rows with a repeated number."""
 _N_BINS = 64
 _LEAST_NATS = 0.2
-"""That a row gains where one of the other columns is foretold by the number and not by those near
-it."""
+"""Nats per row that prediction by name has to gain over prediction by nearby numbers."""
 _PRIOR_ROWS = 2.0
-"""Rows of a number as which those near it count."""
+"""Pseudo-count of nearby numbers in prediction by name."""
 
 
 @dataclass(frozen=True)
 class RepeatedNumbers:
-    """H, on the heights of S.
+    """The map H that adds steps to a smooth CDF S: F(x) = H(S(x)), see the module.
 
     Attributes:
         shares: w_v of each number, ascending by v. Shape: (k,).
@@ -63,12 +63,12 @@ class RepeatedNumbers:
 
     @cached_property
     def _below(self) -> Numbers:
-        """Shares of the cells below each, and of all. Shape: (k + 1,)."""
+        """Total share of the cells below each cell, and of all cells. Shape: (k + 1,)."""
         return np.concatenate([[0.0], np.cumsum(self.shares)])
 
     @cached_property
     def _slopes(self) -> Numbers:
-        """H' in each cell. Shape: (k,)."""
+        """Slope of H in each cell. Shape: (k,)."""
         slopes: Numbers = self._left + self.shares / (self.ends - self.starts)
         return slopes
 
@@ -79,7 +79,7 @@ class RepeatedNumbers:
         return raised
 
     def raised(self, scores: Numbers) -> Numbers:
-        """Normal scores of F where S has these. Shape: (n,)."""
+        """Converts normal scores of S to normal scores of F. Shape: (n,)."""
         s, rest = ndtr(scores), ndtr(-scores)
         n_begun = np.searchsorted(self.starts, s, side="right")
         at = np.maximum(n_begun - 1, 0)
@@ -89,7 +89,7 @@ class RepeatedNumbers:
         return _scores(self._left * s + below, self._left * rest + above)
 
     def lowered(self, scores: Numbers) -> Numbers:
-        """Normal scores of S where F has these. Shape: (n,)."""
+        """Converts normal scores of F to normal scores of S. Shape: (n,)."""
         u, rest = ndtr(scores), ndtr(-scores)
         at, is_inside = self._cells(u)
         inside = self.starts[at] + (u - self._raised[at]) / self._slopes[at]
@@ -99,12 +99,12 @@ class RepeatedNumbers:
         return _scores(s, np.where(is_inside, 1.0 - inside, above))
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """log H' where F has these normal scores. Shape: (n,)."""
+        """Returns log H' at normal scores of F. Shape: (n,)."""
         at, is_inside = self._cells(ndtr(scores))
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
     def are_inside(self, scores: Numbers) -> Mask:
-        """Returns whether F has these normal scores in the cell of such a number. Shape: (n,)."""
+        """Returns whether normal scores of F lie in the cell of a repeated number. Shape: (n,)."""
         return self._cells(ndtr(scores))[1]
 
     def to_json(self) -> dict[str, list[float]]:
@@ -113,11 +113,11 @@ class RepeatedNumbers:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """H of a document that `to_json` wrote."""
+        """Restores H from a document that `to_json` wrote."""
         return cls(*(np.asarray(document[field.name], float) for field in fields(cls)))
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
-        """Returns the cell at or below each height of F, and whether the height is in it."""
+        """Returns (the cell at or below each height of F, whether the height is in the cell)."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)
         top = self._raised[at] + self._slopes[at] * (self.ends[at] - self.starts[at])
@@ -125,18 +125,19 @@ class RepeatedNumbers:
 
 
 def _scores(u: Numbers, rest: Numbers) -> Numbers:
-    """Normal scores of heights u = 1 - rest, from the nearer tail. Shape: (n,) twice."""
+    """Returns normal scores of heights u = 1 - rest, from the nearer tail. Shape: (n,) twice ->
+    (n,)."""
     scores: Numbers = np.where(u < 0.5, ndtri(np.maximum(u, 0.0)), -ndtri(np.maximum(rest, 0.0)))
     return scores
 
 
 def are_names(numbers: pd.Series[Any], name: str, others: Sequence[CoarseColumn]) -> bool:
-    """Returns whether numbers are names.
+    """Returns whether a column's numbers are names.
 
     Args:
-        numbers: Typed cells of a column.
-        name: The column's.
-        others: The table's columns in few bins; the column itself may be among them.
+        numbers: Typed cells of the column.
+        name: Name of the column.
+        others: The table's columns in bins, possibly including this one.
     """
     others = [other for other in others if other.name != name]
     if not others:
@@ -157,9 +158,9 @@ def are_names(numbers: pd.Series[Any], name: str, others: Sequence[CoarseColumn]
 
 
 def _gain(names: Codes, bins: Codes, cells: Codes, n_cells: int) -> float:
-    """Mean nats by which a row's cell is likelier by its name's other rows than by its bin's.
+    """Returns the mean gain in nats of predicting a cell by name over predicting it by bin.
 
-    Shape: (n,) three times.
+    Both use the other rows only. Shape: (n,) three times.
     """
     everywhere = np.bincount(cells, minlength=n_cells) / len(cells)
     near = _foretold(bins, cells, n_cells, 1.0, everywhere[cells])
@@ -168,7 +169,8 @@ def _gain(names: Codes, bins: Codes, cells: Codes, n_cells: int) -> float:
 
 
 def _foretold(keys: Codes, cells: Codes, n_cells: int, n_prior: float, prior: Numbers) -> Numbers:
-    """Of each row the share of its cell in the other rows of its key, and in the prior's rows."""
+    """Returns the predicted probability of each row's cell, from other rows with its key and the
+    prior."""
     joint = keys * n_cells + cells
     of_both, of_key = np.bincount(joint)[joint], np.bincount(keys)[keys]
     shares: Numbers = (of_both - 1 + n_prior * prior) / (of_key - 1 + n_prior)

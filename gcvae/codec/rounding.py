@@ -1,15 +1,15 @@
-"""Rounding of generated numbers to as many decimals as those of the table have.
+"""Rounds generated numbers to the same distribution of decimals as the table's.
 
-Some numbers of a column have fewer decimals than others: 2.5 beside 3.71, and 0.00123 beside 1230.
-Let s_d be the share of numbers of one size (power of ten) whose shortest notation has d decimals,
-and p_d the share that was rounded to d decimals. One rounded number in ten ends in a zero, and two
-zeros are one in a hundred, so that
+Some numbers of a column have fewer decimals than others: 2.5 and 3.71, or 0.00123 and 1230. Let s_d
+be the share of numbers of one size (power of ten) whose shortest notation has d decimals, and p_d
+the share that was rounded to d decimals. One rounded number in ten ends in a zero, one in a hundred
+in two zeros, so
 
     s_d = 0.9 (p_d + p_{d+1} / 10 + p_{d+2} / 100 + ...),      p_d = (s_d - s_{d+1} / 10) / 0.9.
 
-A generated number is rounded to d decimals with probability p_d of its size. The other cells of the
-row are not used: a tree over them raised the log-likelihood of decimals of unseen rows by 0.1 nats
-per row or more on one table of ten. Nor are fractions that are common among the numbers, as thirds.
+A generated number is rounded to d decimals with probability p_d of its size. Other cells of the row
+are not used: a tree over them raised the log-likelihood of decimals of unseen rows by 0.1 nats per
+row or more on one table of ten. Common fractions, such as thirds, are not modelled.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.spelling.number_text import MOST_DECIMALS
 
 _LEAST_SHARE = 1e-3
-"""Of numbers with fewer decimals than the column; below it there is nothing to round."""
+"""Minimum share of numbers with fewer decimals than the column; below it nothing is rounded."""
 _PRIOR = 4.0
-"""Numbers of each size that are added to it with the column's shares. Of 0.5 to 30 it is within
-0.001 nats of the best for unseen numbers of three tables of four."""
+"""Pseudo-count of the column's shares for each size. Values from 0.5 to 30 were within 0.001 nats
+of the best for unseen numbers of three tables of four."""
 _FEW, _MANY = 4.0, 1000.0
 """Multiples of the encoding error. Decoding restores decimals that are wider than the first; no
 other number lies that close to one with decimals wider than the second."""
 _STEPS = (0, 1, -1, 2, -2, 3, -3)
-"""From the nearest rounded number to those that are tried in turn."""
+"""Offsets from the nearest rounded number, in the order in which they are tried."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Rounding:
 
     @classmethod
     def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
-        """Returns the rounding of a column's numbers; None where all have the same decimals.
+        """Returns the rounding of a column's numbers; None if all have the same decimals.
 
         Args:
-            numbers: Finite. Shape: (n,).
-            decimals: Decimals of the column; None where its numbers have no limit.
-            lost: Largest error of encoding and decoding a number; 0 where it is not known.
+            numbers: Finite numbers. Shape: (n,).
+            decimals: Decimals of the column; None if its numbers have no limit.
+            lost: Largest error of encoding and decoding a number; 0 if unknown.
         """
         numbers = numbers[numbers != 0.0]
         is_limit = decimals is not None and 10.0**-decimals > _FEW * lost
@@ -82,14 +82,14 @@ class Rounding:
     ) -> Numbers:
         """Returns the numbers, each rounded to the number of decimals that its uniform u selects.
 
-        Where a rounded number is not allowed, one up to three steps beside it is taken. If none of
-        these is allowed, or the number would become 0, it is rounded to more decimals, or stays as
-        it is.
+        If a rounded number is not allowed, a neighbour up to three steps away is used. If none of
+        these is allowed, or the number would become 0, it is rounded to more decimals, or
+        unchanged.
 
         Args:
-            numbers: Finite. Shape: (n,).
+            numbers: Finite numbers. Shape: (n,).
             u: Uniform on (0, 1). Shape: (n,).
-            are_allowed: Rounded numbers -> which of them may be. Shape: (m,) -> (m,).
+            are_allowed: Returns which rounded numbers are allowed. Shape: (m,) -> (m,).
         """
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         ends = np.cumsum(self.shares, axis=1)[np.searchsorted(middles, _sizes(numbers))]
@@ -109,7 +109,8 @@ class Rounding:
         return found
 
     def restored(self, numbers: Numbers) -> Numbers:
-        """Returns the numbers, those within the encoding error of a rounded one as that. (n,)."""
+        """Replaces numbers within the encoding error of a rounded one by it. Shape: (n,) ->
+        (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self._decimals if self.lost else ():
             near = rounded_to(numbers, decimals)
@@ -120,7 +121,7 @@ class Rounding:
 
     @property
     def _decimals(self) -> list[int]:
-        """The decimals that some numbers are rounded to, ascending."""
+        """Numbers of decimals that occur, ascending."""
         decimals: list[int] = np.flatnonzero(self.shares.any(axis=0)).tolist()
         return decimals
 
@@ -141,26 +142,28 @@ class Rounding:
 
 
 def rounded_to(numbers: Numbers, decimals: int) -> Numbers:
-    """Returns the nearest numbers of so many decimals; too large ones stay as they are. (n,)."""
+    """Returns the nearest numbers with `decimals` decimals; large numbers are unchanged. (n,) ->
+    (n,)."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.round(numbers, decimals)
     return np.where(np.isfinite(near), near, numbers)
 
 
 def _sizes(numbers: Numbers) -> Numbers:
-    """Returns the power of ten of each number; -inf of 0. Shape: (n,)."""
+    """Returns the power of ten of each number; -inf for 0. Shape: (n,) -> (n,)."""
     with np.errstate(divide="ignore"):
         sizes: Numbers = np.floor(np.log10(np.abs(numbers)))
     return sizes
 
 
 def _distinct_decimals(lost: float) -> int:
-    """Returns the most decimals that are far wider than the encoding error; 0 if not known."""
+    """Returns the largest number of decimals much wider than the encoding error; 0 if unknown."""
     return min(MOST_DECIMALS, math.floor(-math.log10(_MANY * lost))) if lost else 0
 
 
 def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
-    """Returns the fewest decimals that give each number, `most` if not fewer. Shape: (n,)."""
+    """Returns the fewest decimals that represent each number, at most `most`. Shape: (n,) ->
+    (n,)."""
     found = np.full(len(numbers), most)
     left = np.arange(len(numbers))
     for decimals in range(most):
@@ -171,13 +174,13 @@ def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
 
 
 def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbers:
-    """Returns p of s, see the module. No zero ends a number of the first digit's decimals.
+    """Returns p from s, see the module. Zeros of the first digit's decimals are not counted.
 
     Args:
         shares: Shares of the shortest decimals, by size. Shape: (S, C + 1).
-        sizes: Shape: (S,).
-        is_limit: No number has more decimals than the last; otherwise those of the last have as
-            many or more, and none of them ends in a zero.
+        sizes: Powers of ten. Shape: (S,).
+        is_limit: Whether no number has more decimals than the last; otherwise numbers in the last
+            column may have more, and none of them ends in a zero.
     """
     ends_in_zeros = np.arange(shares.shape[1]) > np.maximum(-sizes, 0.0)[:, None]
     ends_in_zeros[:, -1] &= is_limit

@@ -1,17 +1,17 @@
-"""The codec between tables and tensors: `decode(encode(t)) = t`.
+"""Codec between tables and tensors: `decode(encode(t)) = t`.
 
 Every modelled column becomes a code and, under the code of a number, a value:
 
     level      codes are levels; no value
-    group      rare levels under one code, and which of them as a value (`GroupedLevelCodec`)
-    number     one code, and the value: (x - offset) / scale, or the number's normal score
-    atom       a code of its own, where the codec is by quantiles (`QuantileCodec`)
-    missing    code 0 of a column that had missing cells when the codec was fitted
+    group      rare levels under one code, with the level as value (`GroupedLevelCodec`)
+    number     one code, with value (x - offset) / scale or the number's normal score
+    atom       a frequent value with a code of its own (`QuantileCodec`)
+    missing    code 0, if the column had missing cells when the codec was fitted
 
-A cell that training had no outcome for, an unseen level or a first missing cell, has code -1.
-Identifiers, constants and copies of another column are no part of the tensors; they come back in
-decoding. A column that rules give from others is coded as what the rules leave open of it
-(`gcvae.rules.reduction`): the columns of the tensors are those of the reduced table.
+Outcomes that were not in training (unseen levels, first missing cells) have code -1. Identifiers,
+constants and copies of other columns are not in the tensors; decoding adds them. A column that
+rules derive from others is encoded as its residual (`gcvae.rules.reduction`): the tensors' columns
+are those of the transformed table.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ CODEC_VERSION = 1
 
 
 def _codec_of(kind: ColumnKind, numbers: str, levels: str) -> type[ColumnCodec]:
-    """Returns the class of codec for a kind of column that is modelled."""
+    """Returns the codec class for a kind of modelled column."""
     if kind.is_real:
         return QuantileCodec if numbers == "quantile" else LINES[kind]
     is_learned = kind.outcomes is Outcomes.NOMINAL_LEVELS and levels == "learned"
@@ -81,7 +81,7 @@ def _fit_columns(
     never: Mapping[str, Sequence[int]],
     of_rules: Collection[str],
 ) -> tuple[ColumnCodec, ...]:
-    """Returns the codecs of the modelled columns; those of functions by what these fix."""
+    """Returns the fitted codecs of the modelled columns."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
     are_compared = not {GroupedLevelCodec, QuantileCodec}.isdisjoint(classes)
     others = coarse_columns(table, columns) if are_compared else []
@@ -96,14 +96,14 @@ def _fit_columns(
             least = 1 if any(column.name in rule.columns for rule in functions) else None
             if least is None and are_names(series, column.name, others):
                 least = max(LEAST_ROWS, rare_rows)
-            apart = never.get(column.name, ())
+            sentinels = never.get(column.name, ())
             may_share = least is None and column.name not in of_rules
             return QuantileCodec.fit(
                 series,
                 column,
                 atom_rows=least,
                 rare_rows=rare_rows,
-                apart=apart,
+                sentinels=sentinels,
                 with_members=may_share,
             )
         if numbers == "unit" and issubclass(found, RealCodec):
@@ -114,7 +114,8 @@ def _fit_columns(
 
 
 def _is_open(codec: ColumnCodec) -> bool:
-    """Returns whether a model's outputs leave something of the column's cells open."""
+    """Returns whether decoding the column needs random numbers in addition to the model's
+    outputs."""
     has_members = isinstance(codec, QuantileCodec) and codec.members is not None
     return _is_rounded(codec) or has_members or isinstance(codec, GroupedLevelCodec)
 
@@ -127,13 +128,13 @@ def _is_rounded(codec: ColumnCodec) -> bool:
 def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
-    """Values of one column, rounded to the decimals at their quantiles u, within the region.
+    """Returns the values of one column, rounded to the decimals that u selects, within the region.
 
     Args:
         codec: Codec of the column.
-        values: Values of drawn numbers. Shape: (n,).
+        values: Values of generated numbers. Shape: (n,).
         u: Uniform on (0, 1). Shape: (n,).
-        region: What they were drawn from, alike for all rows; everything if None.
+        region: Allowed cells, the same for all rows; None for all.
     """
 
     def are_allowed(found: Numbers) -> Any:
@@ -150,9 +151,9 @@ class TableCodec:
 
     Attributes:
         schema: Schema of the table.
-        columns: The codecs of the modelled columns, in order: column j of the tensors is the j-th.
-        copies: Columns that are not modelled but copied, with the column that each is a copy of.
-        reduction: From the table's columns to those that the codecs are of.
+        columns: Codecs of the modelled columns: column j of the tensors is the j-th.
+        copies: Columns that are copied instead of modelled, with the column they equal.
+        reduction: Transformation of the table's columns to those that are encoded.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class TableCodec:
         copies: Mapping[str, str],
         reduction: Reduction,
     ) -> None:
-        """Joins fitted codecs; `fit` and `from_json` are the ways to get them."""
+        """Combines fitted codecs. Use `fit` or `from_json` to create a codec."""
         self.schema = schema
         self.reduction = reduction
         self.columns = columns
@@ -185,20 +186,23 @@ class TableCodec:
         rare_rows: int = 1,
         withheld: Mapping[str, Mapping[Level, int]] | None = None,
     ) -> TableCodec:
-        """Returns the codec of a typed table, as `parse_table` gives it; dropped columns are left
+        """Fits the codec to a typed table, as `parse_table` returns it; dropped columns are left
         out.
 
         Args:
-            numbers: `standardised`; `unit`: on [0, 1], by the column's range; or `quantile`: as
-                atoms and normal scores.
+            table: Typed table.
+            schema: Schema of the table.
+            numbers: `standardised`; `unit`: scaled to [0, 1] by the column's range; or `quantile`:
+                frequent values and normal scores.
             levels: Levels of categorical columns: `listed`, in the schema's order, or `learned`: in
                 the order of a correspondence analysis, rare ones in groups.
-            with_copies: Columns that equal another in every row are copied, not modelled.
-            with_rules: Columns that the schema's rules give from others are modelled as residuals,
-                those with steps in parts.
-            functions: That the model keeps: columns that others fix.
-            rare_rows: What fewer rows share is not told, but for atoms; 1 for no such limit.
-            withheld: By column and level, in how many rows it stands for one that is withheld.
+            with_copies: Whether columns that equal another in every row are copied.
+            with_rules: Whether columns that the schema's rules derive are modelled as residuals,
+                and those with steps in parts.
+            functions: Functional dependencies that the model enforces.
+            rare_rows: Values that fewer rows share are not disclosed, except atoms; 1 for no limit.
+            withheld: By column and level, the number of rows in which it replaces a suppressed
+                level.
         """
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if with_copies else {}
@@ -214,7 +218,7 @@ class TableCodec:
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
         never = {r.column: r.never for r in reduction.rewritings}
-        # Of these a cell must be known before all of the row is drawn.
+        # These cells are needed before the row is complete.
         of_rules = {part for r in reduction.rewritings for part in reduction.needed([r.column])}
         modelled = _fit_columns(
             reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never, of_rules
@@ -223,18 +227,18 @@ class TableCodec:
 
     @property
     def modelled(self) -> tuple[Column, ...]:
-        """The table's columns that the model learns, in order, without copies."""
+        """The table's modelled columns, in order, without copies."""
         return tuple(c for c in self.schema if c.is_modelled and c.name not in self.copies)
 
     @property
     def numbers(self) -> str:
-        """How numbers are coded: `quantile`, or on a line, of whatever offset and scale."""
+        """Encoding of numbers: `quantile`, or `standardised` for any linear encoding."""
         by_quantile = any(isinstance(codec, QuantileCodec) for codec in self.columns)
         return "quantile" if by_quantile else "standardised"
 
     @property
     def n_numbers(self) -> int:
-        """How many columns are of numbers that are not all atoms."""
+        """Number of columns with numbers that are not all atoms."""
         real = [codec for codec in self.columns if codec.is_real]
         return sum(not (isinstance(c, QuantileCodec) and c.is_discrete) for c in real)
 
@@ -251,17 +255,17 @@ class TableCodec:
         regions: Sequence[Region | None] | None = None,
         exact: Collection[str] = (),
     ) -> EncodedTable:
-        """Returns the rows of a model, with what its outputs leave open in their values.
+        """Returns generated rows with the random parts of their values that the model does not
+        output.
 
-        In a cell of a group of rare levels the value is uniform and says which level it is; numbers
-        are rounded to as many decimals as those of the table have.
+        A group's cell gets a uniform value that selects its level; numbers are rounded to the
+        table's distribution of decimals.
 
         Args:
-            table: Drawn, on the CPU.
-            generator: Random generator of these draws.
-            regions: What the rows were drawn from; numbers stay within. Everything if not given.
-            exact: Columns whose numbers stay as they were drawn: what is known of others rests on
-                them.
+            table: Generated rows, on the CPU.
+            generator: Random generator.
+            regions: Allowed cells of each column; numbers stay within. Default: all.
+            exact: Columns that are not rounded, because constraints on others depend on them.
         """
         values = table.values.clone()
         for j, codec in enumerate(self.columns):
@@ -280,21 +284,23 @@ class TableCodec:
         return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:
-        """log of original units per unit of value, summed over each row's numbers.
+        """Returns the log of original units per unit of value, summed over each row's numbers.
 
-        log p(row) = log p(encoded row) - log_units. Blank cells count nothing. Shape: (n,).
+        log p(row) = log p(encoded row) - log_units. Unobserved cells count 0. Shape: (n,).
         """
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """`log_units` cell by cell; 0 for blanks and for intervals, but for levels that are
-        withheld. Shape: (n, D)."""
+        """Returns `log_units` of each cell. Shape: (n, D).
+
+        It is 0 for unobserved cells and intervals, except for suppressed levels.
+        """
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
             units = codec.log_units(codes[:, j], values[:, j])
             if codec.name in self.reduction.owners and table.intervals is None:
-                # However its parts are coded, a cell counts per unit of the written column.
+                # Densities are per unit of the table's column, however its parts are encoded.
                 is_present = codes[:, j] >= codec.has_missing
                 is_counted = is_present & codes_with_units(codec, self.reduction)[codes[:, j]]
                 units = units + np.where(is_counted, self.reduction.log_unit(codec.name), 0.0)
@@ -306,8 +312,8 @@ class TableCodec:
         """Returns the tensors of typed rows.
 
         Args:
-            frame: As `parse_table` gives it.
-            blanks_unknown: A missing cell is not an outcome but a cell that is not known.
+            frame: As `parse_table` returns it.
+            blanks_unknown: Whether a missing cell is unobserved instead of an outcome.
         """
         shape = len(frame), len(self.columns)
         codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
@@ -325,20 +331,21 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns the cells with a level that is withheld. Shape: (n, D)."""
+        """Returns the mask of cells with a suppressed level. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns the reduced rows of typed ones whose blanks are not known, but for what copies
-        say."""
+        """Returns typed rows as rows of the transformed table; missing cells are unknown, except
+        for copies."""
         own: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for copy, source in self.copies.items():
             own[source] = own[source].where(own[source].notna(), own[copy])
         return self.reduction.reduce(pd.DataFrame(own, index=frame.index), blanks_unknown=True)
 
     def written(self, names: Sequence[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Some written columns of encoded rows of which only what these need has to be there.
+        """Decodes some of the table's columns; only the columns that they depend on need to be
+        encoded.
 
         Shape: codes, values (n, D) -> n rows.
         """
@@ -346,7 +353,7 @@ class TableCodec:
         return self.reduction.restore(frame, names)
 
     def _decoded(self, names: Collection[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Some columns of the reduced table."""
+        """Decodes some columns of the transformed table."""
         cells = {
             codec.name: codec.decode(
                 codes[:, j].numpy().astype(np.int64), values[:, j].numpy().astype(np.float64)
@@ -358,24 +365,26 @@ class TableCodec:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The number of each of the tensors' columns, by its name."""
+        """Index of each of the tensors' columns, by name."""
         return {codec.name: j for j, codec in enumerate(self.columns)}
 
     def earlier(
         self, rewriting: Rewriting, part: str, codes: Tensor, values: Tensor
     ) -> pd.DataFrame:
-        """What a part of a column is read from: written parents, and the parts before it."""
+        """Returns the inputs for decoding one part of a column: its parents and its earlier
+        parts."""
         parts = [column.name for column in rewriting.parts]
         before = self._decoded(parts[: parts.index(part)], codes, values)
         parents = self.written(rewriting.parents, codes, values)
         return pd.concat([parents, before], axis=1)
 
     def column_codec(self, name: str) -> ColumnCodec:
-        """Returns the codec of a column of the reduced table."""
+        """Returns the codec of a column of the transformed table."""
         return self.columns[self.places[name]]
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """For each copy the typed rows that the model never draws: it differs from its column.
+        """Returns, for each copy, the rows in which it differs from its column; they have
+        probability 0.
 
         Shape: (n,) each.
         """
@@ -387,7 +396,7 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows with their missing cells as cells that are not known."""
+        """Returns the rows with missing cells as unobserved cells."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -397,14 +406,13 @@ class TableCodec:
         return replace(table, observed=observed)
 
     def decode(self, table: EncodedTable, first_row: int = 0, seed: int = 0) -> pd.DataFrame:
-        """Returns the typed rows of tensors, in the schema's columns and order, dropped ones left
-        out.
+        """Returns the typed rows of tensors, with the schema's columns except dropped ones.
 
         Args:
             table: On any device.
             first_row: Number of the first row.
-            seed: With the row's number and the codec itself it gives a row its identifiers: those
-                of two tables have nothing in common where their models have one seed.
+            seed: Seed of identifiers and personal cells. They also depend on the codec, so tables
+                of different models differ with the same seed.
         """
         codes = table.codes.cpu().numpy().astype(np.int64)
         values = table.values.cpu().numpy().astype(np.float64)
@@ -426,17 +434,18 @@ class TableCodec:
 
     @cached_property
     def _identity(self) -> str:
-        """What tells the codecs of different tables apart, before and after they are saved."""
+        """Digest that distinguishes the codecs of different tables; unchanged by saving."""
         document = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.sha256(document.encode()).hexdigest()
 
     def notes(self, rows: int) -> list[str]:
-        """What the user of so many rows should know of their identifiers; see `note` there."""
+        """Returns warnings about the identifiers of a sample of this size; see
+        `IdentifierCodec.note`."""
         codecs = [codec for codec in self._rest if isinstance(codec, IdentifierCodec)]
         return [note for codec in codecs if (note := codec.note(rows)) is not None]
 
     def without_counts(self) -> TableCodec:
-        """Returns the codec without how many rows have each level; see `GroupedLevelCodec`."""
+        """Returns the codec without numbers of rows of levels; see `GroupedLevelCodec`."""
         columns = tuple(
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
@@ -444,8 +453,7 @@ class TableCodec:
         return TableCodec(self.schema, columns, self._rest, self.copies, self.reduction)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a document of JSON types: exact, and without any row of the
-        table."""
+        """Returns the codec as JSON: exact, and without any row of the table."""
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
@@ -458,10 +466,10 @@ class TableCodec:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
-        """Returns the codec of a document: `from_json(to_json(c)) = c`.
+        """Restores the codec from a document: `from_json(to_json(c)) = c`.
 
         Raises:
-            SchemaError, UnknownColumnError, KeyError: It is no such document.
+            SchemaError, UnknownColumnError, KeyError: The document is invalid.
         """
         schema, parts = TableSchema.from_json(document["schema"]), document["columns"]
         [schema[name] for pair in document["copies"].items() for name in pair]  # or an error
@@ -478,7 +486,7 @@ class TableCodec:
         return cls(schema, modelled, rest, document["copies"], reduction)
 
     def __eq__(self, other: object) -> bool:
-        """True for codecs that encode and decode alike."""
+        """Returns whether two codecs encode and decode alike."""
         return isinstance(other, TableCodec) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]

@@ -1,7 +1,4 @@
-"""Columns that are not modelled: keys, of one value, or equal to an earlier one in every row.
-
-The one value is written into every row; copies are made of the column that they equal.
-"""
+"""Columns that are not modelled: identifiers, constants, and copies of an earlier column."""
 
 from __future__ import annotations
 
@@ -24,19 +21,19 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import read_dates
 
 LEAST_ROWS_OF_COPIES = 10
-"""Two columns that agree everywhere are copies if so many rows have another value than the most
-frequent one; fewer agree by chance."""
+"""Minimum number of rows with a value other than the most frequent one for two equal columns to
+count as copies; fewer may agree by chance."""
 
 
 @dataclass(frozen=True)
 class ConstantCodec:
-    """One value in every row; missing in every row where the column has no value."""
+    """Codec of a column with one value, or missing, in every row."""
 
     column: Column
 
     @classmethod
     def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """Returns the codec of the schema's constant, whatever the cells are."""
+        """Returns the codec of the schema's constant; the cells are not used."""
         return cls(column)
 
     @property
@@ -45,7 +42,7 @@ class ConstantCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int = 0, seed: int = 0) -> pd.Series[Any]:
-        """Returns the constant, in as many rows."""
+        """Returns the constant, repeated for each row."""
         levels: npt.NDArray[Any] | list[Any] = list(self.column.levels or ())
         if self.column.datetime_format is not None and len(levels):
             levels = read_dates(pa.array([str(levels[0])]), self.column.datetime_format)
@@ -53,7 +50,7 @@ class ConstantCodec:
         return placed_values(levels, places, self.column.missing.allowed)
 
     def to_json(self) -> dict[str, Any]:
-        """Nothing: the schema's column says it all."""
+        """Returns an empty document; the schema's column has the constant."""
         return {}
 
     @classmethod
@@ -63,13 +60,13 @@ class ConstantCodec:
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
-    """Returns the columns that equal an earlier one in every row, with the earlier one's name.
+    """Returns the columns that equal an earlier one in every row, with the earlier column's name.
 
-    Only columns of the same limits and levels: a cell of the one must be possible in the other.
+    Only columns with the same limits and levels are copies.
 
     Args:
-        table: Typed.
-        columns: Columns of it, to look at.
+        table: Typed table.
+        columns: Columns to compare.
     """
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
@@ -86,14 +83,13 @@ def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _are_equal(table: TypedTable, one: str, other: str) -> bool:
-    """Returns whether two columns are equal in every row; most that are not differ in the first
-    chunk."""
+    """Returns whether two columns are equal in every row, chunk by chunk."""
     chunks = zip(row_chunks(table, [one]), row_chunks(table, [other]), strict=True)
     return all(a[one].equals(b[other]) for a, b in chunks)
 
 
 def _has_enough_rows(series: pd.Series[Any]) -> bool:
-    """Returns whether enough rows have another value than the most frequent one."""
+    """Returns whether enough rows have a value other than the most frequent one."""
     counts = series.value_counts(dropna=False)
     return len(series) - int(counts.max() if len(counts) else 0) >= LEAST_ROWS_OF_COPIES
 
@@ -103,7 +99,7 @@ Unmodelled = IdentifierCodec | ConstantCodec | PersonalCodec
 
 @dataclass(frozen=True)
 class _CellChunks:
-    """The cells of one column, a chunk of rows at a time, as often as they are asked."""
+    """Re-iterable chunks of the cells of one column."""
 
     table: TypedTable
     name: str
@@ -113,7 +109,7 @@ class _CellChunks:
 
 
 def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
-    """Returns the codecs of those of a table's columns that are not modelled."""
+    """Returns the codecs of the columns that are not modelled."""
     people = People.of(table, columns) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
@@ -125,7 +121,7 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
 
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
-    """Returns the member `people` of codecs with personal columns; nothing where there are none."""
+    """Returns the member `people` of a codec document; empty without personal columns."""
     people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
     return {} if people is None else {"people": people.to_json()}
 
@@ -133,7 +129,7 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """Returns the codecs of columns that are not modelled, of the documents that they wrote."""
+    """Restores the codecs of columns that are not modelled from their documents."""
     of_rows = None if people is None else People.from_json(people)
 
     def read(column: Column) -> Unmodelled:

@@ -1,8 +1,9 @@
-"""Kendall's tau at one z, of columns that no copula is of: by the concordance of drawn rows.
+"""Kendall's tau at one z for columns that the copula does not model, from the concordance of rows.
 
-A column that a rule gives from others is modelled as its residual, and the copula is of that. What
-the written column shares with others at a z is counted instead: rows drawn at one z are compared in
-pairs, and a pair counts +1 where both columns rise, -1 where one falls.
+A column that a rule derives from others is modelled by its residual, and the copula describes the
+residual. The dependence of the table's column at a z is therefore estimated from rows: rows
+generated at one z are compared in pairs, and a pair counts +1 if both columns differ in the same
+direction, -1 if in opposite directions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gcvae.sampling.constrained import ConstrainedModel
 
 _ROWS_PER_Z = 8
 _FEWEST_ROWS = 2_000
-_MOST_COMPARED = 400  # rows of one z, each with each other
+_MOST_COMPARED = 400  # all pairs of rows of one z
 NOTE = "of pairs with {names}, which rules give from other columns: tau-b of rows drawn at each z"
 
 
@@ -31,13 +32,13 @@ def with_written_columns(
     weight: Tensor,
     generator: torch.Generator,
 ) -> DependencyMap:
-    """Returns a copula's map of the reduced columns as one of the written columns.
+    """Converts a copula's map of the transformed columns to a map of the table's columns.
 
     Args:
-        found: Of the columns of the codec.
-        model: Draws the rows.
-        z: Where the copula is taken. Shape: (S, K).
-        weight: Weight of each z; they add up to one. Shape: (S,).
+        found: Map of the codec's columns.
+        model: Generates the rows.
+        z: Latent vectors of the map. Shape: (S, K).
+        weight: Weight of each z; the sum is one. Shape: (S,).
         generator: Random generator of the rows.
     """
     codec = model.codec
@@ -68,7 +69,7 @@ def with_written_columns(
 def _concordance(
     model: ConstrainedModel, z: Tensor, weight: Tensor, rows_per_z: int, generator: torch.Generator
 ) -> Matrix:
-    """tau-b of pairs of rows at one z, over all z by their weights. Shape: (D, D)."""
+    """Returns tau-b over pairs of rows with the same z, weighted over z. Shape: (D, D)."""
     drawn, _ = model.draw_at(z.repeat_interleave(rows_per_z, 0), generator)
     cells = ranks(model.codec.decode(drawn), drawn, model.codec).numpy().astype(np.int64)
     grouped = cells.reshape(len(z), rows_per_z, -1)

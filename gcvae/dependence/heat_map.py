@@ -1,7 +1,8 @@
-"""Heat maps: cell (i, j) has the colour of value (i, j) on a scale that ends at `limit`.
+"""Draws heat maps: the colour of cell (i, j) is that of value (i, j) on a scale that ends at
+`limit`.
 
-Pairs with a sign run from blue (-limit) over white (0) to red (limit), pairs without one from white
-(0) to black (limit). The limit is 1; for differences it is the largest absolute value.
+Signed pairs range from blue (-limit) over white (0) to red (limit), unsigned pairs from white (0)
+to black (limit). The limit is 1; for differences it is the largest absolute value.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _LONGEST_NAME = 24
 _DOTS_PER_INCH = 150
 _UNDEFINED, _INK, _FAINT = "#f2c14e", "#262626", "#6b7680"
 _WEAKEST_MARKED = 0.1
-"""A negative pair has a mark where it is stronger than this share of the limit."""
+"""Negative pairs stronger than this share of the limit are marked."""
 
 
 class Caption(NamedTuple):
-    """The texts of one kind of map: of the scale with a sign also what its ends mean."""
+    """Texts of one kind of map; for the signed scale also the meaning of its ends."""
 
     title: str
     signed: str
@@ -59,7 +60,7 @@ CAPTIONS = {
 
 
 class Scale(NamedTuple):
-    """The colours of the pairs of a mask of shape (D, D); `low` and `high` name their ends."""
+    """Colours for the pairs in a mask of shape (D, D); `low` and `high` name the ends."""
 
     pairs: NDArray[np.bool_]
     colours: str
@@ -80,15 +81,15 @@ def draw_heat_map(
 ) -> None:
     """Draws a dependency map in the order of its columns, with a colour bar for each scale.
 
-    The diagonal is blank; a pair whose value is NaN is yellow. Cells have their numbers in maps of
-    up to 16 columns, and negative ones a mark in maps of up to 80. The map's size depends on the
-    number of columns alone; the sheet is as large as the map and its texts need.
+    The diagonal is blank; NaN is yellow. Maps of up to 16 columns show numbers, maps of up to 80
+    mark negative cells. The size of the map depends on the number of columns; the sheet is as large
+    as the map and its texts need.
 
     Args:
         target: A path or an open binary file.
         format: `png` or `svg`.
-        columns: Names.
-        values: Values of the pairs, NaN where the measure is undefined. Shape: (D, D).
+        columns: Names of the columns.
+        values: Values of the pairs, NaN if undefined. Shape: (D, D).
         is_unsigned: True for pairs with a nominal column. Shape: (D, D).
         kind: Kind of the map; a key of `CAPTIONS`.
     """
@@ -113,10 +114,9 @@ def draw_heat_map(
 def scales_of(
     values: NDArray[np.float64], is_unsigned: NDArray[np.bool_], kind: str
 ) -> list[Scale]:
-    """Returns the scale of the pairs with a sign and that of the others; one without pairs is left
-    out.
+    """Returns the scales of signed and of unsigned pairs, without scales that have no pairs.
 
-    White is zero in each. The colours are told apart by people who do not tell red from green.
+    White is zero in both. The colours are distinguishable with red-green colour blindness.
     """
     caption, is_difference = CAPTIONS[kind], kind == "difference"
     is_pair = ~np.eye(len(values), dtype=bool)
@@ -137,14 +137,14 @@ def scales_of(
 
 
 def _limit(values: NDArray[np.float64], is_difference: bool) -> float:
-    """1; for differences the largest absolute value, rounded up to a multiple of 0.05."""
+    """Returns 1; for differences the largest absolute value, rounded up to a multiple of 0.05."""
     if not is_difference or not np.isfinite(values).any():
         return 1.0
     return float(np.ceil(max(np.nanmax(np.abs(values)), 0.05) * 20.0) / 20.0)
 
 
 def _name_axes(axes: Axes, names: Sequence[str], side: float) -> None:
-    """Writes the names beside the rows and below the columns, unless they would be too small."""
+    """Labels rows and columns, unless the labels would be too small."""
     cell = side / max(len(names), 1)
     font = min(0.85 * cell * 72, _LARGEST_FONT)
     axes.tick_params(length=0, pad=4)
@@ -160,9 +160,9 @@ def _name_axes(axes: Axes, names: Sequence[str], side: float) -> None:
 
 
 def _draw_cells(axes: Axes, values: NDArray[np.float64], scales: Sequence[Scale]) -> None:
-    """Colours the cells; of few columns it writes their numbers, of more it marks negative ones.
+    """Colours the cells; writes numbers if there are few columns, else marks negative cells.
 
-    Printed in grey, and to some eyes, red and blue look alike: the marks tell them apart.
+    Marks are needed because red and blue look alike in greyscale prints and to some readers.
     """
     from matplotlib.colors import to_rgba
 
@@ -186,7 +186,7 @@ def _draw_cells(axes: Axes, values: NDArray[np.float64], scales: Sequence[Scale]
 
 
 def _number(value: float, *, is_signed: bool) -> str:
-    """Returns a cell's text.
+    """Returns the text of a cell.
 
     >>> [_number(x, is_signed=True) for x in (0.25, -0.5, -0.001, np.nan)]
     ['+0.25', '−0.50', '0', '×']
@@ -211,7 +211,8 @@ def _mappable(scale: Scale) -> Any:
 
 
 def _draw_colour_bar(axes: Axes, scale: Scale, top: float, side: float) -> None:
-    """A caption right of the map, whose upper edge is at `top` in axes coordinates, and its bar."""
+    """Draws a caption and a colour bar right of the map, with the upper edge at `top` in axes
+    coordinates."""
     caption_inches = 0.2 + 0.16 * len(scale.caption.split("\n"))
     bottom = top - caption_inches / side - 0.25
     bar = axes.inset_axes((1.0 + 0.25 / side, bottom, 0.18 / side, 0.25))

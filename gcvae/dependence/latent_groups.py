@@ -1,4 +1,4 @@
-"""Rows of a model in groups: several for each draw of z."""
+"""Generates several rows for each of many latent vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LatentGroups:
     """M groups of n rows; row m n + i is the i-th at the m-th z.
 
     Attributes:
-        n_incomplete: Draws of z that are left out, for too few of their rows satisfy the
+        n_incomplete: Number of z that were left out because too few of their rows keep the
             hard rules.
     """
 
@@ -34,13 +34,14 @@ class LatentGroups:
 def draw_groups(
     model: ConstrainedModel, n_latents: int, rows_per_z: int, generator: torch.Generator
 ) -> LatentGroups:
-    """Groups of the model that is sampled: under hard rules z ~ p(z) a(z) / a, x ~ p(x | z, ok).
+    """Generates groups of rows; under hard rules z ~ p(z) a(z) / a, x ~ p(x | z, ok).
 
-    A z is taken with its first row that keeps all hard rules. So a z is as frequent as among
-    the model's rows, and the expected number of tries for each further row is 1 / a again.
+    z is accepted with its first row that keeps all hard rules, so z has the same distribution
+    as in generated rows. The expected number of tries for each further row is again 1 / a.
 
     Raises:
-        HardRuleError: The rows cost more than MOST_DRAWS times as many, or hardly a z has enough.
+        HardRuleError: More than MOST_DRAWS tries per row are needed, or hardly any z has enough
+            rows.
     """
     z, first = _accepted_latents(model, n_latents, generator)
     place = torch.arange(n_latents).repeat_interleave(rows_per_z)
@@ -68,7 +69,8 @@ def draw_groups(
 def _accepted_latents(
     model: ConstrainedModel, n: int, generator: torch.Generator
 ) -> tuple[Tensor, EncodedTable]:
-    """n draws of z, each with a row of it that keeps all hard rules. Shape: (n, K), n rows."""
+    """Returns n samples of z, each with a row that keeps all hard rules. Shape: (n, K), n
+    rows."""
     latents: list[Tensor] = []
     parts: list[EncodedTable] = []
     n_kept, most_rounds = 0, -(-MOST_DRAWS * n // _ROWS_AT_ONCE)
@@ -94,5 +96,5 @@ def _put(table: EncodedTable, at: Tensor, rows: EncodedTable) -> None:
 
 
 def grouped(scores: NDArray[np.float64], rows_per_z: int) -> NDArray[np.float64]:
-    """Shape: (M n, D) -> (M, n, D)."""
+    """Reshapes (M n, D) to (M, n, D)."""
     return scores.reshape(-1, rows_per_z, scores.shape[-1])

@@ -1,4 +1,4 @@
-"""Every kind of dependency map of a fitted model."""
+"""Computes every kind of dependency map of a fitted model."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import unknown_name
 
 _MOST_ROWS, _FEWEST_ROWS, _CELLS = 40_000, 2_000, 4e6
-"""Rows of a map, and the cells that they may have together in a wide table."""
+"""Maximum and minimum number of rows of a map, and their number of cells in wide tables."""
 _ROWS_PER_Z = 4
 _MOST_DRAWS, _FEWEST_DRAWS, _PAIRS = 2_000, 100, 1e8
-"""Draws of z of a copula's map, and the pairs that they may have together in a wide table."""
+"""Maximum and minimum number of z of a copula's map, and their number of pairs in wide tables."""
 _FEW_EFFECTIVE_DRAWS = 30.0
 _FARTHEST = 100.0
-"""A z beyond this is no place that any prior reaches."""
+"""Components of z beyond this are outside of any prior."""
 
 _ORDER_NOTES = {
     "listed": (
@@ -59,15 +59,15 @@ _HEAD_NOTE = (
 
 
 def rows_of_a_map(n_columns: int) -> int:
-    """How many rows a map is made of, of the table or of the model."""
+    """Returns the number of rows that a map uses, of the table or of the model."""
     return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
 
 
 def check_place(kind: str, has_row: bool, has_z: bool) -> None:
-    """Let kinds pass that there are, with what they need.
+    """Checks that the kind exists and that a row or z is given if it needs one.
 
     Raises:
-        SettingError: Unknown kind, or `local` without, another kind with, a row or a z.
+        SettingError: The kind is unknown, `local` has neither row nor z, or another kind has one.
     """
     if kind not in KINDS:
         message = f"unknown kind of map {kind!r}"
@@ -83,12 +83,12 @@ def check_place(kind: str, has_row: bool, has_z: bool) -> None:
 
 @dataclass(frozen=True)
 class DependencyMaps:
-    """The maps of one model.
+    """Computes the maps of one model.
 
     Attributes:
-        model: With the hard rules that its rows keep.
-        data: The training table's map, kept at training time; None where it was left out.
-        sample: Rows of the model, by their number and a seed.
+        model: Model with its hard rules.
+        data: Map of the training table, computed in training; None in a minimal file.
+        sample: Function that generates rows, from their number and a seed.
     """
 
     model: ConstrainedModel
@@ -99,7 +99,7 @@ class DependencyMaps:
         """Returns the map of a kind that needs no row.
 
         Raises:
-            HardRuleError: Too few of the model's rows keep the hard rules.
+            HardRuleError: Too few generated rows keep the hard rules.
             LeftOutError: The file has no map of the training table.
         """
         if kind == "data":
@@ -124,10 +124,10 @@ class DependencyMaps:
         return self.data
 
     def at_row(self, row: EncodedTable, seed: int) -> DependencyMap:
-        """Returns the local map, averaged over the posterior of one row.
+        """Returns the local map, averaged over the posterior of a row.
 
         Raises:
-            TableError: The row is impossible under the model.
+            TableError: The row has probability zero under the model.
         """
         names = [column.name for column in self.model.codec.columns]
         generator = generator_for(seed, "local dependencies")
@@ -141,8 +141,11 @@ class DependencyMaps:
         return self._of_copula("local", z, weight, (note, *few), generator)
 
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
-        """Returns the local map at one z. Raises: InputError if z has another number of
-        dimensions."""
+        """Returns the local map at one z.
+
+        Raises:
+            InputError: z has the wrong number of dimensions.
+        """
         d_latent = self.model.model.prior.d_latent
         if len(z) != d_latent or not all(abs(z_k) <= _FARTHEST for z_k in z):
             expected = f"{d_latent} numbers, one a dimension, from -{_FARTHEST:g} to {_FARTHEST:g}"
@@ -223,7 +226,7 @@ class DependencyMaps:
 def map_of_data(
     codec: TableCodec, table: TypedTable, rows: TrainingRows, seed: int
 ) -> DependencyMap:
-    """Returns the training table's map, of as many rows as a map has, chosen at random."""
+    """Returns the training table's map, from a random sample of rows."""
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]
     names = [column.name for column in codec.modelled]
@@ -233,17 +236,20 @@ def map_of_data(
 
 
 def nominal_columns(codec: TableCodec) -> tuple[str, ...]:
-    """Returns the columns whose levels have no order."""
+    """Returns the columns whose levels have no natural order."""
     return tuple(c.name for c in codec.modelled if c.kind.outcomes is Outcomes.NOMINAL_LEVELS)
 
 
 def _error_note(n: int) -> str:
-    """Source: Kendall's bound, var(tau) <= 2 (1 - tau^2) / n."""
+    """Returns the note on the standard error of tau.
+
+    Source: Kendall's bound, var(tau) <= 2 (1 - tau^2) / n.
+    """
     return f"{n:,} rows: a standard error of at most {math.sqrt(2.0 / max(n, 1)):.3f}"
 
 
 def codec_notes(codec: TableCodec) -> tuple[str, ...]:
-    """What there is to know of the columns of a map."""
+    """Returns notes on the columns of a map."""
     copies = (
         f"{name} equals {source} in every row and is left out"
         for name, source in codec.copies.items()

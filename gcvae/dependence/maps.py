@@ -1,7 +1,6 @@
-"""Dependency maps: what they hold, and how they come from rows and from copulas.
+"""Dependency maps, computed from rows or from copulas.
 
-Which kinds there are, and what each can not show: `gcvae.dependence.map_kinds` and
-docs/dependencies.md.
+The kinds of maps and their limitations: `gcvae.dependence.map_kinds` and docs/dependencies.md.
 """
 
 from __future__ import annotations
@@ -37,61 +36,65 @@ _Z_PER_CHUNK = 16
 class DependencyMap:
     """Pairwise dependence of the modelled columns.
 
-    Shape: tau, unsigned (D, D), symmetric; spread and standard_error (D, D) or None. NaN where a
-    column has one value only, of which no dependence can be said.
+    Shape: tau, unsigned (D, D), symmetric; spread and standard_error (D, D) or None. Columns with
+    one value have NaN.
     """
 
     columns: tuple[str, ...]
     kind: str
     tau: Matrix
-    """Kendall's tau, -1 to 1; of `within` and `between` shares of a correlation, see the notes."""
+    """Kendall's tau, -1 to 1; for `within` and `between` shares of a correlation, see the notes."""
     unsigned: Matrix
-    """A measure named by `measure`. Cramér's V needs no order of the levels."""
+    """Unsigned measure, named by `measure`. Cramér's V does not need an order of levels."""
     measure: str
     notes: tuple[str, ...]
     nominal: tuple[str, ...] = ()
-    """The columns whose levels have no order: the sign of their tau is that of a chosen one."""
+    """Columns whose levels have no natural order; the sign of their tau depends on a chosen
+    order."""
     spread: Matrix | None = None
-    """Standard deviation of tau over the draws of z, where the map is a mean over them."""
+    """Standard deviation of tau over z, if the map is a mean over z."""
     standard_error: Matrix | None = None
-    """Standard error of `tau`, where it is estimated from groups of draws."""
+    """Standard error of `tau`, if it is estimated from groups of z."""
 
     def __repr__(self) -> str:
-        """Its kind and how many columns it has; `to_json` says the rest."""
+        """Returns the kind and the number of columns."""
         return f"<DependencyMap: {self.kind}, {len(self.columns)} columns, {self.measure}>"
 
     def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
-        """Returns the picture and what it shows, for notebooks; the line above where nothing draws
-        it."""
+        """Returns the picture and its description, for notebooks; None without matplotlib."""
         try:
             return self.picture(), {
                 "alt": f"Dependency map, {self.kind}, of {len(self.columns)} columns"
             }
         except MissingPackageError as error:
-            raise NotImplementedError from error  # by this IPython asks for another form
+            raise NotImplementedError from error  # makes IPython use another representation
 
     @property
     def is_unsigned(self) -> NDArray[np.bool_]:
-        """The pairs with a nominal column, which have no sign. Shape: (D, D)."""
+        """Mask of pairs with a nominal column, which have no sign. Shape: (D, D)."""
         found = np.isin(self.columns, self.nominal)
         return found[:, None] | found
 
     @property
     def strength(self) -> Matrix:
-        """What a picture shows: `unsigned` of pairs without a sign, `tau` of others. (D, D)."""
+        """Values of the picture: `unsigned` for pairs without a sign, `tau` for others. Shape: (D,
+        D)."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property
     def order(self) -> list[int]:
-        """Places of the columns such that dependent ones stand side by side. Shape: (D,)."""
+        """Indices of the columns in an order that puts dependent ones next to each other. Shape:
+        (D,)."""
         from gcvae.dependence.order import clustered_order
 
         return clustered_order(self.strength)
 
     def to_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
-        """Returns the map as a JSON document: `columns`, `kind`, `tau`, `unsigned`, `measure`,
-        `notes`, `nominal`, `order` (of the heat map, or the one that is given), and `spread` and
-        `standard_error` where there are some. What is not defined is null.
+        """Returns the map as a JSON document.
+
+        Members: `columns`, `kind`, `tau`, `unsigned`, `measure`, `notes`, `nominal`, `order` (of
+        the heat map, or the given one), and optionally `spread` and `standard_error`. Undefined
+        values are null.
         """
         optional = {"spread": self.spread, "standard_error": self.standard_error}
         return {
@@ -107,7 +110,7 @@ class DependencyMap:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DependencyMap:
-        """Returns the map of a document that `to_json` made."""
+        """Restores the map from a document that `to_json` wrote."""
         spread, standard_error = (
             None if name not in document else np.asarray(document[name], dtype=np.float64)
             for name in ("spread", "standard_error")
@@ -134,8 +137,8 @@ class DependencyMap:
 
         Args:
             target: A path or an open binary file.
-            format: `png` or `svg`; where not given, by the path's ending, else `png`.
-            order: Order of the columns, such as another map's `order`; else clustered.
+            format: `png` or `svg`. Default: the path's extension, else `png`.
+            order: Order of the columns, such as another map's `order`. Default: clustered.
         """
         from gcvae.dependence.heat_map import draw_heat_map
 
@@ -158,14 +161,15 @@ class DependencyMap:
 
 
 def _cells(matrix: Matrix) -> list[list[float | None]]:
-    """Returns rows of numbers; JSON has no NaN, so None stands for it."""
+    """Returns rows of numbers, with None for NaN."""
     return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
 
 
 def map_of_rows(
     columns: Sequence[str], kind: str, ranks: Tensor, notes: Sequence[str]
 ) -> DependencyMap:
-    """tau-b and Cramér's V of rows, in random order, given by the ranks of their cells.
+    """Returns the map of tau-b and Cramér's V of rows in random order, from the ranks of their
+    cells.
 
     Shape: ranks (n, D).
     """
@@ -181,7 +185,7 @@ def map_of_rows(
 
 
 def difference_of(total: DependencyMap, data: DependencyMap, notes: Sequence[str]) -> DependencyMap:
-    """Where the model's rows differ from the table: `total` less `data`, cell by cell."""
+    """Returns the difference between model and table: `total` less `data`, cell by cell."""
     return DependencyMap(
         columns=total.columns,
         kind="difference",
@@ -200,9 +204,10 @@ def map_of_copula(
     weight: Tensor,
     notes: Sequence[str],
 ) -> DependencyMap:
-    """Mean and spread of tau_ij(z) = (2/pi) arcsin R_ij(z), of the decoder's copula, over draws.
+    """Returns mean and spread over z of tau_ij(z) = (2/pi) arcsin R_ij(z), with the decoder's
+    copula.
 
-    The mean of tau, not the tau of the mean correlation.
+    This is the mean of tau, in contrast to the tau of the mean correlation.
 
     Shape: z (S, K), weight (S,), which sums to one.
     """
@@ -223,7 +228,7 @@ def map_of_copula(
 
 
 def _moments(model: GenerativeModel, z: Tensor, weight: Tensor) -> Matrix:
-    """Weighted means of tau, its square and |rho|, a chunk of draws at a time. (3, D, D)."""
+    """Returns weighted means of tau, its square and |rho|, in chunks of z. Shape: (3, D, D)."""
     total: Tensor | float = 0.0
     for chunk, part in zip(z.split(_Z_PER_CHUNK), weight.split(_Z_PER_CHUNK), strict=True):
         rho = model.conditional(chunk).correlation()

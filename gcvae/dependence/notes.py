@@ -1,6 +1,6 @@
-"""The kinds of dependency maps: what each means, and what it can not show.
+"""Kinds of dependency maps, their meaning and their limitations.
 
-Loads without torch: the service and the commands name the kinds before it.
+The module does not import torch, because the service and the commands list the kinds.
 """
 
 from __future__ import annotations
@@ -50,4 +50,4 @@ KIND_NOTES: dict[str, tuple[str, ...]] = {
 KINDS = tuple(KIND_NOTES)
 """Every kind of map."""
 MAPS_OF_MODEL = tuple(kind for kind in KINDS if kind != "local")
-"""The kinds that need no row."""
+"""Kinds that need no row."""

@@ -1,4 +1,4 @@
-"""Orders of columns that put strongly dependent ones side by side."""
+"""Orders of columns that put strongly dependent ones next to each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _MOST_COLUMNS_WITH_LEAVES_IN_ORDER = 200
 
 
 def clustered_order(tau: NDArray[np.float64]) -> list[int]:
-    """Column indices such that strongly dependent columns stand side by side.
+    """Returns the order of columns from hierarchical clustering. Shape: (D, D) -> (D,).
 
-    Average linkage on 1 - |tau|, or on the measure that stands for it; leaves ordered to keep
-    neighbours close; NaN counts as no dependence. Shape: (D, D) -> (D,).
+    Average linkage on 1 - |tau| (or another measure), with optimal leaf ordering; NaN counts as no
+    dependence.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import squareform

@@ -1,4 +1,4 @@
-"""Ranks of a table's cells within their columns, of which every map of rows is made."""
+"""Ranks of cells within their columns, the input of maps of rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gcvae.codec.table_codec import TableCodec
 
 
 def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
-    """Ranks of a typed table's cells within their columns; missing cells rank lowest.
+    """Returns the ranks of a typed table's cells within their columns; missing cells rank lowest.
 
-    Numbers and dates rank by size, levels by code. Shape: (n, D), D the table's modelled columns.
+    Numbers and dates rank by size, levels by code. Shape: (n, D), D modelled columns.
     """
     places = {column.name: j for j, column in enumerate(codec.columns)}
     columns = []

@@ -1,5 +1,6 @@
-"""How good a synthetic table is: fidelity to the real one, utility in its place, privacy of rows.
+"""Measures of synthetic tables: fidelity, utility and privacy of rows.
 
-Every measure takes typed frames, as `gcvae.cells.values.parse_table` gives them, and their schema;
-identifiers, constants and dropped columns are not measured. Loads without torch.
+Every measure takes typed frames, as `gcvae.cells.values.parse_table` returns them, and their
+schema. Identifiers, constants and dropped columns are not measured. The package does not import
+torch.
 """

@@ -1,7 +1,7 @@
-"""The columns that are measured, as numbers and as codes.
+"""Cells of measured columns as numbers or as category codes.
 
-number    continuous, integer and datetime columns, and ordinal ones whose levels are numbers
-level     all others; a missing cell is a level like any other
+number    continuous, integer and datetime columns, and ordinal columns of numeric levels
+level     all other columns; a missing cell is a level like any other
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gcvae.spelling.never_dates import without_never
 
 
 def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
-    """Returns the columns that a model learns, in the schema's order."""
+    """Returns the modelled columns, in the schema's order."""
     return tuple(column for column in schema if column.is_modelled)
 
 
 def is_number(column: Column) -> bool:
-    """Returns whether the column's values lie on a line with distances."""
+    """Returns whether differences between the column's values have a meaning."""
     levels = column.levels or ()
     are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
     is_ordered = column.kind.outcomes is Outcomes.ORDERED_LEVELS
@@ -34,12 +34,13 @@ def is_number(column: Column) -> bool:
 
 
 def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
-    """Returns the cells of a number column; NaN is missing or never, a date is days since 1970.
+    """Returns the cells of a number column; NaN for missing and sentinel dates, dates as days since
+    1970.
 
     Shape: (n,).
 
     Raises:
-        TableError: A cell is no number.
+        TableError: A cell is not a number.
     """
     series = frame[column.name]
     if pd.api.types.is_datetime64_any_dtype(series):
@@ -55,20 +56,20 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
 
 
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Returns the rows whose cell of a column is there to be predicted: neither missing
-    nor never."""
+    """Returns the rows whose cell of a column is neither missing nor a sentinel date."""
     return frame[without_never(frame[name]).notna()]
 
 
 def level_codes(frames: tuple[pd.DataFrame, ...], column: Column) -> tuple[Codes, ...]:
-    """Codes that equal cells of all the frames share: 0 is missing, the levels count from 1."""
+    """Returns codes of the cells, with one code per level in all frames; 0 is missing."""
     columns = [frame[column.name].astype(object) for frame in frames]
     codes = pd.factorize(pd.concat(columns, ignore_index=True))[0].astype(np.int64) + 1
     return tuple(np.split(codes, np.cumsum([len(cells) for cells in columns])[:-1]))
 
 
 def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> float:
-    """½ Σ_k |P(k) − Q(k)| of the shares of each code in two samples. Shape: (n,), (m,)."""
+    """Returns ½ Σ_k |P(k) − Q(k)|, with the shares of each code in two samples. Shape: (n,),
+    (m,)."""
     size = int(max(real.max(initial=0), synthetic.max(initial=0))) + 1
     if size > 4 * (len(real) + len(synthetic)) + 1_000:  # a sparse table of counts
         both = np.unique(np.concatenate([real, synthetic]), return_inverse=True)[1]
@@ -80,7 +81,8 @@ def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> floa
 
 
 def correlation(x: Numbers, y: Numbers) -> float:
-    """Pearson's r over the rows where both are present; 0 where it is undefined. Shape: (n,)."""
+    """Returns Pearson's r over rows where both are present; 0 if it is undefined. Shape: (n,)
+    twice."""
     present = ~(np.isnan(x) | np.isnan(y))
     x, y = x[present], y[present]
     if not len(x) or x.min() == x.max() or y.min() == y.max():

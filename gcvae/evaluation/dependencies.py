@@ -1,10 +1,9 @@
-"""The strongest dependencies of a table, and how much of them drawn rows keep.
+"""The strongest dependencies of a table, and how much of them synthetic rows keep.
 
     Σ p(x, y) log p(x, y) / (p(x) p(y)) − E    in nats
 
-of columns in coarse bins, E being what independent columns of the same shares show in as many rows.
-A date has its period, its weekday and its hour of the day, so that a daily course is a dependency
-like any other.
+The mutual information of binned columns, less its expected value E under independence. Dates are
+also binned by weekday and hour, so that weekly and daily patterns count.
 
 Source: Vinh, Epps and Bailey (2010) for E.
 """
@@ -29,7 +28,7 @@ _N_LEVELS = 8
 _MOST_FEATURES = 60
 _N_PAIRS = 10
 _N_SECONDS = 8
-"""Columns that are tried as the second of two that explain another."""
+"""Number of columns tried as the second of two predictors."""
 _LEAST_NATS = 0.05
 _ERRORS = 3.0
 _HOURS_PER_BIN = 3
@@ -37,11 +36,11 @@ _HOURS_PER_BIN = 3
 
 @dataclass(frozen=True)
 class Dependency:
-    """A dependency of the real rows, in nats, beside that of the drawn rows.
+    """A dependency in real rows, compared with synthetic rows, in nats.
 
     Attributes:
-        columns: A pair; or a column, and the two others that explain it best.
-        error: Three standard errors of the difference between two samples of so many rows.
+        columns: A pair; or a column followed by its two best predictors.
+        error: Three standard errors of the difference between two samples of this size.
     """
 
     columns: tuple[str, ...]
@@ -51,12 +50,12 @@ class Dependency:
 
     @property
     def kept(self) -> float:
-        """The share of the dependency that drawn rows have."""
+        """Ratio of the dependency in synthetic rows to that in real rows."""
         return self.drawn / self.real
 
     @property
     def most_kept(self) -> float:
-        """The share of the dependency that drawn rows have at most, by sampling error."""
+        """Upper limit of `kept`, given the sampling error."""
         return (self.drawn + self.error) / self.real
 
     def to_json(self) -> dict[str, Any]:
@@ -67,7 +66,7 @@ class Dependency:
 
 @dataclass(frozen=True)
 class _Feature:
-    """A column in bins, or the hour or the weekday of one. Shape of the codes: (n,) each."""
+    """A binned column, or its hour or weekday. Shape: (n,) for each array of codes."""
 
     name: str
     column: str
@@ -78,15 +77,14 @@ class _Feature:
 def strongest_dependencies(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> list[Dependency]:
-    """Returns the strongest pairs, and each column by its best two others, each sort strongest
-    first.
+    """Returns the strongest pairs, then each column with its best two predictors, strongest first.
 
-    Only those of which the loss of half is beyond sampling error in so many rows, among the first
-    60 features.
+    Only dependencies whose loss by half would exceed the sampling error are returned, among the
+    first 60 features.
 
     Args:
         real: Typed rows.
-        drawn: As many.
+        drawn: Synthetic rows, equal in number.
         schema: Schema of both.
     """
     features = [f for column in measured_columns(schema) for f in _features(real, drawn, column)]
@@ -108,7 +106,7 @@ def strongest_dependencies(
 
 
 def least_visible(n_rows: int) -> float:
-    """Nats from which on a pair of columns is found in so many rows."""
+    """Returns the smallest dependency, in nats, that can be found in this many rows."""
     return 2 * _ERRORS * math.sqrt(2 * 2 * (_N_BINS - 1) ** 2) / (2 * max(n_rows, 1))
 
 
@@ -136,7 +134,7 @@ def _features(real: pd.DataFrame, drawn: pd.DataFrame, column: Column) -> Iterat
 
 
 def _dependency(target: _Feature, *others: _Feature) -> Dependency:
-    """How much one or two features say of another."""
+    """Returns how much information one or two features have about the target."""
     columns = tuple(feature.name for feature in (target, *others))
     real, real_variance = _information(target.real, _joint([f.real for f in others]))
     drawn, variance = _information(target.drawn, _joint([f.drawn for f in others]))
@@ -144,14 +142,14 @@ def _dependency(target: _Feature, *others: _Feature) -> Dependency:
 
 
 def _joint(codes: list[Codes]) -> Codes:
-    """Returns one code for each combination. Shape: (n,) each -> (n,)."""
+    """Returns one code per combination of codes. Shape: (n,) each -> (n,)."""
     return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
 
 
 def _information(x: Codes, y: Codes) -> tuple[float, float]:
-    """Mutual information in nats, corrected, and the variance of its estimate. Shape: (n,) twice.
+    """Returns (corrected mutual information in nats, variance of its estimate). Shape: (n,) twice.
 
-    The variance is that of the mean of log p(x, y) / (p(x) p(y)), and of what chance alone shows.
+    The variance is that of the mean of log p(x, y) / (p(x) p(y)) plus that under independence.
     """
     from sklearn.metrics.cluster import expected_mutual_information
 

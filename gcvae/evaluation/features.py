@@ -1,4 +1,4 @@
-"""Rows as the matrix that scikit-learn's histogram gradient boosting takes."""
+"""Encodes rows as the matrix that scikit-learn's histogram gradient boosting takes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column
 
 MOST_CATEGORIES = 254
-"""Levels that are kept apart; boosting takes 255 categories, of which one is for the rest."""
+"""Maximum number of separate levels; boosting allows 255 categories, one of which is for the
+rest."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """Columns, and the category of each level that is kept apart.
+    """Encoding of columns as a matrix.
 
     Attributes:
-        columns: In the order of the matrix.
-        categories: Categories of each level column; the levels that are not in it share one more.
+        columns: Columns in the order of the matrix.
+        categories: For each level column, the category of each separate level; others share one.
     """
 
     columns: tuple[Column, ...]
@@ -31,11 +32,11 @@ class Features:
 
     @property
     def are_levels(self) -> list[bool]:
-        """Which columns of the matrix hold categories."""
+        """Whether each column of the matrix is categorical."""
         return [column.name in self.categories for column in self.columns]
 
     def matrix(self, frame: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Returns numbers and categories; NaN is missing. Shape: (n, number of columns)."""
+        """Returns the encoded rows; NaN is missing. Shape: (n, number of columns)."""
         cells = np.empty((len(frame), len(self.columns)))
         for j, column in enumerate(self.columns):
             if column.name in self.categories:
@@ -52,7 +53,7 @@ class Features:
 
 
 def fit_features(frame: pd.DataFrame, columns: tuple[Column, ...]) -> Features:
-    """Returns the features of a table: its most frequent levels are kept apart."""
+    """Returns the encoding of a table; the most frequent levels get their own category."""
     categories = {
         column.name: _most_frequent(frame[column.name])
         for column in columns

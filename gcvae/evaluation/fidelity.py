@@ -1,7 +1,7 @@
-"""How near a synthetic table is to the real one, column by column, pair by pair, and as a whole.
+"""Fidelity measures: columns, pairs of columns, and whole rows compared with the real table.
 
-All errors are shares: 0 is equal, 1 has nothing in common. A perfect model does not reach 0 but
-the `floor`: its rows are a second sample of the same distribution.
+Errors range from 0 (equal) to 1 (disjoint). A perfect model scores the `floor` instead of 0,
+because its rows are a second sample of the same distribution.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from gcvae.evaluation.fine_features import fit_fine_features
 from gcvae.schema.columns import Column, TableSchema
 
 N_BINS = 10
-"""Bins of a number column in two-way tables, and the frequent levels that are kept apart."""
+"""Number of bins of a number column, and of separate levels, in two-way tables."""
 
 _HUGE = 1e300
 
 
 @dataclass(frozen=True)
 class ColumnErrors:
-    """An error of each column, and their mean as `value`."""
+    """Error of each column, and their mean as `value`."""
 
     value: float
     columns: Mapping[str, float]
@@ -44,7 +44,7 @@ class ColumnErrors:
 
 @dataclass(frozen=True)
 class PairErrors:
-    """An error of each pair of columns, and their mean as `value` (0 where there is no pair)."""
+    """Error of each pair of columns, and their mean as `value` (0 without pairs)."""
 
     value: float
     pairs: Mapping[tuple[str, str], float]
@@ -52,7 +52,7 @@ class PairErrors:
 
 @dataclass(frozen=True)
 class Floor:
-    """What a perfect model scores: `value`, and the standard deviation of a single such score."""
+    """Score of a perfect model: its mean, and the standard deviation of one score."""
 
     value: float
     standard_deviation: float
@@ -61,11 +61,11 @@ class Floor:
 
 @dataclass(frozen=True)
 class TwoSampleAuc:
-    """Area under the ROC curve of real against synthetic: `value` is the mean of the folds.
+    """ROC AUC of a classifier of real against synthetic rows: `value` is the mean over folds.
 
     Attributes:
-        folds: The area in each fold.
-        n_rows: Rows taken of each table.
+        folds: AUC of each fold.
+        n_rows: Rows of each table.
     """
 
     value: float
@@ -77,13 +77,13 @@ Measure = Callable[[pd.DataFrame, pd.DataFrame, TableSchema], ColumnErrors | Pai
 
 
 def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> ColumnErrors:
-    """Each column's distance between its two distributions.
+    """Returns the distance between the two distributions of each column.
 
         numbers and dates   sup_x |P(X ≤ x) − Q(X ≤ x)|, in shares of all rows, so that at x = ∞ it
                             is the difference of the missing shares (Kolmogorov-Smirnov)
-        levels              ½ Σ_k |P(k) − Q(k)|, missing being a level (total variation)
+        levels              ½ Σ_k |P(k) − Q(k)|, with missing as a level (total variation)
 
-    Source: 1 − KSComplement and 1 − TVComplement of SDMetrics, which leave missing cells out.
+    Source: 1 − KSComplement and 1 − TVComplement of SDMetrics, which exclude missing cells.
     """
     errors = {}
     for column in measured_columns(schema):
@@ -96,18 +96,18 @@ def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 
 
 def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
-    """Each pair's difference in dependence, over all pairs of columns.
+    """Returns the difference in dependence of each pair of columns.
 
         two numbers   ½ |r_real − r_synthetic|, Pearson's r over the rows where both are present;
-                      r of a constant column counts as 0
-        otherwise     ½ Σ |P(k, l) − Q(k, l)| of the two-way tables, a number in 10 bins of equal
-                      width over the range that it has in its own table
+                      r of a constant column is 0
+        otherwise     ½ Σ |P(k, l) − Q(k, l)| of the two-way tables, numbers in 10 bins of equal
+                      width over the range in their own table
 
-    Because a table's own range makes the bins, one extreme value that is missed moves every pair of
-    its column; `two_way_tv` does not have this weakness.
+    One extreme value changes a table's range and so every pair of its column; `two_way_tv` does not
+    have this weakness.
 
-    Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity as the column pair trends of
-    SDMetrics' quality report join them, without its association thresholds.
+    Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity, combined as the column pair
+    trends of SDMetrics' quality report, without its association thresholds.
     """
     columns = measured_columns(schema)
     numbers = {
@@ -132,12 +132,11 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 
 
 def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
-    """Each pair's total variation ½ Σ |P(k, l) − Q(k, l)| between its two two-way tables.
+    """Returns the total variation ½ Σ |P(k, l) − Q(k, l)| between two-way tables, for each pair.
 
-    A number is in the 10 quantile bins (low, high] of the real table, a level is one of the real
-    table's 10 most frequent or one of the rest, and missing is a bin. Bins are fewer where
-    quantiles fall together; being closed above, they keep a heavy smallest value apart from what
-    is beyond it.
+    Numbers are in 10 quantile bins (low, high] of the real table; levels are its 10 most frequent
+    and a rest; missing is a bin. Equal quantiles are merged; bins closed above keep a frequent
+    minimum separate.
     """
     columns = measured_columns(schema)
     codes = {column.name: _binned(real, synthetic, column) for column in columns}
@@ -153,18 +152,18 @@ def floor(
     n_bootstraps: int = 20,
     seed: int = 0,
 ) -> Floor:
-    """What a model that knows the distribution would score with as many rows as the table has.
+    """Returns the score of a model that knows the true distribution, with as many rows as the
+    table.
 
-    √2 × the mean error of bootstraps of the table against the table itself: a bootstrap differs
-    from the table by one sampling error, while a perfect model's rows and the table are two. For
-    `trend_error` it is too low where extreme values are far out: most bootstraps have the table's
-    own, and with them its bins.
+    √2 × the mean error of bootstraps against the table: a bootstrap differs from the table by one
+    sampling error, a perfect model's rows by two. For `trend_error` with outliers the floor is too
+    low, because most bootstraps contain the outliers that determine the bins.
 
     Args:
         train: The real table.
         schema: Schema of the table.
         measure: `shape_error`, `trend_error` or `two_way_tv`.
-        n_bootstraps: Their number.
+        n_bootstraps: Number of bootstraps.
         seed: Seed of the bootstraps.
     """
     random = np.random.default_rng(seed)
@@ -185,27 +184,28 @@ def classifier_two_sample_auc(
     n_repeats: int = 1,
     seed: int = 0,
 ) -> TwoSampleAuc:
-    """How well boosted trees tell synthetic rows from as many real ones: 0.5 not at all, 1 always.
+    """Returns how well boosted trees tell synthetic from real rows (C2ST): 0.5 not at all, 1
+    always.
 
-    Histogram gradient boosting with scikit-learn's defaults, stratified folds, the area averaged
-    over the folds. Numbers go in as numbers, levels as categories, missing cells as missing.
+    Histogram gradient boosting with scikit-learn's defaults, stratified folds, the AUC averaged
+    over folds. Missing cells stay missing.
 
     Args:
         real: The training table.
-        synthetic: Rows of the model. Of the longer table as many rows are drawn as the shorter has.
+        synthetic: Rows of the model. The longer table is subsampled to the length of the shorter.
         schema: Schema of both.
         n_folds: Number of folds of a cross-validation.
-        n_repeats: Cross-validations with other folds; more than one steadies a small table's area.
-        seed: Seed of the rows drawn, the folds and the trees.
+        n_repeats: Number of cross-validations, averaged to reduce variance for small tables.
+        seed: Seed of the subsample, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.
 
-    Source: Lopez-Paz and Oquab, Revisiting Classifier Two-Sample Tests (2017), with the area under
-    the curve in the place of the accuracy.
+    Source: Lopez-Paz and Oquab, Revisiting Classifier Two-Sample Tests (2017), with AUC in place of
+    accuracy.
     """
     n_rows = _fewest_rows(real, synthetic, n_folds)
-    rows = pd.concat(_draw_rows((real, synthetic), n_rows, seed), ignore_index=True)
+    rows = pd.concat(_subsampled((real, synthetic), n_rows, seed), ignore_index=True)
     features = fit_features(rows, measured_columns(schema))
     areas = _areas(features.matrix(rows), features.are_levels, n_folds, n_repeats, seed)
     return TwoSampleAuc(_mean(areas), areas, n_rows)
@@ -221,24 +221,24 @@ def c2st_fine(
     n_repeats: int = 1,
     seed: int = 0,
 ) -> TwoSampleAuc:
-    """`classifier_two_sample_auc` with what a careful reader sees, 0.5 being nothing.
+    """Returns `classifier_two_sample_auc` with additional features that a careful reader would
+    check.
 
-    Beside the columns the trees have: each number's remainders by 1, 5, 10 and 100, as it stands
-    and in units of the column's last decimal; what the linear fit of the other numbers and dates
-    leaves of it, with its sign and without; weekday, day, hour, minute and second of dates; the
-    distance of every two dates, and of a date's year to each number; and for every two columns of
-    levels whether their pair stands in another training row. Of more than 200 pairs of one sort
-    those are taken that depend the most, and a fit has at most 50 terms.
+    The features are: remainders of each number by 1, 5, 10 and 100, in its unit and in units of its
+    last decimal; residuals of its linear fit on the other numbers and dates, signed and absolute;
+    weekday, day, hour, minute and second of dates; differences of two dates, and of a date's year
+    to each number; and for two level columns, whether their pair occurs in another training row. At
+    most 200 pairs of each kind and 50 terms of a fit are used, those with the strongest dependence.
 
     Args:
-        train: The table that the model learned from; fits and pairs are its own.
+        train: The training table; fits and pairs are computed from it.
         synthetic: Rows of the model.
         schema: Schema of all tables.
-        held_out: Real rows that the model has not seen, to stand against the drawn ones. Without
-            them the training rows do, and a pair of one of those has to stand in a second one.
+        held_out: Real rows that the model has not seen, to compare with. Default: training rows,
+            for which a pair has to occur in a second row.
         n_folds: Number of folds of a cross-validation.
-        n_repeats: Cross-validations with other folds.
-        seed: Seed of the rows drawn, the folds and the trees.
+        n_repeats: Number of cross-validations.
+        seed: Seed of the subsample, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.
@@ -246,7 +246,7 @@ def c2st_fine(
     real = train if held_out is None else held_out
     n_rows = _fewest_rows(real, synthetic, n_folds)
     features = fit_fine_features(train, schema)
-    parts = _draw_rows((real, synthetic), n_rows, seed)
+    parts = _subsampled((real, synthetic), n_rows, seed)
     x = np.concatenate(
         [
             features.matrix(parts[0], are_training_rows=held_out is None),
@@ -267,7 +267,7 @@ def _fewest_rows(real: pd.DataFrame, synthetic: pd.DataFrame, n_folds: int) -> i
     return n_rows
 
 
-def _draw_rows(
+def _subsampled(
     tables: tuple[pd.DataFrame, pd.DataFrame], n_rows: int, seed: int
 ) -> list[pd.DataFrame]:
     random = np.random.default_rng(seed)
@@ -277,7 +277,8 @@ def _draw_rows(
 def _areas(
     x: npt.NDArray[np.float64], are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
 ) -> tuple[float, ...]:
-    """Of the real rows, the upper half, against the lower half, in each fold. Shape: (2n, d)."""
+    """Returns the AUC of each fold; the first n rows are real, the others synthetic. Shape: (2n,
+    d)."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold
@@ -298,7 +299,7 @@ def _mean(values: object) -> float:
 
 
 def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
-    """sup_x |P(X ≤ x) − Q(X ≤ x)|, NaN being above every x."""
+    """Returns sup_x |P(X ≤ x) − Q(X ≤ x)|, with NaN above every x."""
     a, b = np.sort(real[~np.isnan(real)]), np.sort(synthetic[~np.isnan(synthetic)])
     places = np.concatenate([a, b])
     p = np.searchsorted(a, places, side="right") / len(real)
@@ -307,14 +308,11 @@ def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
 
 
 def _equal_width_codes(numbers: Numbers) -> Codes:
-    """Returns the bin of each number, of 10 over their range; the largest is alone in an eleventh.
-
-    Missing is the twelfth.
-    """
+    """Returns the bin of each number, of 10 equal bins; 10 is the maximum, 11 is missing."""
     missing = np.isnan(numbers)
     present = numbers[~missing]
     largest = float(np.abs(present).max(initial=0.0))
-    unit = largest if largest > _HUGE else 1.0  # a range that is no finite number has no bins
+    unit = largest if largest > _HUGE else 1.0  # an infinite range has no bins
     low, high = (present.min() / unit, present.max() / unit) if len(present) else (0.0, 0.0)
     if low == high:
         codes = np.full(len(numbers), (N_BINS + 2) // 2)
@@ -324,7 +322,7 @@ def _equal_width_codes(numbers: Numbers) -> Codes:
 
 
 def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tuple[Codes, ...]:
-    """Bins of both tables' cells for `two_way_tv`; 0 is missing."""
+    """Returns the bins of both tables' cells for `two_way_tv`; 0 is missing."""
     if not is_number(column):
         in_real, in_synthetic = level_codes((real, synthetic), column)
         size = int(max(in_real.max(initial=0), in_synthetic.max(initial=0))) + 1
@@ -340,8 +338,8 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
 
 
 def _frequent_first(counts: npt.NDArray[np.int64]) -> Codes:
-    """Returns the bin of each code: 0 stays 0, the 10 most frequent get their own, the rest share
-    one."""
+    """Returns the bin of each code: 0 for 0, one for each of the 10 most frequent, one for the
+    rest."""
     order = np.argsort(-counts[1:], kind="stable") + 1
     bins = np.full(len(counts), N_BINS + 1, dtype=np.int64)
     bins[0] = 0
@@ -350,7 +348,8 @@ def _frequent_first(counts: npt.NDArray[np.int64]) -> Codes:
 
 
 def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
-    """Total variation between the joint shares of two columns; each is (real, synthetic) codes."""
+    """Returns the total variation of two columns' joint shares; each argument is (real, synthetic)
+    codes."""
     width = 1 + max(int(codes.max(initial=0)) for codes in b)
     real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
     return total_variation(real, synthetic)

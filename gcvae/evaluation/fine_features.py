@@ -1,7 +1,7 @@
-"""What a careful reader looks at: steps, sums, calendars and pairs, as columns of numbers.
+"""Features that a careful reader would check: steps, sums, calendars and pairs of levels.
 
-What is fitted here is fitted on the training table alone, so that a held-out real row and a drawn
-row are read in the same way.
+All fits use the training table only, so that held-out real rows and synthetic rows are treated
+alike.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from gcvae.evaluation.features import Features, fit_features
 from gcvae.schema.columns import Column, TableSchema
 
 MODULI = (1, 5, 10, 100)
-"""What remainders are taken by, as they stand and in units of the column's last decimal."""
+"""Moduli of remainders, in the number's unit and in units of the column's last decimal."""
 MOST_PAIRS = 200
-"""Pairs of columns that are looked at, of each kind of pair; those that depend the most."""
+"""Maximum number of column pairs of each kind, those with the strongest dependence."""
 MOST_TERMS = 50
-"""Columns of a linear fit: those that correlate the most with its number."""
+"""Maximum number of terms of a linear fit, those with the strongest correlation."""
 
 _MOST_DECIMALS = 12
 _ON_GRID_SHARE = 0.9
@@ -40,13 +40,13 @@ _FEWEST_ROWS = 20
 
 @dataclass(frozen=True)
 class LinearFit:
-    """y ~ intercept + Σ_t slope_t x_t, by least squares of the training rows.
+    """Least squares fit y ~ intercept + Σ_t slope_t x_t on the training rows.
 
     Attributes:
         terms: Names of the columns x_t.
         intercept: In the unit of y.
         slopes: In the order of the terms.
-        unit: Remainders are whole multiples of it; it hides the rounding of floats.
+        unit: Residuals are rounded to multiples of it, to hide floating-point errors.
     """
 
     terms: tuple[str, ...]
@@ -55,7 +55,7 @@ class LinearFit:
     unit: float
 
     def remainder(self, y: Numbers, numbers: Mapping[str, Numbers]) -> Numbers:
-        """y less its fit; NaN where y or a term is missing. Shape: (n,) -> (n,)."""
+        """Returns the residuals of y; NaN where y or a term is missing. Shape: (n,) -> (n,)."""
         fit = np.full(len(y), self.intercept)
         for name, slope in zip(self.terms, self.slopes, strict=True):
             fit += slope * numbers[name]
@@ -65,18 +65,19 @@ class LinearFit:
 
 @dataclass(frozen=True)
 class KnownPairs:
-    """How many training rows have each pair of levels of two columns.
+    """Number of training rows with each pair of levels of two columns.
 
     Attributes:
-        levels: The codes of the levels of either column; missing is a level.
-        counts: Rows of each pair of codes, of the pairs that there are.
+        levels: Codes of the levels of each column; missing is a level.
+        counts: Number of rows by pair of codes.
     """
 
     levels: tuple[Mapping[Any, int], Mapping[Any, int]]
     counts: Mapping[int, int]
 
     def in_other_rows(self, a: pd.Series[Any], b: pd.Series[Any], *, own: int) -> Numbers:
-        """1 where more than `own` training rows have the row's pair, else 0. Shape: (n,)."""
+        """Returns 1 where more than `own` training rows have the row's pair, else 0. Shape:
+        (n,)."""
         pairs = self._keys(_codes(a, self.levels[0]), _codes(b, self.levels[1]))
         distinct, places = np.unique(pairs, return_inverse=True)
         known = [self.counts.get(int(pair), 0) > own for pair in distinct]
@@ -88,16 +89,16 @@ class KnownPairs:
 
 @dataclass(frozen=True)
 class FineFeatures:
-    """A table's columns and what a careful reader derives from them.
+    """Columns of a table and the features derived from them.
 
     Attributes:
-        plain: The columns themselves.
+        plain: Encoding of the columns themselves.
         schema: Schema of the table.
-        decimals: Decimals of each number column but dates.
-        fits: Of each number column but dates, on the other numbers and dates.
-        date_pairs: Dates whose distance is looked at.
-        year_pairs: A date and a number, which is compared with its year.
-        level_pairs: Pairs of two level columns, the pairs in the training rows.
+        decimals: Decimals of each number column, without dates.
+        fits: Linear fit of each number column, without dates.
+        date_pairs: Pairs of date columns whose difference is a feature.
+        year_pairs: Pairs of a date, whose year is compared, and a number.
+        level_pairs: Pairs of level columns, with their pairs of levels in training rows.
     """
 
     plain: Features
@@ -109,13 +110,12 @@ class FineFeatures:
     level_pairs: Mapping[tuple[str, str], KnownPairs]
 
     def matrix(self, frame: pd.DataFrame, *, are_training_rows: bool) -> npt.NDArray[np.float64]:
-        """Returns the columns, then what is derived from them; NaN is missing. Shape: (n,
-        n_features).
+        """Returns the columns and derived features; NaN is missing. Shape: (n, n_features).
 
         Args:
             frame: Rows of the schema.
-            are_training_rows: Whether the rows are those of the fit: then a pair of levels has to
-                stand in another one of them.
+            are_training_rows: Whether the rows are those of the fit; then a pair of levels has to
+                occur in another row.
         """
         numbers = _numbers(frame, self.schema)
         derived = [
@@ -127,7 +127,7 @@ class FineFeatures:
         return np.column_stack([self.plain.matrix(frame), *derived])
 
     def _remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """x mod m and x mod m 10^-d, counted in whole numbers where floats have the digits."""
+        """Yields x mod m and x mod m 10^-d, computed in integers where floats are exact."""
         for name, d in self.decimals.items():
             yield from (_remainder(numbers[name], m, d) for m in MODULI)
             if d > 0:
@@ -140,7 +140,7 @@ class FineFeatures:
             yield np.abs(remainder)
 
     def _calendars(self, frame: pd.DataFrame, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """Parts of dates; their days since 1970 are among the plain columns."""
+        """Yields parts of dates; days since 1970 are among the plain columns."""
         for name in _dates(self.schema):
             dates = frame[name].dt
             for part in (dates.weekday, dates.day, dates.hour, dates.minute, dates.second):
@@ -156,7 +156,7 @@ class FineFeatures:
 
 
 def fit_fine_features(train: pd.DataFrame, schema: TableSchema) -> FineFeatures:
-    """Returns the features of a training table."""
+    """Returns the features fitted to a training table."""
     numbers = _numbers(train, schema)
     dates = _dates(schema)
     of_numbers = [name for name in numbers if name not in dates]
@@ -190,7 +190,7 @@ def _floats(series: pd.Series[Any]) -> Numbers:
 
 
 def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs that depend the most, in the order they were given in."""
+    """Returns the pairs with the strongest dependence, in their original order."""
     kept = set(sorted(strengths, key=lambda pair: -strengths[pair])[:MOST_PAIRS])
     return tuple(pair for pair in strengths if pair in kept)
 
@@ -199,7 +199,7 @@ def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, s
 
 
 def _decimals(x: Numbers) -> int:
-    """Returns the fewest decimals that nine in ten of the numbers have."""
+    """Returns the smallest number of decimals that nine in ten of the numbers have."""
     x = x[np.isfinite(x)]
     for d in range(_MOST_DECIMALS):
         scaled = x * 10.0**d
@@ -210,7 +210,7 @@ def _decimals(x: Numbers) -> int:
 
 
 def _remainder(x: Numbers, modulus: float, decimals: int) -> Numbers:
-    """x mod the modulus, of cells on a grid of two decimals more than the column has."""
+    """Returns x mod the modulus, rounded to two decimals more than the column has."""
     grid = 10.0 ** (decimals + 2)
     units = np.rint(x * grid)
     with np.errstate(invalid="ignore"):
@@ -221,9 +221,9 @@ def _remainder(x: Numbers, modulus: float, decimals: int) -> Numbers:
 
 
 def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:
-    """Least squares over the rows that have y and all terms.
+    """Fits a number column to the others, over the rows without missing cells.
 
-    Where these are too few, the term with the most missing cells is left out.
+    If these rows are too few, the term with the most missing cells is left out.
     """
     y = numbers[name]
     strengths = {other: abs(correlation(y, x)) for other, x in numbers.items() if other != name}
@@ -239,13 +239,13 @@ def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:
 
 
 def _least_squares(cells: Numbers, terms: tuple[str, ...]) -> LinearFit:
-    """Of the first column on the others, in their standard units. Shape: (n, 1 + terms)."""
+    """Fits the first column to the others, in standardised units. Shape: (n, 1 + terms)."""
     if not len(cells):
         return LinearFit((), 0.0, np.zeros(0), 1.0)
     means, deviations = cells.mean(axis=0), cells.std(axis=0)
     deviations = np.where(deviations > 0, deviations, 1.0)
     standard = (cells - means) / deviations
-    # Terms may be sums of each other: of the solutions the shortest is taken.
+    # terms may be collinear: lstsq returns the solution of least norm
     found = np.linalg.lstsq(standard[:, 1:], standard[:, 0], rcond=1e-9)[0]
     slopes = found * deviations[0] / deviations[1:]
     intercept = float(means[0] - slopes @ means[1:])
@@ -275,20 +275,19 @@ def _has_levels(column: Column) -> bool:
 
 
 def _levels(series: pd.Series[Any]) -> dict[Any, int]:
-    """Codes of the levels from 1; missing is 0."""
+    """Returns the codes of the levels, from 1; missing is 0."""
     found = series.dropna().astype(object).unique()
     return {None: 0} | {level: code for code, level in enumerate(found, start=1)}
 
 
 def _codes(series: pd.Series[Any], levels: Mapping[Any, int]) -> Codes:
-    """Returns the code of each cell; −1 is a level that the training rows do not have.
-    Shape: (n,)."""
+    """Returns the code of each cell; −1 for levels that training rows do not have. Shape: (n,)."""
     places, found = pd.factorize(series.astype(object))
     return np.array([*(levels.get(level, -1) for level in found), levels[None]])[places]
 
 
 def _mutual_information(a: Codes, b: Codes) -> float:
-    """In nats, less what independent columns of so many levels have by chance (Miller, Madow)."""
+    """Returns mutual information in nats with the Miller-Madow bias correction."""
     n, width = len(a), int(b.max(initial=0)) + 1
     entropies, sizes = [], []
     for codes in (a, b, a * width + b):

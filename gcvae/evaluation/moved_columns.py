@@ -1,7 +1,7 @@
-"""Columns whose shares move when rows that break a hard rule are rejected.
+"""Columns whose distribution changes when rows that violate a hard rule are rejected.
 
-With n rows of which a share a is kept, the empirical shares of all rows and of the kept ones differ
-by sampling error of the order sqrt((1 - a) / (a n)), the standard error of log a.
+Of n rows a share a is kept. The empirical shares of all and of kept rows differ by a sampling error
+of the order sqrt((1 - a) / (a n)), the standard error of log a.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.schema.columns import Column, TableSchema
 
 _ERRORS = 2.5
-"""Standard errors of log a that chance exceeds in one of 100,000 columns at most, by Hoeffding's
-inequality and that of Dvoretzky, Kiefer and Wolfowitz."""
+"""Threshold in standard errors of log a. Chance exceeds it in at most one of 100,000 columns, by
+the Hoeffding and Dvoretzky-Kiefer-Wolfowitz inequalities."""
 _LEAST_MOVED = 0.01
-"""A smaller change is not reported, however many rows were drawn."""
+"""Smaller changes are not reported."""
 
 
 def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> list[dict[str, Any]]:
-    """Returns the columns that the kept rows have otherwise than all rows, the most moved first.
+    """Returns the columns that differ between kept and all rows, the largest change first.
 
     Args:
         rows: Typed rows of a model.
-        is_kept: Which of them keep all hard rules. Shape: (n,).
+        is_kept: Which rows keep all hard rules. Shape: (n,).
         schema: Schema of the rows.
 
     Returns:
-        Of each column the cells whose share moved most (`cells`: a level, numbers or dates up to
-        one, or blank cells), and their share of all rows (`before`) and of the kept ones (`after`).
+        For each column the cells whose share changed most (`cells`: a level, numbers or dates up to
+        one, or missing cells), and their share of all rows (`before`) and of kept rows
+        (`after`).
     """
     share = float(is_kept.mean())
     error = math.sqrt((1.0 - share) / max(is_kept.sum(), 1))
@@ -48,7 +49,7 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
 
 def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
-    """Returns the cells whose share moved most, their share of all rows, and of the kept ones."""
+    """Returns (cells, share of all rows, share of kept rows) for the largest change of a column."""
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [
@@ -57,12 +58,13 @@ def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str,
     if is_number(column):
         both = [np.append(shares[0], np.cumsum(shares[1:])) for shares in both]
     at = int(np.abs(both[1] - both[0]).argmax())
-    moved = "blank" if at == 0 else _written(values[at - 1], column)
+    moved = "blank" if at == 0 else _cells_text(values[at - 1], column)
     return moved, float(both[0][at]), float(both[1][at])
 
 
-def _written(value: Any, column: Column) -> str:
-    """Returns a level, or the numbers or dates up to one; dates are days since 1970."""
+def _cells_text(value: Any, column: Column) -> str:
+    """Returns text for a level, or for numbers or dates up to a value; dates are days since
+    1970."""
     if column.has_times:
         return f"at most {pd.Timestamp(0) + pd.Timedelta(value, 'D').round('s')}"
     return f"at most {value:.10g}" if is_number(column) else str(value)

@@ -1,4 +1,4 @@
-"""Whether synthetic rows are nearer to the rows of training than chance has it."""
+"""Privacy measures of synthetic rows: distance to closest record and exact copies."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gcvae.evaluation.columns import (
 from gcvae.schema.columns import TableSchema
 
 _CHUNK_CELLS = 4_000_000
-"""Distances that are held at once."""
+"""Maximum number of distances in memory."""
 
 
 @dataclass(frozen=True)
 class DcrShare:
-    """The share of synthetic rows whose nearest real row is one that the model has seen.
+    """Share of synthetic rows whose closest real row is a training row (DCR share).
 
     Attributes:
-        value: 0.5 is chance; a row as near to both halves counts half.
+        value: 0.5 is chance; ties count half.
         standard_error: Standard error of the share, over the synthetic rows.
-        n_rows: Synthetic rows that were looked at.
+        n_rows: Number of synthetic rows.
     """
 
     value: float
@@ -39,11 +39,11 @@ class DcrShare:
 
 @dataclass(frozen=True)
 class ExactCopies:
-    """The share of rows that are equal, in every measured column, to a row of training.
+    """Share of rows that equal a training row in every measured column.
 
     Attributes:
-        value: Value of the synthetic rows.
-        held_out: Scores of real rows that the model has not seen: what chance has.
+        value: Share of the synthetic rows.
+        held_out: Share of real rows that the model has not seen, for comparison.
     """
 
     value: float
@@ -59,19 +59,19 @@ def dcr_share(
     n_rows: int = 5_000,
     seed: int = 0,
 ) -> DcrShare:
-    """Distance to closest record: how often it is to the half of the table that trained the model.
+    """Returns how often the closest real row of a synthetic row is a training row.
 
-    Distance of two rows: the sum over columns of |x − y| / range for numbers, 0 or 1 for levels;
-    1 where one of two cells is missing. Only halves of equal size are fair: of the longer as many
-    rows are drawn as the shorter has.
+    Distance of two rows: the sum over columns of |x − y| / range for numbers, 0 or 1 for levels; 1
+    if one of two cells is missing. The larger of the two real tables is subsampled to the size of
+    the smaller.
 
     Args:
         seen: The half of the real table that the model was trained on.
         unseen: The other half.
         synthetic: Rows of the model.
         schema: Schema of all.
-        n_rows: Synthetic rows to look at, at most.
-        seed: Seed of the rows drawn.
+        n_rows: Maximum number of synthetic rows.
+        seed: Seed of the subsample.
 
     Source: the DCR share of Zhang et al., TabSyn (2024); distances as in DCROverfittingProtection
     of SDMetrics.
@@ -80,7 +80,7 @@ def dcr_share(
     n_real = min(len(seen), len(unseen))
     halves = [half.iloc[random.permutation(len(half))[:n_real]] for half in (seen, unseen)]
     looked_at = synthetic.iloc[random.permutation(len(synthetic))[:n_rows]]
-    rows = _line_up((*halves, looked_at), schema)
+    rows = _encoded_rows((*halves, looked_at), schema)
     to_seen, to_unseen = (_distances_to_closest(rows[2], half) for half in rows[:2])
     counts = np.where(to_seen == to_unseen, 0.5, to_seen < to_unseen)
     standard_error = float(counts.std()) / math.sqrt(len(counts))
@@ -90,18 +90,17 @@ def dcr_share(
 def exact_copies(
     seen: pd.DataFrame, unseen: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 ) -> ExactCopies:
-    """How many synthetic rows are rows of training, beside how many unseen real rows are.
+    """Returns the share of synthetic rows, and of unseen real rows, that are training rows.
 
-    The share among unseen rows depends on the number of seen ones only, so the halves need not be
-    of equal size.
+    The expected share of unseen rows depends on the number of training rows only, so the halves may
+    differ in size.
     """
     known, held_out, made = row_keys((seen, unseen, synthetic), schema)
     return ExactCopies(float(np.isin(made, known).mean()), float(np.isin(held_out, known).mean()))
 
 
 def row_keys(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[npt.NDArray[Any]]:
-    """Returns a number for each row; rows that are equal in every measured column have the same
-    one."""
+    """Returns an integer for each row, equal for rows that are equal in every measured column."""
     codes = [level_codes(tables, column) for column in measured_columns(schema)]
     return [
         pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
@@ -111,7 +110,7 @@ def row_keys(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[npt.
 
 @dataclass(frozen=True)
 class _Rows:
-    """Cells in which distances are sums: numbers in units of their range, levels as codes.
+    """Rows encoded for distances: numbers in units of their range, levels as codes.
 
     Shape: numbers (n, number columns), NaN is missing; codes (n, level columns).
     """
@@ -120,9 +119,8 @@ class _Rows:
     codes: npt.NDArray[np.int32]
 
 
-def _line_up(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[_Rows]:
-    """Returns the cells of tables on common scales; a number's range is that of all but
-    the last."""
+def _encoded_rows(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[_Rows]:
+    """Encodes tables on common scales; the ranges of numbers exclude the last table."""
     numbers, codes = [], []
     for column in measured_columns(schema):
         if not is_number(column):

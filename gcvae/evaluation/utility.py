@@ -1,4 +1,4 @@
-"""What a synthetic table is good for: models trained on it, judged on real rows."""
+"""Utility: models trained on synthetic rows, tested on real rows (TSTR)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gcvae.schema.columns import Column, TableSchema
 
 @dataclass(frozen=True)
 class Utility:
-    """How well boosted trees predict a column of real rows they have not seen.
+    """Quality of boosted trees that predict a column of unseen real rows.
 
     Attributes:
-        value: Trained on the synthetic table.
-        real: Trained on the real training table: what `value` is to come near to.
-        measure: `auc` (two classes), `macro-auc` (more: one against the rest, averaged over the
-            classes) or `r2` (numbers).
+        value: Score after training on the synthetic table.
+        real: Score after training on the real table, for comparison.
+        measure: `auc` (two classes), `macro-auc` (mean of one against the rest over classes) or
+            `r2` (numbers).
     """
 
     value: float
@@ -42,22 +42,21 @@ def utility(
     *,
     seed: int = 0,
 ) -> Utility:
-    """Train on synthetic, test on real, beside train on real, test on real.
+    """Returns the scores of training on synthetic and on real rows, tested on real rows.
 
-    Histogram gradient boosting with scikit-learn's defaults on all other measured columns; numbers
-    go in as numbers, levels as categories, missing cells as missing. Rows without the target are
-    left out.
+    Histogram gradient boosting with scikit-learn's defaults on all other measured columns. Missing
+    cells stay missing. Rows without the target are left out.
 
     Args:
-        train: The real rows that the synthetic ones were learned from.
+        train: The real rows that the model was trained on.
         synthetic: Rows of the model.
-        test: Real rows that neither saw.
+        test: Real rows in neither table.
         schema: Schema of all three.
         target: The column to predict.
         seed: Seed of the trees.
 
     Raises:
-        UnknownColumnError: There is no such target.
+        UnknownColumnError: The target does not exist.
         TableError: The test rows have one class only.
 
     Source: Esteban, Hyland and Rätsch, Real-valued medical time series generation with recurrent
@@ -80,7 +79,7 @@ def utility(
 def explained_variance(
     learner: Any, x: Numbers, y: Numbers, x_test: Numbers, y_test: Numbers
 ) -> float:
-    """R² of the test rows, of a learner that is fitted to the others."""
+    """Fits the learner and returns R² of the test rows."""
     from sklearn.metrics import r2_score
 
     return float(r2_score(y_test, learner.fit(x, y).predict(x_test)))
@@ -94,14 +93,14 @@ def mean_area(
     truth: npt.NDArray[Any],
     classes: Sequence[Any],
 ) -> float:
-    """Area under the ROC curve of the test rows, each class against the rest, their mean.
+    """Fits the learner and returns the mean one-against-rest ROC AUC of the test rows.
 
-    The learner is fitted to the other rows; a class that these lack is at chance.
+    A class that is not in the training rows scores 0.5.
     """
     from sklearn.metrics import roc_auc_score
 
     codes, known = pd.factorize(labels)
-    if len(known) < 2:  # nothing to learn: every row is the one class
+    if len(known) < 2:  # every training row has the same class
         return 0.5
     columns = learner.fit(x, codes).predict_proba(x_test).T
     chances = dict(zip(known, columns, strict=True))

@@ -1,4 +1,4 @@
-"""Spans of time beside a column of dates: "2022", "2022-Q2", "2022-05", "2022-05-17"."""
+"""Time spans that are compared with dates: "2022", "2022-Q2", "2022-05", "2022-05-17"."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SPAN = re.compile(r"\d{4}(-?Q[1-4]|-\d\d(-\d\d)?)?")
 
 
 def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | None:
-    """The first and the last moment, of those that the column writes, of a span of time.
+    """Returns the first and the last moment of a time span, at the column's resolution.
 
-    None where it is none: no span at all, or a date of the column's own format.
+    None if it is not a time span, or is a date in the column's own format.
     """
     step = resolution(column.date_format, column.decimals)
     if isinstance(wanted, str) and _SPAN.fullmatch(wanted):
@@ -30,7 +30,7 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
             return None
         try:
             span = pd.Period(wanted)
-        except ValueError:  # of no month or day
+        except ValueError:  # month or day out of range
             return None
     elif isinstance(wanted, pd.Period):
         span = wanted
@@ -41,7 +41,7 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
     try:
         first, behind = (in_utc(each.start_time, column) for each in (span, span + 1))
         last = behind - pd.Timedelta(step)
-    except pd.errors.OutOfBoundsDatetime:  # beyond what a column may hold: refused as it is written
+    except pd.errors.OutOfBoundsDatetime:  # out of the column's range: refused elsewhere
         return None
     text = write_dates(np.array([last], "M8[ns]"), column.date_format, column.decimals)
     written = pd.Timestamp(read_times(text, column.date_format, column.never)[0])
@@ -49,6 +49,6 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
 
 
 def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:
-    """A naive time, which is one of the column's clock, in UTC; of a naive column as it is."""
+    """Converts a naive time of the column's time zone to UTC; unchanged for naive columns."""
     local = time.tz_localize(zone_of(column), ambiguous=True, nonexistent="shift_forward")
     return local.tz_convert("UTC").tz_localize(None)

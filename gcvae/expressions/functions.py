@@ -1,4 +1,4 @@
-"""The functions of expressions: each says what it takes and gives, and computes whole columns.
+"""Functions of expressions: argument and result types, and vectorised evaluation.
 
     round(x, 2)  floor(x)  ceil(x)  abs(x)  min(x, y, ...)  max(x, y, ...)        numbers
     year(d)  quarter(d)  month(d)  day(d)  weekday(d)  hour(d)  minute(d)  second(d)  week(d)
@@ -8,9 +8,9 @@
     lower(t)  upper(t)  prefix(t, 2)  concat(t, u, ...)                           texts
     is_missing(c)                                                                 of any column
 
-A function of a blank is blank, but for `is_missing`. Parts of a date are those of the clock by
-which its column is written, or of a zone that is named: `hour(d, "Europe/Berlin")`. `weekday` is
-its English name, `day_of_week` counts from Monday, 0. `concat` writes whole numbers as well.
+A function of a missing value is missing, except `is_missing`. Parts of a date use the column's time
+zone, or a named one: `hour(d, "Europe/Berlin")`. `weekday` is the English name; `day_of_week`
+counts from Monday, 0. `concat` also accepts whole numbers.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from gcvae.spelling.date_text import (
 )
 
 NO_DATE = -(2**63)
-"""NaT, a blank date."""
+"""NaT, a missing date."""
 _LONGEST = 1_000_000
-"""Characters of a prefix."""
+"""Maximum length of a prefix."""
 Times = npt.NDArray[np.int64]
 Texts = npt.NDArray[Any]
 
 
 class Type(StrEnum):
-    """What a term is."""
+    """Type of a term."""
 
     NUMBER = "a number"
     DATE = "a date"
@@ -61,13 +61,14 @@ class Function:
     """A function of an expression.
 
     Attributes:
-        takes: The type of each argument.
-        gives: The type of its value.
-        compute: The value of the arguments' values.
-        is_repeated: The last argument may come any number of times.
-        optional: So many of the last arguments may be left out.
-        by_clock: It takes the `zone` of its date: that of its column, or one that is named last.
-        writes_numbers: A number stands for its text.
+        takes: Type of each argument.
+        gives: Type of the result.
+        compute: Computes the result from the arguments' values.
+        is_repeated: Whether the last argument may be repeated.
+        optional: Number of trailing arguments that may be omitted.
+        by_clock: Whether it takes the `zone` of its date: the column's, or one named as last
+            argument.
+        writes_numbers: Whether numbers are accepted as text.
     """
 
     takes: tuple[Type, ...]
@@ -79,10 +80,10 @@ class Function:
     writes_numbers: bool = False
 
     def check(self, name: str, types: Sequence[Type]) -> None:
-        """Checks the number and the types of arguments.
+        """Checks number and types of arguments.
 
         Raises:
-            ValueError: They are others than it takes.
+            ValueError: They do not match.
         """
         least, most = len(self.takes) - self.optional, len(self.takes)
         if len(types) < least or (len(types) > most and not self.is_repeated):
@@ -101,7 +102,7 @@ class Function:
 
 
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
-    """The nearest number of so many decimals; of two that are as near it equals either."""
+    """Rounds to `digits` decimals. A tie within the rounding error equals both neighbours."""
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
         values, error = (part * scale for part in x.rounded)
@@ -113,7 +114,8 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
 
 
 def _stepped(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
-    """Rounding down or up, of what is within the error of a whole number to that one."""
+    """Returns floor or ceil with a tolerance: numbers within their error of a whole number become
+    it."""
 
     def stepped(x: Amount) -> Amount:
         values, error = x.rounded
@@ -137,13 +139,17 @@ def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Amount]:
 
 
 def zone_of(column: Column) -> Any:
-    """The zone of the clock by which a column of dates is written; UTC of one without."""
+    """Returns the time zone of a date column; UTC if it has none."""
     zone = re.search(r"tz=([^\]]+)\]", column.parquet_type or "")
     return timezone(offset_of(column.date_format)) if zone is None else zone[1]
 
 
 def known_zone(name: str) -> str:
-    """The name of a time zone. Raises: ValueError: there is none of this name."""
+    """Returns the name of a time zone.
+
+    Raises:
+        ValueError: There is no such zone.
+    """
     if name not in zoneinfo.available_timezones():
         meant = nearest(name, zoneinfo.available_timezones())
         raise ValueError(
@@ -153,10 +159,10 @@ def known_zone(name: str) -> str:
 
 
 def check_part(name: str, column: Column | None) -> None:
-    """Checks that the dates of a column have the part that a function of them asks for.
+    """Checks that a column's dates have the part that a function uses.
 
     Raises:
-        ValueError: They have not.
+        ValueError: They do not.
     """
     if column is None:
         return
@@ -169,7 +175,7 @@ def check_part(name: str, column: Column | None) -> None:
 
 
 def _by_clock(times: Times, zone: Any) -> pd.DatetimeIndex:
-    """The times by the clock of a zone, as they are without one; NaT where they are blank."""
+    """Returns the times in a zone, unchanged without one; NaT if missing."""
     index = pd.DatetimeIndex(np.atleast_1d(times).view("datetime64[ns]"))
     if zone is None:
         return index
@@ -186,7 +192,7 @@ def _part(name: str) -> Callable[..., Amount]:
 
 
 def _weekday(times: Times, *, zone: Any = None) -> Texts:
-    names = np.array([*WEEKDAYS, None], dtype=object)  # of a blank the number is NaN
+    names = np.array([*WEEKDAYS, None], dtype=object)  # NaN if missing
     days = np.nan_to_num(_by_clock(times, zone).dayofweek.to_numpy(dtype=np.float64), nan=7)
     return np.asarray(names[days.astype(np.int64)]).reshape(np.shape(times))
 
@@ -198,7 +204,8 @@ def _days(first: Times, last: Times) -> Amount:
 
 
 def _months(first: Times, last: Times) -> Amount:
-    """Completed months: a month is over on the same day of the next, or behind its last day."""
+    """Returns completed months: a month is complete on the same day of the next, or after its last
+    day."""
     first, last = np.broadcast_arrays(first, last)
     a, b = _by_clock(first, None), _by_clock(last, None)
     months = 12.0 * (b.year - a.year) + (b.month - a.month)
@@ -213,7 +220,7 @@ def _years(first: Times, last: Times) -> Amount:
 
 
 def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
-    """minutes(y) = minutes(start) + minutes modulo 1440, written as hours and minutes."""
+    """Returns the time of day `minutes` after `start`, as a number such as 517 for 05:17."""
     begin = start.values.astype(np.float64)
     at = begin // 100 * 60 + begin % 100 + minutes.values
     whole = np.where(at == np.floor(at), at % 1440, np.nan)
@@ -225,7 +232,7 @@ def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Am
 
 
 def _numbers(values: npt.NDArray[Any]) -> Amount:
-    """Whole numbers without an error; NaN is blank."""
+    """Returns exact whole numbers; NaN is missing."""
     return Amount(values, 0.0, ~np.isnan(values))
 
 
@@ -233,7 +240,7 @@ def _numbers(values: npt.NDArray[Any]) -> Amount:
 
 
 def _mapped(change: Callable[..., str]) -> Callable[..., Texts]:
-    """A text of texts, in each row; blank where one of these is."""
+    """Returns a function of texts, row by row; missing if an argument is missing."""
 
     def mapped(*texts: Texts) -> Texts:
         rows = np.broadcast_arrays(*texts)
@@ -252,7 +259,7 @@ def _prefix(text: Texts, length: Amount) -> Texts:
 
 
 def _written(value: Texts | Amount) -> Texts:
-    """Texts; numbers as they are written, whole ones without a point."""
+    """Converts numbers to text, whole ones without a decimal point; texts are unchanged."""
     if not isinstance(value, Amount):
         return value
     numbers = value.values.astype(np.float64)
@@ -273,7 +280,7 @@ def _concat(*parts: Texts | Amount) -> Texts:
 
 
 def are_missing(value: Any, kind: Type) -> Truths:
-    """Which values are blank. Shape: (n,)."""
+    """Returns which values are missing. Shape: (n,)."""
     if kind is Type.DATE:
         blank = value == NO_DATE
     elif kind is Type.TEXT:
@@ -313,4 +320,4 @@ FUNCTIONS: dict[str, Function] = {
     "prefix": Function((_T, _N), _T, _prefix),
     "concat": Function((_T, _T), _T, _concat, is_repeated=True, writes_numbers=True),
 }
-"""By name; `is_missing`, which takes a column of any type, is beside them."""
+"""Functions by name, without `is_missing`, which takes columns of any type."""

@@ -1,10 +1,9 @@
-"""Numbers that may be blank, with a bound on their rounding error, so that 0.1 + 0.2 equals 0.3.
+"""Numbers with a bound on their rounding error, so that 0.1 + 0.2 equals 0.3.
 
-Decimals have no exact binary fraction. A computed number here carries how far it may lie from what
-exact arithmetic would give, and two numbers that are no farther apart than that are equal. Columns
-compared as they are, without arithmetic, are compared exactly.
+A computed number has a bound on its distance from the exact result; two numbers are equal if they
+differ by no more than their bounds. Columns compared without arithmetic are compared exactly.
 
-A comparison is true, false or, where a number is blank or has no value such as x / 0, unknown.
+A comparison is true, false, or unknown if a number is missing or undefined, such as x / 0.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ Truths = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Amount:
-    """Numbers, and how far each may lie from the exact one.
+    """Numbers with bounds on their errors.
 
     Shape: all (n,) or ().
 
     Attributes:
-        values: int64 or float64; NaN has no value.
-        error: float64; 0 where the numbers are those of a column or of the text.
-        known: False where the number is blank.
+        values: int64 or float64; NaN is undefined.
+        error: float64; 0 for numbers of a column or a literal.
+        known: False for missing numbers.
     """
 
     values: npt.NDArray[Any]
@@ -46,7 +45,7 @@ class Amount:
 
     @property
     def rounded(self) -> tuple[Numbers, Numbers]:
-        """The numbers as float64, and their errors with that of writing them as binary fractions.
+        """Returns the numbers as float64, and their errors including that of the conversion.
 
         Shape: (n,), (n,).
         """
@@ -55,13 +54,13 @@ class Amount:
 
 
 def amount_of(number: float) -> Amount:
-    """The amount of a number in a text: exact where it is whole and fits int64."""
+    """Returns the amount of a literal; exact if it is whole and fits int64."""
     whole = isinstance(number, int) and abs(number) <= _LARGEST_WHOLE
     return Amount(np.asarray(number, dtype=np.int64 if whole else np.float64))
 
 
 def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
-    """left operator right. Where a number is divided by zero there is no value."""
+    """Returns left operator right; division by zero is undefined."""
     with np.errstate(all="ignore"):
         values, error = _OPERATIONS[type(operator)](*left.rounded, *right.rounded)
         error = error + _EPSILON * np.abs(values)
@@ -70,7 +69,7 @@ def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
 
 
 def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
-    """left operator right, up to rounding errors."""
+    """Returns left operator right, up to rounding errors."""
     a, b = left.values, right.values
     with np.errstate(all="ignore"):
         difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
@@ -81,7 +80,7 @@ def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
 
 
 def truths(are_true: Mask, are_known: Any) -> Truths:
-    """Truths of what is known. Shape: (n,), (n,) -> (n,)."""
+    """Returns truth values, UNKNOWN where not known. Shape: (n,), (n,) -> (n,)."""
     return np.where(are_known, np.where(are_true, TRUE, FALSE), UNKNOWN).astype(np.int8)
 
 
@@ -116,7 +115,7 @@ def _remainder(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Number
 
 
 def _power(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
-    """d(a^b) = a^b (b da / a + ln|a| db)."""
+    """Returns the power and its error, d(a^b) = a^b (b da / a + ln|a| db)."""
     power = np.asarray(a**b)
     relative = np.abs(b) * da / np.abs(a) + np.abs(np.log(np.abs(a))) * db
     return power, np.abs(power) * relative

@@ -1,17 +1,17 @@
-"""What an expression over the columns of a schema means: its types, and its value in each row.
+"""Compiles expressions over a schema's columns: types, and vectorised evaluation.
 
-Every term has one of four types, known from the schema before any row is seen:
+Every term has one of four types, determined by the schema:
 
-    number   of a continuous or integer column, and of levels that are numbers
-    date     of a datetime column; date - date is a number of days, date + number a later date
-    text     of levels that are text; those of an ordinal column are ordered as the schema lists
-    truth    of a boolean column, of comparisons, and of what and, or, not make of them
+    number   continuous or integer columns, and levels that are numbers
+    date     datetime columns; date - date is a number of days, date + number a later date
+    text     levels that are text; those of an ordinal column are ordered as in the schema
+    truth    boolean columns, comparisons, and their combinations by and, or, not
 
-A comparison with a blank cell, or with a number that has no value such as x / 0, is neither true
-nor false but unknown; `unknown and false` is false, `unknown or true` is true.
+A comparison with a missing cell, or with an undefined number such as x / 0, is unknown; `unknown
+and false` is false, `unknown or true` is true.
 
-Nothing of Python is evaluated: the allowed nodes become numpy operations on whole columns. The
-functions stand in `functions`.
+No Python code is evaluated: the allowed nodes become numpy operations on whole columns. Functions
+are defined in `functions`.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 @dataclass(frozen=True)
 class Rows:
-    """The cells of rows.
+    """Cells of rows.
 
     Attributes:
-        values: Of each named column, as `column_values` gives them.
-        blanks_are_unknown: A blank is a cell that is not known, and not one that is missing.
-        said: By column, whether its blanks are missing where that is known all the same.
+        values: Values of each named column, from `column_values`.
+        blanks_are_unknown: Whether a missing cell is unobserved instead of missing.
+        said: By column, whether its missing cells are really missing, if that is known.
     """
 
     values: Mapping[str, Any]
@@ -95,13 +95,13 @@ class Term:
     """A part of an expression.
 
     Attributes:
-        text: As it is written.
-        type: Of its value.
-        evaluate: Its value in each row: an Amount; nanoseconds since 1970; texts; Truths.
-        column: Where it is one, or a date reckoned from one.
-        literal: Where it is one.
-        last: Of a literal that is a span of time, the last moment; its value is the first.
-        outcomes: The texts that it can be, where they are few and no column's.
+        text: Source text.
+        type: Type of its value.
+        evaluate: Returns its value in each row: an Amount; nanoseconds since 1970; texts; Truths.
+        column: The column, if it is one or a date derived from one.
+        literal: The literal, if it is one.
+        last: For a literal time span, the last moment; its value is the first.
+        outcomes: All texts that it can be, if they are few and it is not a column.
     """
 
     text: str
@@ -114,45 +114,50 @@ class Term:
 
     @property
     def is_column(self) -> bool:
-        """Whether it is a column as it is."""
+        """Whether it is a column."""
         return self.column is not None and self.text == quoted_name(self.column.name)
 
     @property
     def is_nominal(self) -> bool:
-        """True for levels without an order."""
+        """Whether it has levels without an order."""
         kind = None if self.column is None else self.column.kind
         return kind is not None and kind.outcomes is Outcomes.NOMINAL_LEVELS
 
     @property
     def order(self) -> tuple[Level, ...] | None:
-        """The levels of an ordinal column of text, lowest first."""
+        """Levels of an ordinal text column, lowest first."""
         if self.column is None or self.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
             return None
         return self.column.levels
 
 
 def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None = None) -> Term:
-    """A tree as a term of truths. Raises: as `compile_term`, and ValueError where it is none."""
+    """Compiles a tree to a term of truth values.
+
+    Raises:
+        ValueError: Types do not match, or it is not a truth value.
+        UnknownColumnError: The schema does not have a column.
+    """
     return _truth(compile_term(tree, schema, tables or {}), "the expression")
 
 
 def compile_term(tree: ast.expr, schema: TableSchema, tables: Tables) -> Term:
-    """A tree as a term of the columns of a schema.
+    """Compiles a tree to a term over the columns of a schema.
 
     Args:
-        tree: As `parse_expression` gives it.
-        schema: Of the columns.
-        tables: By name, what `name[key]` stands for.
+        tree: From `parse_expression`.
+        schema: Schema of the columns.
+        tables: Lookup tables for `name[key]`, by name.
 
     Raises:
-        ValueError: Its types do not fit each other.
-        UnknownColumnError: It names a column that the schema has not.
+        ValueError: Types do not match.
+        UnknownColumnError: The schema does not have a column.
     """
     return _Compiler(schema, tables).term(tree)
 
 
 def column_values(cells: pd.Series[Any], column: Column) -> Any:
-    """The typed cells of a column as the terms take them. Shape: (n,)."""
+    """Returns the typed cells of a column in the form that terms use. Shape: (n,)."""
     kind = type_of(column)
     known = cells.notna().to_numpy()
     if kind is Type.DATE:
@@ -169,13 +174,13 @@ def column_values(cells: pd.Series[Any], column: Column) -> Any:
 
 @dataclass(frozen=True)
 class _Compiler:
-    """Turns the nodes of a tree into terms."""
+    """Compiles the nodes of a tree to terms."""
 
     schema: TableSchema
     tables: Tables = field(default_factory=dict)
 
     def _looked_up(self, name: str, key: Term) -> Term:
-        """The entry of a table for a key's text; blank where there is none."""
+        """Returns the lookup of a key's text in a table; missing if there is no entry."""
         if name not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise ValueError(f"there is no table {name}; the rule's tables are: {known}")
@@ -217,7 +222,7 @@ class _Compiler:
         raise ValueError(f"a list stands where no list can: {_shown(node)}")
 
     def _called(self, name: str, arguments: Sequence[ast.expr]) -> Term:
-        """A function of terms."""
+        """Returns a function applied to terms."""
         terms = [self.term(argument) for argument in arguments]
         if name == "is_missing":
             return _missing(terms)
@@ -229,7 +234,7 @@ class _Compiler:
         function = FUNCTIONS[name]
         dates = [term for term in terms if term.type is Type.DATE and term.column is not None]
         if dates and not FUNCTIONS[name].by_clock:
-            terms = [_read_beside(term, dates[0]) for term in terms]
+            terms = [_coerced(term, dates[0]) for term in terms]
         text = f"{name}({', '.join(term.text for term in terms)})"
         function.check(name, [term.type for term in terms])
         for term in terms:
@@ -248,7 +253,7 @@ class _Compiler:
         )
 
     def _chain(self, node: ast.Compare) -> Term:
-        """a < b < c is a < b and b < c."""
+        """Compiles a < b < c as a < b and b < c."""
         sides = [node.left, *node.comparators]
         links = [
             self._link(left, operator, right)
@@ -268,7 +273,7 @@ class _Compiler:
 
 
 def _zone(terms: Sequence[Term]) -> Any:
-    """The zone of a part of a date: one that is named, or that of the date's column."""
+    """Returns the zone for a part of a date: a named one, or that of the date's column."""
     if len(terms) > 1:
         named = terms[1].literal
         if not isinstance(named, str):
@@ -278,8 +283,10 @@ def _zone(terms: Sequence[Term]) -> Any:
 
 
 def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
-    """Values as the keys of tables have them: text, `true`, whole numbers without a point; None for
-    a blank. Shape: (n,)."""
+    """Returns values as keys of lookup tables: text, `true`, whole numbers without a decimal point.
+
+    None for missing. Shape: (n,).
+    """
     if kind is Type.TEXT:
         return np.asarray(value)
     if kind is Type.TRUTH:
@@ -295,7 +302,7 @@ def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
 
 
 def number_key(number: float) -> str:
-    """A number as the key of a table.
+    """Returns a number as the key of a lookup table.
 
     >>> number_key(3.0), number_key(0.19)
     ('3', '0.19')
@@ -306,7 +313,7 @@ def number_key(number: float) -> str:
 
 
 def _entries(entries: Mapping[str, Level], kind: Type, keys: npt.NDArray[Any]) -> Any:
-    """The entries of keys, as the terms of their type have values. Shape: (n,)."""
+    """Returns the entries of keys, as values of their type. Shape: (n,)."""
     found = [entries.get(key) for key in keys.tolist()]
     known = np.array([entry is not None for entry in found], dtype=bool)
     if kind is Type.TEXT:
@@ -330,10 +337,10 @@ def _column_term(column: Column) -> Term:
 
 
 def type_of(column: Column) -> Type:
-    """What the cells of a column are.
+    """Returns the type of a column's cells.
 
     Raises:
-        ValueError: It has no value in any row.
+        ValueError: The column has no values.
     """
     levels = column.typed_levels
     if column.datetime_format is not None:
@@ -371,7 +378,7 @@ def _fixed(literal: Level, kind: Type, value: Any) -> Term:
 
 
 def _missing(terms: Sequence[Term]) -> Term:
-    """Whether a column's cell is missing."""
+    """Returns the term of whether a column's cell is missing."""
     if len(terms) != 1 or terms[0].column is None or terms[0].text.startswith("is_missing"):
         raise ValueError("is_missing takes a column")
     [term] = terms
@@ -403,7 +410,7 @@ def _signed(operator: ast.unaryop, term: Term) -> Term:
 
 
 def _arithmetic(left: Term, operator: ast.operator, right: Term) -> Term:
-    left, right = _read_beside(left, right), _read_beside(right, left)
+    left, right = _coerced(left, right), _coerced(right, left)
     text = f"{_part(left)} {_SYMBOLS[type(operator)]} {_part(right)}"
     if isinstance(operator, ast.Add | ast.Sub) and Type.DATE in (left.type, right.type):
         return _date_arithmetic(left, operator, right, text)
@@ -423,7 +430,7 @@ _SYMBOLS: dict[type[ast.operator], str] = {
 
 
 def _part(term: Term) -> str:
-    """A term as a part of a longer one."""
+    """Returns a term's text as part of a longer one, with parentheses if needed."""
     is_leaf = term.literal is not None or " " not in term.text
     return term.text if is_leaf or term.text.startswith("`") else f"({term.text})"
 
@@ -439,7 +446,7 @@ def _require_number(term: Term, whole: str) -> None:
 
 
 def _date_arithmetic(left: Term, operator: ast.operator, right: Term, text: str) -> Term:
-    """date - date in days; date + days, days + date and date - days are dates."""
+    """Returns date - date in days, or date + days, days + date and date - days as dates."""
     subtract = isinstance(operator, ast.Sub)
     if subtract and left.type is right.type:
         return Term(
@@ -469,7 +476,7 @@ def _days_between(later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64]) 
 
 
 def _moved(times: npt.NDArray[np.int64], days: Amount, sign: float) -> npt.NDArray[np.int64]:
-    """The dates so many days later; the last or the first that there is where none is so far."""
+    """Returns dates shifted by days, clipped to the range of timestamps."""
     with np.errstate(all="ignore"):
         distance = np.rint(sign * days.values.astype(np.float64) * DAY_NANOSECONDS)
         exists = days.known & ~np.isnan(distance) & (times != NO_DATE)
@@ -487,7 +494,7 @@ def _moved(times: npt.NDArray[np.int64], days: Amount, sign: float) -> npt.NDArr
 
 
 def _comparison(left: Term, operator: ast.cmpop, right: Term) -> Term:
-    left, right = _read_beside(left, right), _read_beside(right, left)
+    left, right = _coerced(left, right), _coerced(right, left)
     text = f"{left.text} {_SIGNS[type(operator)]} {right.text}"
     if left.type is not right.type:
         raise ValueError(
@@ -521,7 +528,7 @@ def _compared_values(
 
 
 def _amount(term: Term, rows: Rows) -> Amount:
-    """The values of a term as numbers, of a date in nanoseconds."""
+    """Returns the values of a term as numbers, dates in nanoseconds."""
     found = term.evaluate(rows)
     if term.type is Type.NUMBER:
         return found  # type: ignore[no-any-return]
@@ -529,9 +536,9 @@ def _amount(term: Term, rows: Rows) -> Amount:
 
 
 def _rounded_column(left: Term, right: Term) -> Column | None:
-    """The column to whose grid the other side of an equality is rounded; None where neither is.
+    """Returns the column to whose grid the other side of an equality is rounded, or None.
 
-    Two columns of one grid are equal only where they are the same.
+    Two columns on the same grid are compared exactly.
     """
     if left.type is Type.TRUTH or left.literal is not None or right.literal is not None:
         return None
@@ -543,14 +550,14 @@ def _rounded_column(left: Term, right: Term) -> Column | None:
 
 
 def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
-    """How far the sides of an equality with a column may be apart. Shape: (n,)."""
+    """Returns the tolerance of an equality with a column. Shape: (n,)."""
     size = np.maximum(*(np.abs(amount.values.astype(np.float64)) for amount in (first, second)))
     scale = 1e9 if column.has_times else 1.0
     return scale * slack(column, size / scale, is_rounded=True)
 
 
 def _compared_with_span(left: Term, operator: ast.cmpop, right: Term) -> Term:
-    """A date beside a span of time: in it, before its first moment or behind its last one."""
+    """Compares a date with a time span: in it, before its first moment or after its last one."""
     if left.last is not None and right.last is None:
         left, right, operator = right, left, _TURNED.get(type(operator), type(operator))()
     first, last = replace(right, last=None), right.last
@@ -590,13 +597,14 @@ def _same_texts(left: npt.NDArray[Any], operator: ast.cmpop, right: npt.NDArray[
 
 
 def _ranks(texts: npt.NDArray[Any], order: pd.Index[Any]) -> Amount:
-    """Places in the order; an unseen level, like a blank one, has none."""
+    """Returns indices in the order; unseen levels and missing cells have none."""
     places = order.get_indexer(pd.Index(np.atleast_1d(texts), dtype=object)).reshape(texts.shape)
     return Amount(places.astype(np.int64), known=places >= 0)
 
 
 def _check_level(term: Term, other: Term) -> None:
-    """A text that is compared with a column must be one of its levels, for it may be misspelled."""
+    """Checks that a text compared with a column is one of its levels, because it may be
+    misspelled."""
     levels = other.outcomes if other.column is None else other.column.levels
     if term.literal is None or levels is None or term.literal in levels:
         return
@@ -604,8 +612,9 @@ def _check_level(term: Term, other: Term) -> None:
     raise ValueError(f"{term.text} is no level of {other.text}: those are {listed}")
 
 
-def _read_beside(term: Term, other: Term) -> Term:
-    """A literal as what stands beside it: a date, a number, or a word of a boolean column."""
+def _coerced(term: Term, other: Term) -> Term:
+    """Converts a literal to the type of the other side: a date, a number, or a word of a boolean
+    column."""
     if term.literal is None or other.column is None or isinstance(term.literal, bool):
         return term
     if other.type is Type.DATE and term.type is Type.TEXT:
@@ -650,7 +659,7 @@ def _moment(text: str, time: np.datetime64) -> Term:
 
 
 def _is_in_percent(column: Column) -> bool:
-    """Whether the cells of a column are written as `23 %`, which is 23 there."""
+    """Returns whether a column's cells are written as percentages; `23 %` is 23 then."""
     form = column.number_format
     return form is not None and "%" in (form.prefix.strip(), form.suffix.strip())
 

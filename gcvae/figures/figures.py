@@ -1,4 +1,4 @@
-"""Files of pictures: no window system, no state that is shared between drawings."""
+"""Writes pictures to files, without a window system and without state shared between drawings."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DRAWING = threading.Lock()
-"""Held while a picture is drawn: matplotlib's fonts and parameters are shared between threads."""
+"""Held while a picture is drawn, because matplotlib's fonts and parameters are shared by
+threads."""
 
 
 def require_matplotlib() -> None:
-    """Nothing, where pictures can be drawn.
+    """Checks that matplotlib is installed.
 
     Raises:
-        MissingPackageError: matplotlib is not installed; it comes with the extra `plots`.
+        MissingPackageError: matplotlib is not installed; the extra `plots` installs it.
     """
     try:
         import matplotlib  # noqa: F401
@@ -33,7 +34,8 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
-    """A picture is drawn and saved in this block, alone; the lettering is for these texts of it.
+    """Yields the lettering for these texts; the picture is drawn and saved in the block, by one
+    thread.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -46,7 +48,7 @@ def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
         families = [*rcParams["font.family"], *lettering.families]
         with rc_context({"font.family": families, "svg.hashsalt": "gcvae"}):
             if lettering.has_foreign and format == "svg":
-                # Text stays text, and has room for a viewer's font, which may be wider.
+                # Text stays text in SVG; the viewer's font may be wider.
                 rcParams["svg.fonttype"] = "none"
                 rcParams["savefig.pad_inches"] = 0.7
                 warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
@@ -54,10 +56,10 @@ def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
 
 
 def format_of_picture(target: str | Path | BinaryIO) -> str:
-    """What a path ends in; `png` of an open file, and of a path without an ending.
+    """Returns the format of a path's extension; `png` for open files and paths without extension.
 
     Raises:
-        InputError: The ending is that of another format.
+        InputError: The extension is not that of a supported format.
     """
     ending = Path(target).suffix.lower() if isinstance(target, str | Path) else ""
     if ending not in ("", ".png", ".svg"):
@@ -66,7 +68,7 @@ def format_of_picture(target: str | Path | BinaryIO) -> str:
 
 
 def new_figure(width: float, height: float, layout: Literal["constrained"] | None) -> Figure:
-    """An empty figure on an Agg canvas, sizes in inches; pyplot is not asked."""
+    """Returns an empty figure on an Agg canvas, without pyplot; sizes in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -83,11 +85,15 @@ def save_figure(
     title: str = "",
     box: Literal["tight"] | None = None,
 ) -> None:
-    """Writes a figure, in the block of `drawing`; equal figures give equal files.
+    """Saves a figure; use it in a `drawing` block. Equal figures give equal files.
 
     Args:
-        title: What the picture shows, for screen readers; the file's metadata have it.
-        box: `tight` has the sheet end where the figure's contents do.
+        figure: The figure.
+        target: A path or an open binary file.
+        format: `png` or `svg`.
+        dpi: Dots per inch.
+        title: Description for screen readers, in the file's metadata.
+        box: `tight` crops the sheet to the figure's contents.
     """
     metadata: dict[str, Any] = {"Title": title} if title else {}
     if format == "svg":

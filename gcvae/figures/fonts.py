@@ -1,8 +1,8 @@
-"""Text in pictures: names of any script, in fonts of this machine that have their characters.
+"""Selects fonts for the texts of a picture, in any script.
 
-The font that comes with matplotlib has no Chinese, Japanese or Korean and no emoji. Where another
-font of the machine has them, it draws them. Where none has, an SVG keeps its texts as text, which
-the viewer's fonts draw, and a PNG has the characters' code points: never a box for any of them.
+matplotlib's default font has no Chinese, Japanese or Korean characters and no emoji; other fonts of
+the machine are used for them. If no font has a character, an SVG keeps it as text for the viewer's
+fonts, and a PNG shows its code point.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _PREFERRED = (
     "Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Hiragino", "PingFang", "Microsoft YaHei",
     "Yu Gothic", "IPA", "Apple SD", "Malgun", "Nanum", "Arial Unicode",
 )  # fmt: skip
-_LAST_RESORT = "last resort", "lastresort"  # fonts that have a box for every character
+_LAST_RESORT = "last resort", "lastresort"  # fonts with a placeholder for every character
 _NO_TEXT = ("Cc", "Cs", "Cn")
 _WIDE = ("W", "F")
 
 
 class FontWarning(UserWarning):
-    """No font of this machine has some characters of a picture."""
+    """Warns that no font of this machine has some characters of a picture."""
 
 
 @dataclass(frozen=True)
 class Lettering:
-    """How the texts of one picture are drawn.
+    """Fonts and replacements for the texts of one picture.
 
     Attributes:
-        families: Fonts, beside the default one, that have what that one has not.
-        escaped: Characters that are drawn as their code points.
-        has_foreign: The picture has characters that no font of this machine has.
+        families: Fonts used in addition to the default one.
+        escaped: Characters that are shown as code points.
+        has_foreign: Whether the picture has characters that no font of this machine has.
     """
 
     families: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Lettering:
 
     @classmethod
     def of(cls, texts: Iterable[str], *, is_svg: bool) -> Lettering:
-        """The lettering of a picture with these texts; warns of what a PNG can not have."""
+        """Returns the lettering for these texts; warns about characters that a PNG can not show."""
         found = fonts_with(frozenset("".join(texts)))
         control = {c for c in found if unicodedata.category(c) in _NO_TEXT}
         foreign = {c for c, family in found.items() if family is None} - control
@@ -53,9 +53,9 @@ class Lettering:
         return cls(tuple(sorted(families)), frozenset(escaped), bool(foreign))
 
     def drawn(self, text: str, longest: int) -> str:
-        r"""The text as it is drawn, without its middle where it is longer than so many letters.
+        r"""Returns the text to draw; a text longer than `longest` letters loses its middle.
 
-        Names that begin alike often end apart.
+        Beginning and end stay, because names with the same beginning often differ at the end.
 
         >>> Lettering(escaped=frozenset("价格")).drawn("价格 (EUR)", 24)
         '\\u4ef7\\u683c (EUR)'
@@ -70,12 +70,13 @@ class Lettering:
 
 
 def width(text: str) -> int:
-    """How many letters wide a text is: Chinese, Japanese and Korean ones count as two."""
+    """Returns the width of a text in letters; Chinese, Japanese and Korean characters count as
+    two."""
     return sum(1 + (unicodedata.east_asian_width(c) in _WIDE) for c in text)
 
 
 def _within(letters: list[str], most: int, step: int = 1) -> str:
-    """The first of the letters that are together no wider than that; `step` -1 turns them round."""
+    """Returns the first letters with a total width of at most `most`; the last with `step` -1."""
     kept: list[str] = []
     for letter in letters:
         if width("".join([*kept, letter])) > most:
@@ -99,9 +100,9 @@ def _warning(foreign: set[str]) -> str:
 
 @lru_cache(maxsize=64)
 def fonts_with(characters: frozenset[str]) -> dict[str, str | None]:
-    """For each character the family of a font that has it, the default's as ""; None for none.
+    """Returns the font family for each character: "" for the default font, None if no font has it.
 
-    Each font is opened once: a machine may have hundreds.
+    Each font is opened once.
     """
     from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 

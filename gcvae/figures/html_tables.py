@@ -1,4 +1,4 @@
-"""Tables in HTML, as notebooks show them."""
+"""HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEFT = "style='text-align:left'"
 
 
 def facts_table(title: str, facts: Mapping[str, str]) -> str:
-    """Facts by their names, a line each; a fact that begins with its name says it once.
+    """Returns a table of named facts, one row each; a fact's own leading name is removed.
 
     >>> facts_table("Model", {"rows": "rows 12 < 13"})
     "<table><caption>Model</caption><tr><th style='text-align:left'>rows</th>\
@@ -20,13 +20,13 @@ def facts_table(title: str, facts: Mapping[str, str]) -> str:
 
 
 def lines_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Lines under a header, whose first cells are their names."""
+    """Returns a table with a header row; the first cell of each line is its header."""
     body = "".join(_line(line[:1], line[1:]) for line in lines)
     return f"<table><thead>{_line(header, [])}</thead><tbody>{body}</tbody></table>"
 
 
 def paragraphs(texts: Iterable[str]) -> str:
-    """A paragraph for each text."""
+    """Returns a paragraph for each text."""
     return "".join(f"<p>{html.escape(text)}</p>" for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""Cells of text to delimited text: what `text_tables` reads as the same cells."""
+"""Writes text cells as delimited text that `text_tables` reads back as the same cells."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-ROWS_PER_CHUNK = 100_000  # written at a time
+ROWS_PER_CHUNK = 100_000  # rows per chunk
 
 
 def write_delimited(
     frame: pd.DataFrame, *, separator: str = ",", header: bool = True
 ) -> Iterator[bytes]:
-    """The chunks of a delimited text: LF, quotes only where a cell needs them.
+    """Yields chunks of delimited text with LF line ends; cells are quoted only if necessary.
 
     Args:
         frame: Cells as text.
-        separator: Between the cells.
-        header: Begin with the names; without, the text continues one that was begun.
+        separator: Character between the cells.
+        header: Whether to begin with the column names.
     """
     if header:
         yield delimited_header(frame.columns, separator)
@@ -32,20 +32,20 @@ def write_delimited(
 
 
 def delimited_header(names: Iterable[Any], separator: str) -> bytes:
-    """The first line of a delimited text."""
+    """Returns the header line of a delimited text."""
     return delimited_rows([pa.array([str(name)], pa.string()) for name in names], separator)
 
 
 def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
-    """The rows of these columns as text; an empty single cell is quoted, else it were no row.
+    """Returns the rows of these columns as text; an empty cell of a single column is quoted.
 
     Args:
-        columns: Arrow arrays of strings, none null, or dictionaries of such.
-        separator: Between the cells.
+        columns: Arrow arrays of strings without nulls, or dictionaries of such.
+        separator: Character between the cells.
     """
     pattern = f'["\r\n{separator}]' + ("|^$" if len(columns) == 1 else "")
     *cells, last = (_quoted(column, pattern) for column in columns)
-    rows = pc.binary_join_element_wise(*cells, _ended(last), separator)
+    rows = pc.binary_join_element_wise(*cells, _with_line_ends(last), separator)
     _, ends, text = rows.buffers()
     if text is None:
         return b""
@@ -54,13 +54,14 @@ def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
     return bytes(memoryview(text)[at[0] : at[1]])
 
 
-def _ended(cells: Any) -> Any:
-    """The cells with the end of the row."""
+def _with_line_ends(cells: Any) -> Any:
+    """Returns the cells followed by the line end."""
     return pc.binary_join_element_wise(cells, "\n", "")
 
 
 def _quoted(cells: Any, pattern: str) -> Any:
-    """The cells as strings, in quotes where they match; of a dictionary each text is asked once."""
+    """Returns the cells as strings, quoted if they match; in a dictionary each text is checked
+    once."""
     if pa.types.is_dictionary(cells.type):
         return _quoted(cells.dictionary, pattern).take(cells.indices)
     special = pc.match_substring_regex(cells, pattern)

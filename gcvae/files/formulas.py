@@ -1,4 +1,4 @@
-"""Texts that a spreadsheet would take for formulas, written so that it takes them for texts."""
+"""Escapes texts that a spreadsheet would evaluate as formulas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBER = r"^[+-]?[0-9][0-9., ]*([eE][+-]?[0-9]+)?%?$"
 
 
 def has_texts(column: Column) -> bool:
-    """Whether cells of the column are texts: no numbers, dates or truth values."""
+    """Returns whether the column's cells are texts: not numbers, dates or booleans."""
     if column.kind.outcomes in (Outcomes.LINE, Outcomes.TRUTH_VALUES):
         return False
     return column.datetime_format is None and not any(
@@ -24,13 +24,13 @@ def has_texts(column: Column) -> bool:
 
 
 def without_formulas(cells: Any) -> Any:
-    """The cells of a column of texts: ' stands before each that a spreadsheet would compute.
+    """Returns text cells with ' before each that a spreadsheet would evaluate.
 
-    Those are what begins with =, +, -, @, a tab or a carriage return, and is no plain number.
+    These begin with =, +, -, @, a tab or a carriage return, and are not plain numbers.
     Source: OWASP, CSV injection.
 
     Args:
-        cells: an Arrow dictionary of texts.
+        cells: Arrow dictionary of texts.
     """
     texts = cells.dictionary
     is_formula = pc.and_(

@@ -1,9 +1,9 @@
-"""The dtypes of a data frame's columns by name: what is drawn or completed has them again.
+"""Data types of data frame columns, stored by name, so that synthetic or completed rows have them.
 
-int8, Int8, float32, Float32, bool, boolean      as pandas writes them
+int8, Int8, float32, Float32, bool, boolean      as pandas names them
 datetime64[s, Europe/Berlin], timedelta64[ms], period[M]
 string[python], string[pyarrow], str
-category, object, arrow                          the rest is in the type of Parquet files:
+category, object, arrow                          details are in the type for Parquet files:
                                                  values, order, dates, decimals, ...
 """
 
@@ -28,15 +28,15 @@ from gcvae.schema.parquet_types import parquet_type
 from gcvae.spelling.never_dates import are_never, far_times
 
 _OTHERS = ("empty", "mixed", "mixed-integer")
-"""What pandas says of objects that have no type in common."""
+"""Results of pandas' type inference for objects without a common type."""
 
 
 def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str | None]:
-    """(dtype, type in Parquet files) of a column in memory, None where the schema's says it.
+    """Returns (dtype, type in Parquet files) of a column in memory; None if the schema implies it.
 
     Args:
-        series: As the user has it.
-        column: What it is in the schema.
+        series: The user's column.
+        column: Its column in the schema.
     """
     name = _name_of(series)
     if name is None or name == own_dtype(column):
@@ -45,10 +45,10 @@ def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str
 
 
 def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Values, as `parse_table` gives them, in the dtypes of the schema.
+    """Converts values, as `parse_table` returns them, to the dtypes of the schema.
 
     Raises:
-        TableError: A value is none that the dtype of its column can hold.
+        TableError: The dtype of a column can not hold a value.
     """
     if all(column.dtype is None and not column.never for column in schema):
         return frame
@@ -59,7 +59,8 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Values of a column as the cells of another one of the same schema are, which are no text."""
+    """Converts values of a column to the dtype of another column of the same schema, which is not
+    text."""
     name = _name_of(own)
     if column.duration_unit is not None and own.dtype.kind == "m":
         unit: Any = column.duration_unit
@@ -69,10 +70,10 @@ def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Ser
 
 
 def with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Values of one column in its dtype.
+    """Converts values of one column to its dtype.
 
     Raises:
-        TableError: It can not hold one.
+        TableError: The dtype can not hold a value.
     """
     if column.dtype is None and not column.never:
         return series
@@ -85,7 +86,7 @@ def with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _with_room_for_never(series: pd.Series[Any], column: Column) -> Column:
-    """The column with a dtype in which microseconds are counted, where dates for never need it."""
+    """Returns the column with a microsecond dtype if it has sentinel dates that need one."""
     if not column.never:
         return column
     if column.dtype is None:
@@ -117,9 +118,9 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if kind is None:
         kind = pa.array(pd.Series([], dtype=pd.api.types.pandas_dtype(name))).type
     if column.kind.outcomes is Outcomes.KEYS and not _fits(series, kind):
-        return series  # fresh ones lie beyond the table's own, which may have been all that fit
+        return series  # synthetic keys are larger than the table's, which may have filled the type
     if column.kind.outcomes is Outcomes.KEYS and written_type(column, series) != kind:
-        # Made up as text, though the column's own were none.
+        # Synthetic keys are text although the column's are not.
         as_text = "arrow" if name == "arrow" else "object"
         return _with_dtype(series, replace(column, dtype=as_text, parquet_type="string"))
     array = arrow_column(series, column, kind)
@@ -134,7 +135,7 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _fits(series: pd.Series[Any], kind: Any) -> bool:
-    """Whether whole numbers, if they are some, are in the range of a type of whole numbers."""
+    """Returns whether whole numbers are in the range of an integer type; True for other values."""
     if not pa.types.is_integer(kind) or not pd.api.types.is_integer_dtype(series.dtype):
         return True
     limits = np.iinfo(kind.to_pandas_dtype())
@@ -142,7 +143,8 @@ def _fits(series: pd.Series[Any], kind: Any) -> bool:
 
 
 def _categorical(series: pd.Series[Any], column: Column, kind: Any) -> pd.Series[Any]:
-    """A categorical whose categories are the levels; of times, which have none, the values."""
+    """Returns a categorical with the levels as categories; times, which have no levels, use their
+    values."""
     is_dictionary = kind is not None and pa.types.is_dictionary(kind)
     value_type = kind.value_type if is_dictionary else pa.string()
     ordered = kind.ordered if is_dictionary else column.kind.outcomes is Outcomes.ORDERED_LEVELS
@@ -157,8 +159,7 @@ def _categorical(series: pd.Series[Any], column: Column, kind: Any) -> pd.Series
 
 
 def _name_of(series: pd.Series[Any]) -> str | None:
-    """The name of a column's dtype; None of objects of several kinds, and of dtypes that have none
-    here."""
+    """Returns the name of a column's dtype; None for mixed objects and unsupported dtypes."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return "arrow"
@@ -177,7 +178,7 @@ def _name_of(series: pd.Series[Any]) -> str | None:
 
 
 def _type_of(series: pd.Series[Any]) -> str | None:
-    """The Arrow type of a column's values; None where it has none that is of cells."""
+    """Returns the Arrow type of a column's values; None if it is not a type of cells."""
     dtype = series.dtype
     try:
         if isinstance(dtype, pd.CategoricalDtype):
@@ -187,7 +188,7 @@ def _type_of(series: pd.Series[Any]) -> str | None:
             found = pa.dictionary(codes, value_type, ordered=bool(dtype.ordered))
         else:
             if pd.api.types.infer_dtype(series, skipna=True) in ("timedelta", "timedelta64"):
-                series = pd.to_timedelta(series)  # of which the cells are counts
+                series = pd.to_timedelta(series)  # unit of the cells' counts
             shown = series if pd.api.types.is_object_dtype(dtype) else series.iloc[:0]
             found = pa.array(shown, from_pandas=True).type
         return str(parquet_type(str(found))) if is_cell(found) else None

@@ -1,4 +1,4 @@
-"""What a gzip file holds, read no further than it must be."""
+"""Streams the content of a gzip file, with a limit on its size."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ CHUNK_BYTES = 1 << 20
 
 
 class UnzippedFile:
-    """The content of a gzip file, to be read on and on."""
+    """Content of a gzip file, as a readable stream."""
 
     def __init__(self, file: BinaryIO, most_bytes: int | None = None) -> None:
-        """Begins where the file stands; more than `most_bytes` are refused."""
+        """Starts at the file's position; content above `most_bytes` is refused."""
         self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # whatever the file was opened for
         self._most_bytes = most_bytes
 
     def read(self, n_bytes: int) -> bytes:
-        """At most n_bytes more; none at the end.
+        """Returns at most `n_bytes` more bytes; empty at the end.
 
         Raises:
-            TableError: The file is truncated or damaged, or holds too much.
+            TableError: The file is truncated or damaged, or its content is too large.
         """
         try:
             data = self._plain.read(n_bytes)

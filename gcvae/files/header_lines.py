@@ -1,4 +1,4 @@
-"""What stands above the rows of a delimited text: a line that names the separator, and the names.
+"""Header of a delimited text: an optional line that declares the separator, and the column names.
 
 sep=;       as Excel writes and reads it
 a;b;c
@@ -15,17 +15,17 @@ from gcvae.files.text_encodings import refuse_encoding
 from gcvae.schema.columns import SEPARATORS
 
 MOST_NAME_CHARACTERS = 500
-MOST_PROBLEMS = 10  # rows and names that are listed one by one
+MOST_PROBLEMS = 10  # maximum number of listed rows and names
 _SHORT_NAMES = f"names of at most {MOST_NAME_CHARACTERS} characters"
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
 _SEPARATOR_LINE = re.compile(rb'("?)sep=([^"\r\n])\1(\r?\n|\Z)', re.IGNORECASE)
 
 
 def separator_line(data: bytes) -> tuple[str, int] | None:
-    """(separator, bytes of the line) of a first line such as sep=; and None of another one.
+    """Returns (separator, number of bytes) of a first line such as sep=; or None for another line.
 
     Raises:
-        TableError: It names a character that is no separator.
+        TableError: The character is not a supported separator.
     """
     found = _SEPARATOR_LINE.match(data)
     if found is None:
@@ -39,30 +39,30 @@ def separator_line(data: bytes) -> tuple[str, int] | None:
 
 
 def read_names(record: bytes, separator: str, line: int, offset: int) -> list[str]:
-    """The names of a text's columns.
+    """Returns the column names.
 
     Args:
-        record: That holds them.
-        separator: Between them.
-        line, offset: Of the text, where the record begins.
+        record: Header record.
+        separator: Character between the names.
+        line, offset: Position in the text where the record begins.
 
     Raises:
-        TableError: It is no text in UTF-8, or a name is endless.
+        TableError: The record is not UTF-8 text, or a name is too long.
     """
     refuse_encoding(record, line, offset)
     try:
         (names,) = csv.reader([record.decode()], delimiter=separator)
-    except csv.Error:  # nothing else stops a reader that is not strict
+    except csv.Error:  # the only limit of a reader that is not strict
         message = f"the name of a column has over {csv.field_size_limit():,} characters"
         raise TableError(Problem(message, line=line, expected=_SHORT_NAMES)) from None
     return _with_names(names)
 
 
 def check_names(names: Sequence[str], line: int) -> None:
-    """Lets names pass of which none is used twice, and one at least is none of ours.
+    """Checks that names are unique, and that at least one column has a name.
 
     Raises:
-        TableError: Others.
+        TableError: They are not.
     """
     if all(not name.strip() for name in names):
         message = "the line of names has no name"
@@ -85,15 +85,15 @@ def check_names(names: Sequence[str], line: int) -> None:
 
 
 def is_unnamed(name: str) -> bool:
-    """Whether a name stands for none."""
+    """Returns whether a name is a placeholder for a missing one."""
     return _UNNAMED.fullmatch(name) is not None
 
 
 def _with_names(names: list[str]) -> list[str]:
-    """The names, those of columns that have none as pandas gives them: `Unnamed: 0`.
+    """Replaces missing names by those of pandas, such as `Unnamed: 0`.
 
-    Such are the indexes that `DataFrame.to_csv` writes, and the columns behind a last comma; who
-    reads the file by pandas finds the same names. Where no column has a name, none is given.
+    Missing names come from indexes that `DataFrame.to_csv` wrote, and from trailing commas. If no
+    column has a name, none is replaced.
     """
     if not any(name.strip() for name in names):
         return names

@@ -1,4 +1,4 @@
-"""Files that are no text, known by their first bytes, and how a table gets out of them."""
+"""Recognises unsupported file formats by their first bytes, and explains how to convert them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _TAR_AT = 257
 
 
 def refuse_other_file(data: bytes) -> None:
-    """Lets a file pass that does not begin as one of another format does.
+    """Checks that a file does not begin like one of another format.
 
     Raises:
-        TableError: It does; `expected` says how to get a table from it.
+        TableError: It does; `expected` explains how to get a table from it.
     """
     what, expected = _other_file(data)
     if what:
@@ -50,14 +50,14 @@ def refuse_other_file(data: bytes) -> None:
 
 
 def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
-    """Lets a ZIP file pass whose files have other names than those of a workbook.
+    """Checks that a ZIP file is not a workbook.
 
     Args:
-        names: Of its files.
-        start: Its first bytes, which name the first of them.
+        names: Names of its files.
+        start: Its first bytes, which contain the name of its first file.
 
     Raises:
-        TableError: It is a workbook; `expected` says how to get a table from it.
+        TableError: It is a workbook; `expected` explains how to get a table from it.
     """
     what, expected = "", ""
     if "[Content_Types].xml" in names or b"[Content_Types].xml" in start[:64]:
@@ -73,7 +73,7 @@ _OPEN_DOCUMENT = "an OpenDocument spreadsheet"
 
 
 def _other_file(data: bytes) -> tuple[str, str]:
-    """What the file is, and what would be right; an empty text where it may be a table."""
+    """Returns (description of the file, what to do); empty texts if it may be a table."""
     if data.startswith(b"PK\x03\x04"):
         return _zipped(data[:4096])
     if data.startswith(b"\xd0\xcf\x11\xe0"):
@@ -92,12 +92,15 @@ def _other_file(data: bytes) -> tuple[str, str]:
 
 
 def _is_no_text(data: bytes, beginning: bytes) -> bool:
-    """A column may be named ORC or ARROW1: what begins with words is known by what follows."""
+    """Returns whether data begins with a format's magic bytes and continues as binary.
+
+    Magic words such as ORC or ARROW1 may also be column names.
+    """
     return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
 
 
 def _zipped(head: bytes) -> tuple[str, str]:
-    """What a zip archive holds, by the names at its beginning."""
+    """Returns a description of a ZIP archive's content, by the names at its beginning."""
     if b"opendocument.spreadsheet" in head:
         return _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")
     if b"[Content_Types].xml" in head or b"docProps/" in head or b"xl/" in head:

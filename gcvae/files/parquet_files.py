@@ -1,7 +1,7 @@
-"""Parquet: files to typed cells, whole or chunk by chunk.
+"""Reads Parquet files as typed cells, whole or in chunks, and writes them.
 
-A frame's `attrs["parquet_types"]` holds the columns' types, and `attrs["rows"]` of a chunk where it
-stands in the file.
+`attrs["parquet_types"]` of a frame holds the columns' types, `attrs["rows"]` of a chunk its
+position in the file.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from gcvae.cells.from_arrow import arrow_cells, arrow_series, is_cell, is_time
 from gcvae.errors import Problem, TableError
 from gcvae.schema.parquet_types import parquet_type
 
-import_module("pandas.core.arrays.arrow.extension_types")  # else periods come as numbers
+import_module("pandas.core.arrays.arrow.extension_types")  # otherwise periods become numbers
 
 ROWS_PER_GROUP = 1 << 16
 _ROWS_AT_ONCE = 1 << 9  # of one column
-NEAR_YEARS = (1678, 2261)  # whole ones that nanoseconds count
+NEAR_YEARS = (1678, 2261)  # days within the nanosecond range
 
 
 def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
-    """The values of a file.
+    """Returns the values of a file.
 
     Args:
-        dropped: As of `parquet_chunks`.
+        source: The file.
+        dropped: As in `parquet_chunks`.
 
     Raises:
-        TableError: It is no such file, or has values that are no cells.
+        TableError: It is not a Parquet file, or has values of unsupported types.
     """
     file = opened_parquet(source)
     with _reading():
@@ -50,14 +51,16 @@ def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFram
 def parquet_chunks(
     source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
 ) -> Iterator[tuple[pd.DataFrame, float]]:
-    """At most `rows` rows at a time, and the share of all rows with which they end.
+    """Yields (chunk of at most `rows` rows, share of all rows up to its end).
 
     Args:
-        first_row: Those before it are left out, their row groups not read.
-        dropped: Columns that may hold what are no cells; they are left out if they do.
+        source: The file.
+        rows: Maximum number of rows of a chunk.
+        first_row: Index of the first row; earlier row groups are not read.
+        dropped: Columns that are left out if their type is not supported.
 
     Raises:
-        TableError: It is no such file, or has values that are no cells.
+        TableError: It is not a Parquet file, or has values of unsupported types.
     """
     file = opened_parquet(source)
     far_units = _far_units(file)
@@ -80,14 +83,14 @@ def parquet_chunks(
 
 
 def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
-    """All columns but dropped ones without cells; None where that leaves out none."""
+    """Returns all columns except dropped ones of unsupported types; None for all."""
     left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
     names = [name for name in file.schema_arrow.names if name not in left_out]
     return names if left_out else None
 
 
 def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
-    """The row groups that have this row and those behind it, and the rows before them."""
+    """Returns (row groups from the one with `first_row` on, number of rows before them)."""
     before = 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows
@@ -98,7 +101,7 @@ def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
 
 
 def write_parquet(chunks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
-    """Writes chunks of the same columns as one file, in constant memory; at least one."""
+    """Writes at least one chunk of the same columns as one file, in constant memory."""
     writer: Any = None
     for group in _row_groups(chunks):
         table = pa.Table.from_pandas(group, preserve_index=False)
@@ -121,10 +124,10 @@ def _row_groups(chunks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def refuse_parquet_encoding(encoding: str | None) -> None:
-    """Lets a Parquet file pass for which no encoding is named.
+    """Checks that no text encoding is given for a Parquet file.
 
     Raises:
-        TableError: One is.
+        TableError: An encoding is given.
     """
     if encoding is not None:
         message = f"the encoding is {encoding}, but the file is Parquet, whose texts are UTF-8"
@@ -132,10 +135,11 @@ def refuse_parquet_encoding(encoding: str | None) -> None:
 
 
 def opened_parquet(source: Any) -> Any:
-    """The file, its columns not read yet.
+    """Opens a file without reading its columns.
 
     Raises:
-        TableError: It is no such file, is damaged, or has no rows, no columns, or a name twice.
+        TableError: It is not a Parquet file, is damaged, has no rows or columns, or a duplicate
+            name.
     """
     with _reading():
         file = parquet.ParquetFile(_by_arrow(source))
@@ -151,10 +155,10 @@ def opened_parquet(source: Any) -> Any:
 
 
 def _check_rows(found: int, file: Any) -> None:
-    """Lets a file pass that has as many rows as its footer says.
+    """Checks that a file has as many rows as its footer states.
 
     Raises:
-        TableError: It has others.
+        TableError: It does not.
     """
     told = file.metadata.num_rows
     if found != told:
@@ -167,10 +171,10 @@ def _damaged(how: str) -> Problem:
 
 
 def _by_arrow(source: Any) -> Any:
-    """A file as Arrow opens it by itself, which it keeps open.
+    """Lets Arrow open a file by its path, if it has one.
 
-    Bytes that come through a file of Python's are objects of Python's, which Arrow frees in threads
-    of its own; one that does so when Python is just ending aborts the process.
+    Buffers of Python file objects are freed in Arrow's threads, which may abort the process at
+    exit.
     """
     if isinstance(source, io.BytesIO):
         return pa.BufferReader(source.getvalue())
@@ -182,7 +186,7 @@ def _by_arrow(source: Any) -> Any:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """What Arrow raises of bytes that it can not read, as the error of their table."""
+    """Converts Arrow's errors on damaged data to a TableError."""
     try:
         yield
     # Arrow says OSError of damaged pages, and NotImplemented of damaged headers, which name
@@ -197,9 +201,9 @@ def _reading() -> Iterator[None]:
 
 
 def _far_units(file: Any) -> dict[str, str]:
-    """The units of the columns that have times too far for nanoseconds; see `far_dates`.
+    """Returns the units of columns with times beyond the nanosecond range; see `far_dates`.
 
-    The whole file says it, so that each chunk of it has the same cells.
+    Determined from the whole file, so that all chunks have the same cells.
     """
     found = {}
     for field in file.schema_arrow:
@@ -214,7 +218,7 @@ def _far_units(file: Any) -> dict[str, str]:
 
 
 def _are_near(metadata: Any, name: str) -> bool:
-    """Whether the file's statistics show that a column has no far time, so none is to be read."""
+    """Returns whether the file's statistics show that a column has no far times."""
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         column = next(c for c in map(group.column, range(group.num_columns))
                       if c.path_in_schema == name)  # fmt: skip
@@ -222,7 +226,7 @@ def _are_near(metadata: Any, name: str) -> bool:
             return False
         try:
             years = column.statistics.min.year, column.statistics.max.year
-        except (OverflowError, ValueError):  # beyond what Python counts
+        except (OverflowError, ValueError):  # beyond Python's range
             return False
         if not NEAR_YEARS[0] <= years[0] <= years[1] <= NEAR_YEARS[1]:
             return False
@@ -240,19 +244,19 @@ def _frame(table: Any, far_units: dict[str, str]) -> pd.DataFrame:
 
 
 def is_as_read(series: pd.Series[Any], type_: str) -> bool:
-    """Whether a column in memory may be one of that type, read from a file: it may have changed."""
+    """Returns whether a column in memory can still be of this file type; it may have been
+    changed."""
     as_read = arrow_series(arrow_cells(pa.chunked_array([[]], parquet_type(type_)), ""), "")
     return _group_of(series.dtype) == _group_of(as_read.dtype)
 
 
 def _group_of(dtype: Any) -> str:
-    """Which dtypes a column may have that is read as the same type: whole numbers are one group."""
+    """Returns the group of dtypes that are read from the same file type, such as all integers."""
     return "i" if dtype.kind == "u" else str(dtype.kind)
 
 
 def longest_cells(file: Any) -> Iterator[tuple[str, int]]:
-    """The name of a text column of an opened file, and the characters of its longest cell so far:
-    as its rows are read, some at a time.
+    """Yields (name of a text column, length of its longest cell so far) while the rows are read.
 
     Raises:
         TableError: The file is damaged.
@@ -270,10 +274,10 @@ def longest_cells(file: Any) -> Iterator[tuple[str, int]]:
 
 
 def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
-    """One column of an opened file: values, or text without an object for each cell.
+    """Returns one column of an opened file: values, or text without Python objects.
 
     Raises:
-        TableError: It is damaged, or has values that are no cells.
+        TableError: The file is damaged, or values have an unsupported type.
     """
     with _reading():
         column = file.read(columns=[name]).column(name)

@@ -1,4 +1,4 @@
-"""Rows given in JSON as a CSV table, so that every row goes the same way into the library.
+"""Converts rows in JSON to CSV, so that all rows are read by the same code.
 
 with pointing("/rows"):
     parse_table(numbered(frame), schema)  # says /rows/1/age, and not line 3, column 'age'
@@ -26,29 +26,34 @@ Cell = str | int | float | bool | None
 def rows_to_csv(
     rows: Sequence[Mapping[str, Cell]], schema: TableSchema, place: str = "/rows"
 ) -> bytes:
-    """A CSV table with the schema's columns; a cell that is null or not given is blank.
+    """Returns a CSV table with the schema's columns; null and absent cells are missing.
+
+    Args:
+        rows: Rows.
+        schema: Schema of the table.
+        place: JSON pointer of the rows, for errors.
 
     Raises:
-        UnknownColumnError: a row names a column that the schema does not have.
+        UnknownColumnError: The schema does not have a column of a row.
     """
     _refuse_unknown({f"{place}/{i}": row for i, row in enumerate(rows)}, schema)
     return _csv(rows, schema)
 
 
 def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
-    """A table of one line, its cells as text; a cell that is null or not given is blank.
+    """Returns a table of one row, as text; null and absent cells are missing.
 
     Raises:
-        UnknownColumnError: the row names a column that the schema does not have.
+        UnknownColumnError: The schema does not have a column of the row.
     """
-    from gcvae.files.tables import read_table  # costs pandas
+    from gcvae.files.tables import read_table  # imports pandas
 
     _refuse_unknown({"/row": row}, schema)
     return read_table(_csv([row], schema), format="csv")
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same rows, which problems name by their number among the documents, from 0."""
+    """Returns the rows with line numbers replaced by indices of the documents, from 0."""
     rows = frame.copy(deep=False)
     rows.attrs = {"lines": range(len(rows))}
     return rows
@@ -56,27 +61,28 @@ def numbered(frame: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def pointing(place: str) -> Iterator[None]:
-    """Problems of `numbered` rows by their pointers, below that of the list of documents."""
+    """Replaces lines by JSON pointers in problems of `numbered` rows; `place` is the list's
+    pointer."""
     try:
         yield
     except InputError as error:
         if all(problem.line is None for problem in error.problems):
             raise
-        problems = (_pointed(problem, f"{place}/{problem.line}") for problem in error.problems)
+        problems = (_with_pointer(problem, f"{place}/{problem.line}") for problem in error.problems)
         raise type(error)(*problems) from None
 
 
 @contextmanager
 def pointing_at_row() -> Iterator[None]:
-    """Problems of the one row of `row_to_frame` by their pointers."""
+    """Replaces lines by JSON pointers in problems of the row of `row_to_frame`."""
     try:
         yield
     except InputError as error:
-        raise type(error)(*(_pointed(problem, "/row") for problem in error.problems)) from None
+        raise type(error)(*(_with_pointer(problem, "/row") for problem in error.problems)) from None
 
 
-def _pointed(problem: Problem, place: str) -> Problem:
-    """The problem with a pointer instead of its line, where it has one."""
+def _with_pointer(problem: Problem, place: str) -> Problem:
+    """Returns the problem with a pointer in place of its line, if it has one."""
     if problem.line is None:
         return problem
     name = problem.column
@@ -96,7 +102,7 @@ def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
 
 
 def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema) -> None:
-    """Takes the rows by their pointers."""
+    """Checks the columns of rows, given by their pointers."""
     known = set(schema.names)
     places = [
         (name, {"pointer": pointer + json_pointer(name), "column": name})
@@ -109,11 +115,11 @@ def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema)
 
 
 def _texts(cells: Sequence[Cell], column: Column) -> list[str]:
-    """The cells as the table writes them."""
+    """Returns the cells in the table's format."""
     texts = [_text(cell, column) for cell in cells]
     if column.number_format is None:
         return texts
-    from gcvae.spelling.number_formats import number_texts  # costs Arrow
+    from gcvae.spelling.number_formats import number_texts  # imports Arrow
 
     numbers = {i: x for i, x in enumerate(cells) if type(x) in (int, float)}
     for i, written in zip(

@@ -1,21 +1,21 @@
-"""Shards of a file that is made in several places: joined in order they are the file."""
+"""Shards of a file that several workers write; concatenated in order they are the file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 SHARD_UNIT_ROWS = 4096
-"""A shard begins at a row whose number is a multiple of this: the blocks in which rows are drawn,
-completed and scored all divide it."""
+"""Shards begin at multiples of this. The block sizes of generation, imputation and scores divide
+it."""
 
 
 @dataclass(frozen=True)
 class FileShard:
-    """Whether a shard of a table's rows begins its file, and whether it ends it."""
+    """Position of a shard in its file: whether it is the first, and whether it is the last."""
 
     is_first: bool = True
     is_last: bool = True
 
 
 WHOLE = FileShard()
-"""The rows are all."""
+"""The shard that is the whole file."""

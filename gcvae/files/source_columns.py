@@ -1,6 +1,6 @@
-"""The columns of a table one at a time, as it came: of a file, memory holds one and not all.
+"""Columns of a table, one at a time: of a file, memory holds one column.
 
-Text is read once and kept as Arrow columns in a temporary file; Parquet has its columns already.
+A text file is read once into Arrow columns in a temporary file; Parquet files are read by column.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gcvae.schema.columns import Column
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """The columns of a table in memory."""
+    """Columns of a table in memory."""
 
     frame: pd.DataFrame
 
@@ -42,23 +42,22 @@ class FrameColumns:
 
     @property
     def lines(self) -> Any:
-        """The line of each row by its label, where the rows come from a text file."""
+        """Line of each row by its label, if the rows come from a text file."""
         return self.frame.attrs.get("lines")
 
     @property
     def separator(self) -> str:
-        """Between the cells of the text file that they come from, or of one made of them."""
+        """Separator of the text file that the rows come from, or of one written from them."""
         return str(self.frame.attrs.get("separator", ","))
 
     def line_of(self, row: int) -> int | None:
-        """The line of the row of that number."""
+        """Returns the line of the row at this index."""
         return None if self.lines is None else self.lines[self.frame.index[row]]
 
     def types(self, column: Column) -> tuple[str | None, str | None]:
-        """The column's dtype, and its type in Parquet files, where the schema's do not say them.
+        """Returns (dtype, type in Parquet files) of a column; None if the schema implies it.
 
-        What comes from a Parquet file has the type that it had there, and no dtype; the cells of a
-        text file, as they were read, have neither.
+        Columns from a Parquet file have its type and no dtype; unchanged text cells have neither.
         """
         series = self.frame[column.name]
         if self.lines is not None and series.dtype == object and is_text(series):
@@ -73,22 +72,22 @@ class FrameColumns:
         return len(self.frame)
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
-        """The column of a name."""
+        """Returns the column with this name."""
         return self.frame[name]
 
 
 class TextFileColumns:
-    """The columns of a text file, in an Arrow file of dictionaries that is mapped while it is read.
+    """Columns of a text file, in a memory-mapped Arrow file of dictionaries.
 
     Attributes:
-        path: Of the Arrow file.
-        names: Of the columns.
-        lines: Of the rows.
-        separator: Between the cells.
+        path: Path of the Arrow file.
+        names: Names of the columns.
+        lines: Lines of the rows.
+        separator: Separator of the text file.
     """
 
     def __init__(self, chunks: Iterator[TextRows], path: Path) -> None:
-        """Writes chunks of rows to the path, chunk by chunk; at least one."""
+        """Writes at least one chunk of rows to the path."""
         lines, sink = list[LineNumbers](), None
         with ExitStack() as files:
             files.enter_context(written_to(path))
@@ -112,7 +111,7 @@ class TextFileColumns:
         return len(self.lines)
 
     def __getitem__(self, name: str) -> TextColumn:
-        """A column. Its texts are mapped from the file for as long as they are used."""
+        """Returns a column; its texts stay mapped while they are used."""
         options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
         with pa.memory_map(str(self.path)) as file:
             column = pa.ipc.open_stream(file, options=options).read_all().column(0)
@@ -120,11 +119,12 @@ class TextFileColumns:
 
 
 _LOOKED_AT_ROWS = 4096
-"""Of a chunk, in which the distinct texts of a column are counted."""
+"""Number of rows of a chunk in which distinct texts are counted."""
 
 
 def _encoded(column: Any) -> Any:
-    """A chunk of a column with each text once; where most differ, each row with its own text."""
+    """Returns a chunk of a column with each text once, or with the text of each row if most
+    differ."""
     start = column.slice(0, _LOOKED_AT_ROWS)
     if 2 * len(start.unique()) <= len(start):
         return column.dictionary_encode().combine_chunks()
@@ -134,11 +134,11 @@ def _encoded(column: Any) -> Any:
 
 @dataclass(frozen=True)
 class ParquetColumns:
-    """The columns of a Parquet file, which has no lines.
+    """Columns of a Parquet file, which has no lines.
 
     Attributes:
-        file: As `opened_parquet` gives it.
-        separator: Of a text file that is made of the rows.
+        file: From `opened_parquet`.
+        separator: Separator of a text file that is written from the rows.
     """
 
     file: Any
@@ -151,7 +151,7 @@ class ParquetColumns:
         return list(self.file.schema_arrow.names)
 
     def type(self, name: str) -> str:
-        """The type of a column in the file."""
+        """Returns the type of a column in the file."""
         return str(self.file.schema_arrow.field(name).type)
 
     def __len__(self) -> int:
@@ -159,13 +159,13 @@ class ParquetColumns:
         return int(self.file.metadata.num_rows)
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
-        """The column of a name."""
+        """Returns the column with this name."""
         return parquet_column(self.file, name)
 
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The columns of a file, of all of its rows or some. Shape: rows (m,), ascending."""
+    """Columns of a file, for all or some of its rows. Shape: rows (m,), ascending."""
 
     file: TextFileColumns | ParquetColumns
     rows: npt.NDArray[np.int64] | None = None
@@ -177,21 +177,21 @@ class FileColumns:
 
     @property
     def separator(self) -> str:
-        """Between the cells of a text file."""
+        """Separator of a text file."""
         return self.file.separator
 
     @cached_property
     def lines(self) -> LineNumbers | None:
-        """The line of each row by its number, where the rows come from a text file."""
+        """Line of each row by its index, if the rows come from a text file."""
         lines = self.file.lines
         return lines if lines is None or self.rows is None else lines.of(self.rows)
 
     def line_of(self, row: int) -> int | None:
-        """The line of the row of that number."""
+        """Returns the line of the row at this index."""
         return None if self.lines is None else self.lines[row]
 
     def types(self, column: Column) -> tuple[None, str | None]:
-        """No dtype, and the type in a Parquet file."""
+        """Returns (None, type in a Parquet file)."""
         return None, self.file.type(column.name)
 
     def __len__(self) -> int:
@@ -199,7 +199,7 @@ class FileColumns:
         return len(self.file) if self.rows is None else len(self.rows)
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
-        """The column of a name."""
+        """Returns the column with this name."""
         cells = self.file[name]
         if self.rows is None:
             return cells
@@ -214,7 +214,7 @@ SourceColumns = FrameColumns | FileColumns
 
 
 def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceColumns:
-    """The columns of all rows but these."""
+    """Returns the columns of all rows except these."""
     if not len(rows):
         return source
     kept = np.delete(np.arange(len(source)), rows)
@@ -225,10 +225,10 @@ def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceCo
 
 @contextmanager
 def source_columns(rows: Rows, report: Report = report_to_nobody) -> Iterator[SourceColumns]:
-    """The columns of a table in memory or in a file; what they need on disk goes with the block.
+    """Yields the columns of a table in memory or in a file; temporary files are deleted afterwards.
 
     Raises:
-        TableError: It is no table, or the file is no table; the problems name the lines.
+        TableError: The input is not a table; problems name the lines.
         OSError: The disk is full.
     """
     rows = given_rows(rows)
@@ -251,7 +251,7 @@ def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[T
 
 
 def shown_cells(source: SourceColumns, row: int, names: Sequence[str]) -> dict[str, str]:
-    """The cells of one row as text, by column."""
+    """Returns the cells of one row as text, by column."""
     return {name: _shown(source[name], row) for name in names}
 
 

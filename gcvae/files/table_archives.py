@@ -1,7 +1,7 @@
-"""ZIP files of tables: each file in one is a table, called as the file without its ending.
+"""ZIP files of tables: each file is a table, named like the file without its extension.
 
-Nothing is unpacked to a path that an archive names: its tables are read by their names. Those that
-are written here are stored, not packed, so that each table of an archive is a run of its bytes.
+Nothing is unpacked to a path from the archive. Archives written here are not compressed, so that
+each table is a contiguous range of bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gcvae.files.other_files import refuse_office_file
 
 MEDIA_TYPE = "application/zip"
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet")
-"""Of the files that are tables."""
+"""Extensions of tables."""
 
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _TABLE = re.compile(r"(.+?)\.(?:parquet|(?:csv|tsv|txt)(?:\.gz)?)", re.IGNORECASE)
@@ -33,16 +33,16 @@ _MOST_NAME = 200
 _CHUNK_BYTES = 1 << 20
 _ENCRYPTED = 0x1
 _MADE = (1980, 1, 1, 0, 0, 0)
-"""The date of every file: equal tables are equal archives."""
+"""Date of every file, so that equal tables give equal archives."""
 _DAMAGES = (
     BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError, LookupError,
 )  # fmt: skip
-"""What the reading of a damaged archive raises."""
+"""Exceptions from reading a damaged archive."""
 
 
 @dataclass(frozen=True)
 class PackedTable:
-    """Where a table lies in an archive that was written here."""
+    """Position of a table in an archive written here."""
 
     offset: int
     size_bytes: int
@@ -50,12 +50,12 @@ class PackedTable:
 
 
 def is_archive(start: bytes) -> bool:
-    """Whether a file that begins so is a ZIP file."""
+    """Returns whether a file that begins with these bytes is a ZIP file."""
     return start.startswith(_BEGINNINGS)
 
 
 def table_of_file(filename: str) -> str | None:
-    """The table that a file holds, by its name; None where its ending is no table's.
+    """Returns the name of the table in a file; None if its extension is not a table's.
 
     >>> table_of_file("users.csv.gz"), table_of_file("read.me")
     ('users', None)
@@ -66,15 +66,15 @@ def table_of_file(filename: str) -> str | None:
 
 @contextmanager
 def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
-    """An archive, and the files in it by their tables.
+    """Yields (archive, its files by table name).
 
     Raises:
-        TableError: It is damaged, or has no table; or a file in it is none, lies at another place
-            than the others, or is the same table as another.
+        TableError: The archive is damaged or has no table; or a file is not a table, is in another
+            folder than the others, or has the same table name as another.
     """
     file.seek(0)
     refuse_office_file((), file.read(64))
-    with _undamaged():
+    with _damage_as_error():
         archive = ZipFile(file)
         tables = _tables(archive)
     with archive:
@@ -84,19 +84,19 @@ def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]
 def unpack(
     archive: ZipFile, member: ZipInfo, target: BinaryIO, check: Callable[[int], None]
 ) -> None:
-    """Writes a file of an archive to another, which is then at its beginning.
+    """Writes a file of an archive to `target`, and rewinds it.
 
     Args:
-        archive: That `opened_archive` has opened.
+        archive: From `opened_archive`.
         member: The file in it.
         target: An empty file.
-        check: Sees the number of bytes so far, whatever the archive says of it, and may raise.
+        check: Receives the number of bytes so far, and may raise an exception.
 
     Raises:
-        TableError: Its bytes are damaged.
+        TableError: The data is damaged.
     """
     n_bytes = 0
-    with _undamaged(member.filename), archive.open(member) as source:
+    with _damage_as_error(member.filename), archive.open(member) as source:
         while chunk := source.read(_CHUNK_BYTES):
             n_bytes += len(chunk)
             check(n_bytes)
@@ -107,11 +107,11 @@ def unpack(
 def write_archive(
     target: BinaryIO, files: Iterable[tuple[str, Callable[[io.RawIOBase], object]]]
 ) -> dict[str, PackedTable]:
-    """Writes files into a new archive; where the bytes of each lie, by its name.
+    """Writes files into a new archive; returns the position of each by its name.
 
     Args:
         target: An empty file.
-        files: Names, and what writes the bytes.
+        files: Names, with functions that write the content.
     """
     found = {}
     with ZipFile(target, "w", ZIP_STORED) as archive:
@@ -119,14 +119,14 @@ def write_archive(
             member = ZipInfo(name, _MADE)
             member.external_attr = (stat.S_IFREG | 0o644) << 16
             with archive.open(member, "w", force_zip64=True) as sink:
-                offset, digesting = target.tell(), _Digesting(sink)
+                offset, digesting = target.tell(), _ChecksumFile(sink)
                 write(digesting)
             found[name] = PackedTable(offset, digesting.size_bytes, digesting.digest.hexdigest())
     return found
 
 
 def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
-    """Leaves of an archive the bytes of one of its tables."""
+    """Replaces an archive by the bytes of one of its tables."""
     for at in range(0, table.size_bytes, _CHUNK_BYTES):
         file.seek(table.offset + at)
         chunk = file.read(min(_CHUNK_BYTES, table.size_bytes - at))
@@ -136,10 +136,10 @@ def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
 
 
 def files_by_table(names: Iterable[str]) -> dict[str, str]:
-    """Names of files by their tables.
+    """Returns names of files by their tables.
 
     Raises:
-        TableError: One is no table's, or two are the same table's.
+        TableError: A file is not a table, or two have the same table name.
     """
     found: dict[str, str] = {}
     problems = []
@@ -161,7 +161,7 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
 
 
 def _tables(archive: ZipFile) -> dict[str, ZipInfo]:
-    """The files of an archive by their tables; those that systems add by themselves are none."""
+    """Returns the files of an archive by their tables, without files that operating systems add."""
     listed = [one for one in archive.infolist() if not one.is_dir() and not _is_of_system(one)]
     refuse_office_file([one.orig_filename for one in listed])
     if not listed:
@@ -173,7 +173,7 @@ def _tables(archive: ZipFile) -> dict[str, ZipInfo]:
         for name, n in Counter(member.orig_filename for member in listed).items()
         if n > 1
     ]
-    problems += [problem for member in members.values() if (problem := _refused(member))]
+    problems += [problem for member in members.values() if (problem := _member_problem(member))]
     folders = sorted({str(PurePosixPath(name).parent) for name in members})
     if len(folders) > 1 and not problems:
         message = f"{', '.join(sorted(members)[:3])} lie in {len(folders)} folders"
@@ -190,8 +190,8 @@ def _is_of_system(member: ZipInfo) -> bool:
     )
 
 
-def _refused(member: ZipInfo) -> Problem | None:
-    """Why a file of an archive is not read; None where it is."""
+def _member_problem(member: ZipInfo) -> Problem | None:
+    """Returns the problem that prevents reading a file of an archive, or None."""
     name = member.orig_filename
     steps = name.split("/")
     if "\\" in name or ".." in steps or "" in steps or ":" in steps[0]:
@@ -212,8 +212,8 @@ def _listed() -> str:
 
 
 @contextmanager
-def _undamaged(name: str | None = None) -> Iterator[None]:
-    """Raises: TableError: the archive, or the file of that name in it, is damaged."""
+def _damage_as_error(name: str | None = None) -> Iterator[None]:
+    """Converts errors of reading to a TableError on the archive, or on the file `name` in it."""
     try:
         yield
     except TableError:
@@ -224,8 +224,8 @@ def _undamaged(name: str | None = None) -> Iterator[None]:
         raise TableError(problem) from error
 
 
-class _Digesting(io.RawIOBase):
-    """A file that can only grow, and its checksum."""
+class _ChecksumFile(io.RawIOBase):
+    """Append-only file that computes its checksum."""
 
     def __init__(self, sink: IO[bytes]) -> None:
         self._sink = sink

@@ -1,9 +1,9 @@
-"""Rows of a file in chunks, read as they are asked for: memory does not grow with the table.
+"""Reads the rows of a file in chunks, in constant memory.
 
     for chunk in TableReader("rows.csv").chunks(4096): ...
 
-Each chunk is a table of its own, as `TableReader.read` would give it; cells of CSV
-are text, and problems name the file's own lines.
+Each chunk is a table as `TableReader.read` returns it; cells of CSV files are text, and problems
+name the lines of the file.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from gcvae.files.text_tables import WINDOW_BYTES, Check, TextRows, joined, text_
 from gcvae.schema.columns import TableSchema
 
 CHUNK_ROWS = 4096
-"""Rows that are read, encoded and worked on at once."""
+"""Number of rows that are read, encoded and processed at once."""
 MOST_UNZIPPED_BYTES = 2 << 30
-"""Of a table that is read whole: a small gzip file can unfold to more than any memory holds."""
+"""Maximum size of an uncompressed table that is read whole."""
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
@@ -50,8 +50,8 @@ class TableReader:
     """Reads a CSV, gzipped CSV or Parquet file.
 
     Attributes:
-        fraction: Of the file that has been given out, 0 to 1.
-        rows: That have been given out, or were left out before them.
+        fraction: Share of the file that has been returned, 0 to 1.
+        rows: Number of rows that have been returned or skipped.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class TableReader:
         window_bytes: int = WINDOW_BYTES,
         check: Check | None = None,
     ) -> None:
-        """Names the file, of which nothing is read yet.
+        """Stores the source; the file is not read yet.
 
         Args:
             source: A path, or an open file, which is read from its beginning and stays open.
-            encoding: Of a text file, by any of Python's names; UTF-8 where not given.
-            window_bytes: Of a text file, read at a time.
-            check: Sees what was read of a text file so far, and may raise.
+            encoding: Encoding of a text file, a name in Python. Default: UTF-8.
+            window_bytes: Number of bytes of a text file that are read at a time.
+            check: Receives statistics of the text file so far, and may raise an exception.
 
         Raises:
-            TableError: There is no such encoding.
+            TableError: The encoding does not exist.
         """
         self._encoding = checked_encoding(encoding)
         self._window_bytes = window_bytes
@@ -83,24 +83,25 @@ class TableReader:
     def chunks(
         self, rows: int, first_row: int = 0, dropped: Collection[str] = ()
     ) -> Iterator[pd.DataFrame]:
-        """Chunks of `rows` rows, and the rest in the last; at least one row in all.
+        """Yields chunks of `rows` rows, the last one shorter; at least one row in total.
 
         Args:
-            first_row: Those before it are left out; the file has more.
-            dropped: Columns that are left out where a Parquet file has no cells there.
+            rows: Number of rows of a chunk.
+            first_row: Index of the first row; earlier rows are skipped.
+            dropped: Columns that are left out if their type in a Parquet file is not supported.
 
         Raises:
-            TableError: It is no such file; the problems name the lines.
+            TableError: The file is not a table; problems name the lines.
         """
         with self.opened() as file:
             self.rows = first_row
             yield from self._regrouped(self._frames(file, rows, first_row, dropped), rows)
 
     def is_parquet(self, file: BinaryIO) -> bool:
-        """Whether the opened file, at its beginning, is a Parquet file.
+        """Returns whether the opened file, at its beginning, is a Parquet file.
 
         Raises:
-            TableError: It is, and an encoding is named.
+            TableError: It is, but a text encoding is given.
         """
         found = _start_of(file) == _PARQUET
         if found:
@@ -108,14 +109,14 @@ class TableReader:
         return found
 
     def read(self, dropped: Collection[str] = (), *, is_parquet: bool = False) -> pd.DataFrame:
-        """The whole table.
+        """Returns the whole table.
 
         Args:
-            dropped: As of `chunks`.
-            is_parquet: Whatever the file begins with.
+            dropped: As in `chunks`.
+            is_parquet: Whether to read the file as Parquet regardless of its first bytes.
 
         Raises:
-            TableError: It is no such file; the problems name the lines.
+            TableError: The file is not a table; problems name the lines.
         """
         with self.opened() as file:
             if self.is_parquet(file) or is_parquet:
@@ -124,7 +125,7 @@ class TableReader:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """The file, at its beginning.
+        """Yields the file, at its beginning.
 
         Raises:
             TableError: It can not be opened.
@@ -135,7 +136,7 @@ class TableReader:
             yield self._source
             return
         try:
-            # Before it is opened: that would wait for whoever writes into a pipe.
+            # Before opening: opening a pipe would wait for a writer.
             if self._source.is_fifo() or self._source.is_char_device():
                 message = f"{self._source} is a pipe or a device, which can be read only once"
                 raise TableError(f"{message} (expected: a file; write it to one first)")
@@ -146,10 +147,10 @@ class TableReader:
             yield file
 
     def text_rows(self, file: BinaryIO, most_unzipped: int | None = None) -> Iterator[TextRows]:
-        """The rows of an opened text file, some at a time; at least one in all.
+        """Yields the rows of an opened text file in chunks; at least one row in total.
 
         Raises:
-            TableError: It is no table; the problems name the lines.
+            TableError: The file is not a table; problems name the lines.
         """
         start = _start_of(file)
         size = file.seek(0, os.SEEK_END)
@@ -163,7 +164,7 @@ class TableReader:
     def _frames(
         self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
     ) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Rows as they come, and the share of the file with which they end."""
+        """Yields (rows as they are read, share of the file up to their end)."""
         try:
             if self.is_parquet(file):
                 yield from parquet_chunks(file, rows, first_row, dropped)
@@ -189,14 +190,14 @@ class TableReader:
                 n_held += len(held[-1])
                 taken += len(held[-1])
                 if n_held == rows:
-                    yield self._given_out(held, begun + (ended - begun) * taken / len(frame))
+                    yield self._combined(held, begun + (ended - begun) * taken / len(frame))
                     held, n_held = [], 0
             begun = ended
         if held:
-            yield self._given_out(held, 1.0)
+            yield self._combined(held, 1.0)
 
-    def _given_out(self, held: list[pd.DataFrame], fraction: float) -> pd.DataFrame:
-        """The held rows as one chunk."""
+    def _combined(self, held: list[pd.DataFrame], fraction: float) -> pd.DataFrame:
+        """Returns the buffered rows as one chunk."""
         chunk = pd.concat(held, ignore_index=True) if len(held) > 1 else held[0]
         chunk = chunk.reset_index(drop=True)
         attrs = held[0].attrs
@@ -216,10 +217,10 @@ Rows: TypeAlias = Any
 
 
 def given_rows(rows: Rows) -> pd.DataFrame | TableReader:
-    """The table in memory, or what reads it from its file.
+    """Returns the table in memory, or a reader of its file.
 
     Raises:
-        TableError: It is no table.
+        TableError: The input is not a table.
     """
     if isinstance(rows, TableReader):
         return rows
@@ -227,10 +228,10 @@ def given_rows(rows: Rows) -> pd.DataFrame | TableReader:
 
 
 def given_frame(rows: Rows) -> pd.DataFrame:
-    """The table in memory.
+    """Returns the table in memory.
 
     Raises:
-        TableError: It is no table, or the file can not be read.
+        TableError: The input is not a table, or the file can not be read.
     """
     if isinstance(rows, TableReader):
         return rows.read()
@@ -240,20 +241,20 @@ def given_frame(rows: Rows) -> pd.DataFrame:
 def parsed_chunks(
     rows: Rows, schema: TableSchema, among: range | None = None
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """The cells of a table as they came, and their values, CHUNK_ROWS rows at a time.
+    """Yields (original cells, typed values) of CHUNK_ROWS rows at a time.
 
-    What is in memory is checked whole before the first chunk comes. Modelled columns that the rows
-    lack are added, blank.
+    A table in memory is checked completely before the first chunk. Absent modelled columns are
+    added as missing.
 
     Args:
         rows: A table, or a file.
-        schema: Of it.
-        among: Only these rows of all. No others are parsed; of a text file those before them are
-            read, of Parquet those of their row group.
+        schema: Schema of the table.
+        among: Range of row indices. Rows outside are not parsed; in text files earlier rows are
+            read, in Parquet files only those of the same row group.
 
     Raises:
         TableError: All modelled columns are absent, or a cell can not be read.
-        UnknownColumnError: There is a column that the schema has not.
+        UnknownColumnError: The schema does not have a column.
     """
     rows = given_rows(rows)
     if isinstance(rows, TableReader):
@@ -271,10 +272,10 @@ def parsed_chunks(
 
 
 def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """The table in memory with the modelled columns that it lacks.
+    """Adds absent modelled columns to a table in memory.
 
-    A column of objects without a cell is as one that it lacks: its dtype says nothing of what is to
-    stand there; nor does one of floats say it beside the text of a file, where numbers are text.
+    Columns whose cells are all missing count as absent if their dtype is not informative: objects,
+    and floats in a table of text.
     """
     modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
     open_ = [name for name in modelled if rows[name].dtype in (object, float)]
@@ -296,7 +297,7 @@ def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame
 def _chunks_among(
     reader: TableReader, schema: TableSchema, among: range | None
 ) -> Iterator[pd.DataFrame]:
-    """The file's chunks, or those of some of its rows."""
+    """Yields the file's chunks, or those with rows in the range."""
     dropped = {column.name for column in schema if column.drop}
     if among is None:
         yield from reader.chunks(CHUNK_ROWS, dropped=dropped)

@@ -1,7 +1,7 @@
-"""A table that comes in chunks as the bytes of one file: `concat(stream(chunks)) = file(table)`.
+"""Writes chunks of a table as the bytes of one file: `concat(stream(chunks)) = file(table)`.
 
-How the rows are cut into chunks does not show in CSV, JSON and JSON lines; in Parquet each chunk is
-a row group.
+In CSV, JSON and JSON lines the result does not depend on the division into chunks; in Parquet each
+chunk is a row group.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MEDIA_TYPES = {
     "json": "application/json",
     "jsonl": "application/x-ndjson",
 }
-"""The formats, and what HTTP calls them."""
+"""Formats with their media types."""
 
 
 def stream_table(
@@ -44,21 +44,21 @@ def stream_table(
     *,
     escape_formulas: bool = False,
 ) -> Iterator[bytes]:
-    """The bytes of one file, chunk by chunk, in the memory of one chunk.
+    """Yields the bytes of one file, chunk by chunk; memory holds one chunk.
 
     Args:
-        chunks: Values, as `parse_table` and `Synthesizer.sample_blocks` give them; at least one.
-        schema: Of the table.
-        format: `csv`, spelled like the schema's table; `parquet`; `json`, a list of objects, one a
-            row; `jsonl`, one such object a line. In JSON dates are text as in the CSV, and
+        chunks: Values, as `parse_table` and `Synthesizer.sample_blocks` return them; at least one.
+        schema: Schema of the table.
+        format: `csv`, in the formats of the schema; `parquet`; `json`, a list with an object for
+            each row; `jsonl`, one such object per line. In JSON dates are text as in CSV, and
             missing is null.
-        shard: Which of the file's shards the chunks are. Joined, the shards are the file; those of
-            Parquet are files of their own, which `join_parquet` makes one.
-        escape_formulas: Whether texts of a CSV that a spreadsheet would compute get a ' before them
-            (`gcvae.files.formulas`); names of columns stay, and the other formats have no formulas.
+        shard: Position of the chunks in the file. Concatenated, the shards are the file; shards in
+            Parquet are separate files, which `join_parquet` combines.
+        escape_formulas: Whether to write ' before texts of a CSV that a spreadsheet would evaluate
+            (`gcvae.files.formulas`). Column names and other formats are not changed.
 
     Raises:
-        TableError: There is no such format.
+        TableError: The format does not exist.
     """
     if format not in _WRITERS:
         raise TableError(f"there is no table format {format!r}, but {', '.join(_WRITERS)}")
@@ -68,9 +68,9 @@ def stream_table(
 
 
 def join_parquet(files: Iterable[Path]) -> Iterator[bytes]:
-    """The bytes of one Parquet file with the row groups of all files, in order.
+    """Yields the bytes of one Parquet file with the row groups of all files, in order.
 
-    They are those that `stream_table` gives for all chunks together. In the memory of a row group.
+    They equal those of `stream_table` for all chunks together. Memory holds one row group.
     """
     return _row_groups(_groups_of(files))
 
@@ -83,7 +83,7 @@ def _groups_of(files: Iterable[Path]) -> Iterator[pa.Table]:
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[bytes]:
-    """The bytes of one Parquet file, each table a row group of it."""
+    """Yields the bytes of one Parquet file, with a row group for each table."""
     sink = _Sink()
     writer: parquet.ParquetWriter | None = None
     for table in tables:
@@ -134,7 +134,7 @@ def _row_documents(chunk: pd.DataFrame, schema: TableSchema) -> Iterator[bytes]:
 
 
 def _json_cells(series: pd.Series[Any], column: Column) -> list[Any]:
-    """Plain values; a date is text as the schema's table writes it; missing is None."""
+    """Returns plain values; dates as text in the schema's format, missing as None."""
     cells = series.tolist()
     if column.datetime_format is not None:
         cells = format_table(series.to_frame(), TableSchema((column,)))[column.name].tolist()
@@ -146,7 +146,7 @@ def _parquet(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[
 
 
 def _arrow_tables(chunks: Chunks, schema: TableSchema) -> Iterator[pa.Table]:
-    """The chunks as Arrow tables, all in the types of the first."""
+    """Yields the chunks as Arrow tables, all with the types of the first."""
     like = None
     for chunk in chunks:
         table = arrow_table(chunk, schema, like=like)
@@ -155,7 +155,7 @@ def _arrow_tables(chunks: Chunks, schema: TableSchema) -> Iterator[pa.Table]:
 
 
 class _Sink(io.RawIOBase):
-    """A file that can only grow, and forgets what was taken from it."""
+    """Append-only file whose content is removed when it is taken."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -173,7 +173,7 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def take(self) -> bytes:
-        """What was written since the last time."""
+        """Returns what was written since the last call."""
         written, self._written = self._written, []
         return b"".join(written)
 

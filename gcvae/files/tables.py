@@ -1,9 +1,9 @@
-"""Whole tables in files.
+"""Reads and writes whole tables.
 
     read_table: file -> cells as written        write_table: values -> file
 
-`write(parse(read(file))) = file`, to the byte, where a file is a CSV with commas and LF that quotes
-only what it must, and where each column spells its values by one rule.
+`write(parse(read(file))) = file`, byte for byte, if the file is a CSV with commas and LF that
+quotes only where necessary, and each column has a consistent format.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ def read_table(
     dropped: Collection[str] = (),
     encoding: str | None = None,
 ) -> pd.DataFrame:
-    """The table of a file: cells of a text file as written, values of a Parquet file.
+    """Returns the table of a file: text cells as written, values of a Parquet file.
 
     Args:
         source: A path, the bytes, or an open binary file.
-        format: One of "csv", "csv.gz", "parquet"; found from the first bytes where not given.
-        dropped: Columns that are left out where a Parquet file has no cells there, but lists.
-        encoding: Of a text file, by any of Python's names; UTF-8 where not given.
+        format: One of "csv", "csv.gz", "parquet". Default: by the first bytes.
+        dropped: Columns that are left out if their type in a Parquet file is not supported.
+        encoding: Encoding of a text file, a name in Python. Default: UTF-8.
 
     Raises:
-        TableError: It is no such file, or there is no such encoding; the problems name the lines.
+        TableError: The file is not a table, or the encoding does not exist; problems name the
+            lines.
     """
     if format not in (None, *FORMATS):
         raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
@@ -59,13 +60,13 @@ def read_table(
 def write_table(
     frame: pd.DataFrame, destination: Destination, schema: TableSchema, format: str | None = None
 ) -> None:
-    """Writes values as a file: as text spelled like the schema's table, or as Parquet.
+    """Writes values to a file: as text in the schema's formats, or as Parquet.
 
     Args:
-        frame: Values, as `parse_table` gives them, of pandas, polars or Arrow.
+        frame: Values, as `parse_table` returns them, of pandas, polars or Arrow.
         destination: A path or an open binary file.
-        schema: Of the table.
-        format: One of "csv", "csv.gz", "parquet"; found from the path's ending where not given.
+        schema: Schema of the table.
+        format: One of "csv", "csv.gz", "parquet". Default: by the path's extension.
     """
     frame = data_frame(frame)
     chosen = format if format is not None else _format_of(destination)
@@ -77,7 +78,7 @@ def write_table(
     elif chosen == "parquet":
         _write_parquet(frame, destination, schema)
     elif chosen == "csv.gz":
-        # No name and no time, so that equal tables are equal files.
+        # Without name and time, so that equal tables give equal files.
         with gzip.GzipFile("", "wb", fileobj=destination, mtime=0) as packed:
             packed.writelines(
                 write_delimited(format_table(frame, schema), separator=schema.separator)
@@ -89,7 +90,7 @@ def write_table(
 
 
 def _write_parquet(frame: pd.DataFrame, destination: BinaryIO, schema: TableSchema) -> None:
-    from gcvae.files.to_arrow import arrow_table  # which writes some values as text, as below
+    from gcvae.files.to_arrow import arrow_table  # writes some values as text, as below
 
     parquet.write_table(arrow_table(frame, schema), destination)
 

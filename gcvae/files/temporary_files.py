@@ -1,4 +1,4 @@
-"""Files that work on a large table needs, and that go with it."""
+"""Temporary folders for work on large tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system: what killed processes leave stays there
+except ImportError:  # not a POSIX system: folders of killed processes are not removed
     fcntl = None  # type: ignore[assignment]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -21,16 +21,16 @@ _LOCK = ".in-use"
 
 @contextmanager
 def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
-    """A folder, where the system has temporary files; it is gone at the block's end.
+    """Yields a folder in the system's temporary directory, which is deleted afterwards.
 
-    Those of processes that were killed are removed first: a folder is in use as long as its
-    process, which holds a lock in it, lives.
+    Folders of killed processes are removed first. A folder is in use while its process holds a lock
+    in it.
     """
     _remove_abandoned(prefix)
-    # Unlike those that are looked for, until it is locked.
+    # Does not match the search for abandoned folders until it is locked.
     new = Path(tempfile.mkdtemp(prefix=f"new-{prefix}"))
     with (new / _LOCK).open("w") as lock:
-        _take(lock)
+        _try_lock(lock)
         folder = new.rename(new.with_name(new.name.removeprefix("new-")))
         try:
             yield folder
@@ -40,28 +40,29 @@ def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
 
 def _remove_abandoned(prefix: str) -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*/{_LOCK}"):
-        with suppress(OSError), path.open("w") as lock:  # another user's, or just gone
-            if fcntl is not None and _take(lock):
+        with suppress(OSError), path.open("w") as lock:  # another user's, or already removed
+            if fcntl is not None and _try_lock(lock):
                 shutil.rmtree(path.parent, ignore_errors=True)
 
 
-def _take(lock: IO[str]) -> bool:
-    """Whether nobody had the lock; it is then ours as long as the file is open."""
+def _try_lock(lock: IO[str]) -> bool:
+    """Tries to lock the file; returns whether it succeeded. The lock lasts until the file is
+    closed."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody has it, or the file system has no locks
+    except OSError:  # held by another process, or the file system has no locks
         return False
     return True
 
 
 @contextmanager
 def written_to(path: Path) -> Iterator[None]:
-    """Within the block a temporary file is written.
+    """Converts disk errors in the block, which writes a temporary file, to a clear message.
 
     Raises:
-        OSError: The disk is full; the text names the folder and what would help.
+        OSError: The disk is full; the message names the folder and what would help.
     """
     try:
         yield

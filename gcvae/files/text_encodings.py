@@ -1,4 +1,4 @@
-"""Texts in other encodings than UTF-8: read as UTF-8 chunk by chunk, and guessed at for errors."""
+"""Decodes text files in other encodings than UTF-8, and suggests encodings in errors."""
 
 from __future__ import annotations
 
@@ -18,59 +18,59 @@ _COMMON = (
     *("utf-8", "cp1252", "latin-1", "utf-16", "mac-roman", "cp850", "cp437", "cp1250", "cp1251"),
     *("koi8-r", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
 )
-"""What files are most often in."""
+"""The most common encodings of files."""
 _FAMILIES = {
     **{"latin": "latin-1", "iso": "latin-1", "windows": "cp1252", "win": "cp1252"},
     **{"ansi": "cp1252", "mac": "mac-roman", "gbk": "gb18030"},
 }
-"""By the letters that a name begins with: the member of such a family that most files are in."""
+"""By the first letters of a name: the most common encoding of a family."""
 _NO_FILE_ENCODINGS = frozenset(
     ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"]
 )
-"""Of Python: they encode texts, but no text file."""
-_LETTERS = re.compile(rb"[A-Za-z\x80-\xff]{2,}")  # a lone byte may be a sign, such as €
+"""Python codecs that are not encodings of text files."""
+_LETTERS = re.compile(rb"[A-Za-z\x80-\xff]{2,}")  # a single byte may be a sign, such as €
 _WORD = re.compile(rb"[^\s,;|\"]*[\x80-\xff][^\s,;|\"]*")
 
 
 class Readable(Protocol):
-    """What bytes are read from."""
+    """Interface of a stream of bytes."""
 
     def read(self, n_bytes: int, /) -> bytes:
-        """At most n_bytes more; none at the end."""
+        """Returns at most `n_bytes` more bytes; empty at the end."""
         ...
 
 
 def check_encoding(name: str) -> str | None:
-    """The encoding's own name; None for UTF-8, which is read as it is.
+    """Returns the canonical name of an encoding; None for UTF-8.
 
     >>> check_encoding("Windows-1252"), check_encoding("UTF8")
     ('cp1252', None)
 
     Raises:
-        ValueError: There is no such encoding; the text says what would be right.
+        ValueError: The encoding does not exist; the message suggests one.
     """
     try:
-        "".encode(name)  # which what is no encoding of texts, such as zip, refuses
+        "".encode(name)  # codecs that are not for text, such as zip, raise an error
         found = codecs.lookup(name).name
     except (LookupError, ValueError):
         found = ""
     if not found or found.replace("-", "_") in _NO_FILE_ENCODINGS:
-        raise ValueError(_meant(name))
+        raise ValueError(_similar_encodings(name))
     return None if found in ("utf-8", "utf-8-sig") else found
 
 
-def _meant(name: str) -> str:
-    """The encoding that a name was probably to be; the common ones where it is like none."""
+def _similar_encodings(name: str) -> str:
+    """Returns the most similar encoding for a name, or the common ones."""
     letters = re.match("[a-z]*", name.strip().lower())
     near = _FAMILIES.get(letters[0] if letters else "") or nearest(name, _COMMON)
     return f"{near}, or another" if near else f"the name of one, such as {', '.join(_COMMON)}"
 
 
 def checked_encoding(name: str | None, pointer: str | None = None) -> str | None:
-    """The encoding's own name; None where none is given, and for UTF-8.
+    """Returns the canonical name of an encoding; None for UTF-8 and without a name.
 
     Raises:
-        TableError: There is no such encoding; the problem has the pointer.
+        TableError: The encoding does not exist; the problem has the pointer.
     """
     try:
         return None if name is None else check_encoding(name)
@@ -80,23 +80,23 @@ def checked_encoding(name: str | None, pointer: str | None = None) -> str | None
 
 
 class DecodedFile:
-    """A text file of another encoding, read as UTF-8: in memory a chunk at a time."""
+    """Stream that converts a text file to UTF-8, in chunks."""
 
     def __init__(self, file: Readable, encoding: str) -> None:
-        """Begins where the file stands; `encoding` is a name of Python's."""
+        """Starts at the file's position; `encoding` is a name in Python."""
         self._file = file
         self._encoding = encoding
         self._decoder = codecs.getincrementaldecoder(encoding)()
         self._held = b""
-        self._n_bytes = 0  # of the file, decoded
+        self._n_bytes = 0  # decoded part of the file
         self._lines = 0
         self._is_at_end = False
 
     def read(self, n_bytes: int) -> bytes:
-        """At most n_bytes more of the text in UTF-8; none at the end.
+        """Returns at most `n_bytes` more bytes of UTF-8; empty at the end.
 
         Raises:
-            TableError: Bytes are none of the encoding; the problem names the line.
+            TableError: Bytes are invalid in the encoding; the problem names the line.
         """
         while not self._held and not self._is_at_end:
             chunk = self._file.read(CHUNK_BYTES)
@@ -118,8 +118,8 @@ class DecodedFile:
         return text.encode("utf-8", "surrogatepass")
 
     def _refusal(self, chunk: bytes, state: tuple[bytes, int], error: UnicodeError) -> TableError:
-        """What is said of bytes that can not be decoded: what is before them has lines."""
-        before = len(state[0])  # bytes of earlier chunks that were held back
+        """Returns the error on bytes that can not be decoded, with their line."""
+        before = len(state[0])  # incomplete bytes of earlier chunks
         start = max(error.start - before, 0) if isinstance(error, UnicodeDecodeError) else 0
         self._decoder.setstate(state)
         line = self._lines + self._decoder.decode(chunk[:start]).count("\n") + 1
@@ -131,14 +131,14 @@ class DecodedFile:
 
 
 def refuse_encoding(data: bytes, line: int, offset: int) -> None:
-    """Lets text in UTF-8 pass.
+    """Checks that data is valid UTF-8.
 
     Args:
-        data: Of a file.
-        line, offset: At which it begins there.
+        data: Part of a file.
+        line, offset: Position in the file where it begins.
 
     Raises:
-        TableError: It is none; the problem names the first byte.
+        TableError: It is not; the problem names the first invalid byte.
     """
     try:
         data.decode()
@@ -151,14 +151,14 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 
 
 def proposed_encoding(data: bytes, place: int) -> str:
-    """What a text that is not UTF-8 may be in, and how it would read there.
+    """Returns a text that suggests the encoding of non-UTF-8 data, with a decoded sample.
 
-    Western texts have single bytes beyond ASCII among letters; other scripts have most of theirs
-    there, and which of their encodings it is, only who wrote the file can say.
+    Western texts have single non-ASCII bytes among letters. For other scripts several encodings are
+    possible, and only the author knows which.
 
     Args:
         data: The text.
-        place: Of the first byte that is not UTF-8.
+        place: Index of the first byte that is not UTF-8.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "name its encoding, utf-16"
@@ -178,7 +178,8 @@ def proposed_encoding(data: bytes, place: int) -> str:
 
 
 def looks_like_utf_16(data: bytes) -> str | None:
-    """The encoding of a text that has a NUL in nearly every pair of bytes at its beginning."""
+    """Returns the encoding of text with a NUL in nearly every pair of bytes at its beginning, or
+    None."""
     head = data[:1000]
     pairs = len(head) // 2
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):

@@ -1,9 +1,9 @@
-"""Delimited text to cells exactly as written, some rows at a time.
+"""Reads delimited text as cells exactly as written, in chunks of rows.
 
     for rows in text_rows(file): rows.table      # strings, none of them null
 
-Arrow parses; `records` says where records end and on which lines they stand. Nothing is inferred
-but the separator. What is no table is refused with its line.
+Arrow parses the cells; `records` finds the ends of records and their lines. Only the separator is
+inferred. Invalid text is refused with its line.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from gcvae.files.text_encodings import (
 from gcvae.schema.columns import SEPARATORS
 
 WINDOW_BYTES = 1 << 23
-"""Of the file, read at a time."""
-_SAMPLE_BYTES = 1 << 16  # of the file, from which the separator is found
-_BLOCK_BYTES = 1 << 20  # parsed at once: the cache holds them
-_MOST_BYTES_OF_ONE = 4  # in UTF-8, of one character
+"""Number of bytes of the file that are read at a time."""
+_SAMPLE_BYTES = 1 << 16  # bytes in which the separator is inferred
+_BLOCK_BYTES = 1 << 20  # bytes parsed at once, within the cache
+_MOST_BYTES_OF_ONE = 4  # maximum bytes of a character in UTF-8
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
 class ReadSoFar:
-    """What is known of a text file that is being read: at least that much is in it.
+    """Statistics of a text file while it is read: lower limits for the whole file.
 
     Attributes:
-        n_bytes: After decompression.
-        cell_characters: The fewest that its longest cell can have.
-        line: Of the file, from 1, where that cell's row or the next one begins.
+        n_bytes: Uncompressed bytes.
+        cell_characters: Minimum length of its longest cell.
+        line: Line, from 1, at which that cell's row or the next one begins.
     """
 
     rows: int
@@ -66,17 +66,17 @@ class ReadSoFar:
 
 
 Check = Callable[[ReadSoFar], None]
-"""Raises where a file has more than may be: it is asked before what was read is taken apart."""
+"""Function that may raise an exception if a file exceeds limits; called before data is parsed."""
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """Rows of cells as text.
+    """Rows of text cells.
 
     Attributes:
-        table: An Arrow table of strings, none of them null.
-        lines: Of its rows.
-        separator: Between the cells, in the file.
+        table: Arrow table of strings without nulls.
+        lines: Lines of its rows.
+        separator: Separator of the file.
     """
 
     table: Any
@@ -88,17 +88,17 @@ class TextRows:
         return int(self.table.num_rows)
 
     def frame(self) -> pd.DataFrame:
-        """The cells as a frame of str, with its `lines` and its `separator` among the attrs."""
+        """Returns the cells as a frame of str, with `lines` and `separator` in its attrs."""
         frame: pd.DataFrame = self.table.to_pandas()
         frame.attrs |= {"lines": self.lines, "separator": self.separator}
         return frame
 
     def longest(self) -> tuple[int, int]:
-        """The characters of the longest cell, and its line; 0 and the first line of no rows."""
+        """Returns (length of the longest cell, its line); (0, first line) without rows."""
         most, row = 0, 0
         for column in self.table.columns:
             if not pc.greater(pc.max(pc.binary_length(column)), most).as_py():
-                continue  # no longer in bytes, so neither in characters
+                continue  # not longer in bytes, and so not in characters
             lengths = pc.utf8_length(column)
             if (length := pc.max(lengths).as_py()) > most:
                 most, row = length, pc.index(lengths, length).as_py()
@@ -106,7 +106,7 @@ class TextRows:
 
 
 def joined(chunks: Sequence[TextRows]) -> TextRows:
-    """The rows of chunks of one file, in order; at least one chunk."""
+    """Concatenates at least one chunk of rows of one file."""
     table = pa.concat_tables([chunk.table for chunk in chunks])
     lines = LineNumbers.joined([chunk.lines for chunk in chunks])
     return TextRows(table, lines, chunks[0].separator)
@@ -119,52 +119,52 @@ def text_rows(
     encoding: str | None = None,
     check: Check | None = None,
 ) -> Iterator[TextRows]:
-    """The rows of a text file, as many at a time as a window holds; at least one row in all.
+    """Yields the rows of a text file, one window at a time; at least one row in total.
 
     Args:
-        file: Of the text.
-        window_bytes: Read at a time.
-        encoding: Of the text, Python's name of it; UTF-8 where not given.
-        check: Sees what was read so far, again and again.
+        file: Stream of the text.
+        window_bytes: Number of bytes that are read at a time.
+        encoding: Encoding, a name in Python. Default: UTF-8.
+        check: Receives statistics of the text so far, and may raise an exception.
 
     Raises:
-        TableError: It is no such table; rows that were read before are out by then.
+        TableError: The text is not a table; earlier rows may already have been returned.
     """
     text = _Windows(file if encoding is None else DecodedFile(file, encoding), check)
     window = text.more(window_bytes).removeprefix(BOM_UTF8)
     _refuse_no_text(window)
     separator, start = separator_line(window) or (_separator(window, is_whole=text.is_at_end), 0)
     start = len(window) - len(window[start:].lstrip(b"\r\n"))
-    place = _Place(separator, (), n_line_ends(window[:start]) + 1, start)
+    place = _Position(separator, (), n_line_ends(window[:start]) + 1, start)
     header, held = place.header(window[start:], is_whole=text.is_at_end)
-    place = replace(place.behind(header), names=read_names(header, separator, place.line, start))
+    place = replace(place.after(header), names=read_names(header, separator, place.line, start))
     text.report(place, 0)
     check_names(place.names, place.line - 1)
     n_rows = 0
     while True:
         if text.is_at_end and not held.endswith((b"\n", b"\r")):
-            held += b"\n"  # which the last line may lack
+            held += b"\n"  # the last line may have none
         data, held = place.whole_records(held)
         rows = place.rows(data) if data.lstrip(b"\r\n") else None
-        place, n_rows = place.behind(data), n_rows + (0 if rows is None else len(rows))
-        # A row that has not ended has a cell of at least its share of the bytes, in any alphabet.
+        place, n_rows = place.after(data), n_rows + (0 if rows is None else len(rows))
+        # An incomplete row has a cell of at least its share of the bytes, in any script.
         begun = len(held) // (_MOST_BYTES_OF_ONE * len(place.names))
         text.report(place, n_rows, rows, begun)
         if rows is not None:
             yield rows
         if text.is_at_end:
             break
-        held += text.more(max(window_bytes, len(held)))  # an endless cell is not read too often
+        held += text.more(max(window_bytes, len(held)))  # a long cell is not scanned too often
     place.refuse_open_quote(held)
     if not n_rows:
         raise TableError(Problem("the table has a header but no rows", expected="at least one row"))
 
 
 class _Windows:
-    """A text file, window by window.
+    """Reads a text file in windows.
 
     Attributes:
-        is_at_end: Nothing follows.
+        is_at_end: Whether the end was reached.
     """
 
     def __init__(self, file: Readable, check: Check | None) -> None:
@@ -173,9 +173,9 @@ class _Windows:
         self.is_at_end = False
 
     def more(self, n_bytes: int) -> bytes:
-        """As many bytes as there are, up to n_bytes, but a CR and what may belong to it."""
+        """Returns up to `n_bytes` bytes, without a trailing CR whose LF may follow."""
         chunks = []
-        while n_bytes > 0 and not self.is_at_end:  # a pipe gives them in chunks
+        while n_bytes > 0 and not self.is_at_end:  # a pipe returns them in chunks
             chunks.append(self._file.read(n_bytes))
             self.is_at_end = not chunks[-1]
             n_bytes = max(n_bytes - len(chunks[-1]), int(chunks[-1].endswith(b"\r")))
@@ -184,9 +184,9 @@ class _Windows:
         return data
 
     def report(
-        self, place: _Place, n_rows: int, rows: TextRows | None = None, begun: int = 0
+        self, place: _Position, n_rows: int, rows: TextRows | None = None, begun: int = 0
     ) -> None:
-        """Says to the check what was read so far."""
+        """Calls the check with statistics of the text so far."""
         if self._check is None:
             return
         longest = (0, 0) if rows is None else rows.longest()
@@ -195,13 +195,13 @@ class _Windows:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a record of a file begins, and how its cells are read.
+class _Position:
+    """Position in a file at which a record begins, with the names and separator of its cells.
 
     Attributes:
-        names: Of the columns.
-        line: At which the record begins.
-        offset: Bytes of the file before it.
+        names: Names of the columns.
+        line: Line at which the record begins.
+        offset: Number of bytes before it.
     """
 
     separator: str
@@ -209,15 +209,15 @@ class _Place:
     line: int
     offset: int
 
-    def behind(self, data: bytes) -> _Place:
-        """The place behind whole records that stand here."""
+    def after(self, data: bytes) -> _Position:
+        """Returns the position after complete records that begin here."""
         return replace(self, line=self.line + n_line_ends(data), offset=self.offset + len(data))
 
     def header(self, window: bytes, *, is_whole: bool) -> tuple[bytes, bytes]:
-        """The line of names that stands here, and what follows.
+        """Returns (header line that begins here, the rest).
 
         Raises:
-            TableError: It does not end, or is no such line.
+            TableError: The line is incomplete, or is not a header.
         """
         refuse_binary(window, self.line)
         end = end_of_record(window, self.separator)
@@ -233,10 +233,10 @@ class _Place:
         raise TableError(Problem(message, line=self.line, expected="a line of names"))
 
     def whole_records(self, held: bytes) -> tuple[bytes, bytes]:
-        """The whole records that stand here, and what follows, which may go on as one.
+        """Returns (complete records that begin here, the rest, which may be the start of a record).
 
         Raises:
-            TableError: It can not.
+            TableError: The rest can not be the start of a record.
         """
         end = end_of_records(held, self.separator)
         data, rest = held[:end], held[end:]
@@ -245,16 +245,20 @@ class _Place:
         return data, rest
 
     def refuse_open_quote(self, rest: bytes) -> None:
-        """Lets the end of a file pass. Raises: TableError: A record that has not ended is there."""
+        """Checks that the file does not end inside of a record.
+
+        Raises:
+            TableError: It does.
+        """
         if rest:
             message = "a quote opened in this row is never closed"
             raise TableError(Problem(message, line=self.line, expected='a closing "'))
 
     def rows(self, data: bytes) -> TextRows:
-        """The whole records that stand here.
+        """Parses the complete records that begin here.
 
         Raises:
-            TableError: They are no such rows; the problems name the lines.
+            TableError: The records are invalid; problems name the lines.
         """
         refuse_binary(data, self.line)
         try:
@@ -270,7 +274,7 @@ class _Place:
             arrow_csv.ReadOptions(
                 column_names=self.names,
                 block_size=block_bytes,
-                use_threads=handler is None,  # whose rows have no numbers then
+                use_threads=handler is None,  # rows have no numbers with threads
             ),
             arrow_csv.ParseOptions(
                 delimiter=self.separator,
@@ -286,7 +290,7 @@ class _Place:
         )
 
     def _parsed_or_refused(self, data: bytes) -> Any:
-        """What Arrow did not parse: a row longer than a block, or rows that are none."""
+        """Parses records that Arrow refused: rows longer than a block, or invalid rows."""
         refuse_encoding(data, self.line, self.offset)
         ragged: list[Any] = []
 
@@ -300,7 +304,7 @@ class _Place:
         return table
 
     def _ragged(self, data: bytes, n_others: int, ragged: list[Any]) -> list[Problem]:
-        """What is wrong with rows that have another number of cells than the header has names."""
+        """Returns the problems of rows with another number of cells than the header."""
         width, line = len(self.names), self.line
         line_of = record_lines(data, self.separator, line, n_others + len(ragged))
         problems = []
@@ -337,7 +341,11 @@ def _cells(n: int) -> str:
 
 
 def _refuse_no_text(data: bytes) -> None:
-    """Lets a file pass that begins as a delimited text does. Raises: TableError: It does not."""
+    """Checks that a file begins like a delimited text.
+
+    Raises:
+        TableError: It does not.
+    """
     refuse_other_file(data)
     if data.startswith(_UTF_16_MARKS):
         expected = f"{CSV_EXPECTED}; or {proposed_encoding(data, 0)}"
@@ -348,7 +356,7 @@ def _refuse_no_text(data: bytes) -> None:
 
 
 def refuse_binary(data: bytes, line: int) -> None:
-    """Lets text pass that has no NUL bytes; it begins at the line.
+    """Checks that text, which begins at `line`, has no NUL bytes.
 
     Raises:
         TableError: It has some.
@@ -365,7 +373,7 @@ def refuse_binary(data: bytes, line: int) -> None:
 
 
 def _separator(data: bytes, *, is_whole: bool) -> str:
-    """The separator under which most records have as many cells as the header."""
+    """Returns the separator with which most records have as many cells as the header."""
     sample = data[:_SAMPLE_BYTES]
     whole = is_whole and len(sample) == len(data)
     lines = sample.decode("utf-8", "replace").splitlines(keepends=True)
@@ -377,7 +385,7 @@ def _separator(data: bytes, *, is_whole: bool) -> str:
 
 
 def _consistency(lines: list[str], separator: str) -> tuple[float, int]:
-    """The share of records as wide as the header, and that width; nothing for a single column."""
+    """Returns (share of records as wide as the header, the width); (0, 0) for a single column."""
     try:
         records = [record for record in csv.reader(lines, delimiter=separator) if record]
     except csv.Error:

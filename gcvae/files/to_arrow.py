@@ -1,12 +1,12 @@
-"""Values as Arrow tables, each column in the type that it had in the Parquet file it was read from.
+"""Converts values to Arrow tables with the types of the Parquet file that they were read from.
 
-A schema keeps the type of each column as Arrow writes it: `date32[day]`, `timestamp[us, tz=UTC]`,
+A schema stores the type of each column as Arrow names it: `date32[day]`, `timestamp[us, tz=UTC]`,
 `decimal128(12, 2)`. The library's own types are fewer:
 
-    times of day    dates of 1900-01-01, the format of which has no date
+    times of day    dates of 1900-01-01, in a format without a date
     durations       whole numbers, counts of the type's unit
     time zones      times in UTC
-    decimals        numbers of that many decimals
+    decimals        numbers with this number of decimals
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from gcvae.spelling.never_dates import are_never, far_times
 
 
 def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> Any:
-    """Values, as `parse_table` gives them, in the types of the schema.
+    """Converts values, as `parse_table` returns them, to the types of the schema.
 
     Args:
-        frame: The values. Of columns whose cells are all a file's own, `attrs["parquet_types"]` may
-            hold the types there.
-        schema: Of the table.
-        like: The Arrow schema of an earlier chunk of the same table, whose types hold for all.
+        frame: The values. `attrs["parquet_types"]` may hold the types of columns that were read
+            unchanged from a file.
+        schema: Schema of the table.
+        like: Arrow schema of an earlier chunk of the same table, whose types are used.
 
     Raises:
-        TableError: A value is none that the type of its column can hold.
+        TableError: The type of a column can not hold a value.
     """
     frame = values_of(frame, schema)
     if like is None:
@@ -56,16 +56,16 @@ def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> A
 
 
 def written_type(column: Column, series: pd.Series[Any]) -> Any:
-    """The type in which a column is written: the one it had, else the one of its values.
+    """Returns the type in which a column is written: its original one, else that of its values.
 
-    No chunk's missing cells may change it. Synthetic keys that are text, of identifiers that were
-    none, are written as text.
+    It does not depend on missing cells of a chunk. Synthetic keys that are text are written as
+    text, whatever the identifiers were.
     """
     if column.parquet_type is not None:
         kept = parquet_type(column.parquet_type)
         is_text = column.kind.outcomes is Outcomes.KEYS and series.dtype == object
         return pa.string() if is_text and not _is_text(kept) else kept
-    if column.never:  # which microseconds count too
+    if column.never:  # in the range of microseconds
         has_nanoseconds = "%f" in str(column.datetime_format) and (column.decimals or 6) > 6
         return pa.string() if has_nanoseconds else pa.timestamp("us")
     if series.dtype != object:
@@ -79,7 +79,7 @@ def written_type(column: Column, series: pd.Series[Any]) -> Any:
 
 
 def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
-    """One column of `arrow_table`, in a type."""
+    """Converts one column of `arrow_table` to a type."""
     try:
         return _converted(series, column, kind)
     # What Arrow and fromisoformat raise of values that a type can not hold; ArrowInvalid is a
@@ -111,7 +111,7 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
 
 
 def _with_never(cells: Any, series: pd.Series[Any], column: Column, kind: Any) -> Any:
-    """The cells, of dates those that mean "never" as the far date that says so."""
+    """Returns date cells with sentinel dates restored."""
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return cells
     if column.never and are_never(series).any():
@@ -124,12 +124,12 @@ def _with_never(cells: Any, series: pd.Series[Any], column: Column, kind: Any) -
     marker = column.missing.markers[:1] if column.missing.is_value else ()
     try:
         return cells.fill_null(pa.array(marker).cast(kind)[0]) if marker else cells
-    except pa.ArrowInvalid:  # a word, or beyond what the type holds
+    except pa.ArrowInvalid:  # a word, or out of the type's range
         return cells
 
 
 def level_values(column: Column, kind: Any) -> Any:
-    """The levels of a column, in order, in a type."""
+    """Returns the levels of a column, in order, in a type."""
     levels = list(column.typed_levels)
     held = placed_values(levels, np.arange(len(levels)), nullable=False)
     return arrow_column(held, column, kind)
@@ -141,7 +141,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _texts(series: pd.Series[Any], column: Column) -> Any:
-    """The cells as the schema's table writes them, null where one is missing."""
+    """Returns the cells in the schema's formats, null if missing."""
     if pd.api.types.infer_dtype(series, skipna=True) == "string":
         return pa.array(series, pa.string(), from_pandas=True)
     written = format_table(series.to_frame(column.name), TableSchema((column,)))[column.name]
@@ -184,7 +184,7 @@ def _of_counts(series: pd.Series[Any], kind: Any) -> Any:
 
 
 def _of_decimals(series: pd.Series[Any], kind: Any) -> Any:
-    numbers = _of_numbers(series, None)  # whole ones as text, for a rescaled int64 needs 19 digits
+    numbers = _of_numbers(series, None)  # as text: a rescaled int64 needs 19 digits
     return (numbers.cast(pa.string()) if pa.types.is_integer(numbers.type) else numbers).cast(kind)
 
 

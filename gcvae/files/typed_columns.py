@@ -1,10 +1,10 @@
-"""Typed tables that need not fit into memory: columns in files, given out as `parse_table` would.
+"""Typed tables larger than memory: columns in files, returned as `parse_table` would.
 
     with typed_columns(source, schema) as table:
         table["age"]                     # a column, whole
         for chunk in row_chunks(table): ...  # all columns of some rows
 
-A table in memory is a data frame here; one of a file has its columns in files, mapped as needed.
+A table in memory is a data frame; the columns of a file are in memory-mapped files.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
 
 CHUNK_ROWS = 1 << 16
-"""Rows of which all columns are in memory at once."""
+"""Number of rows of which all columns are in memory at once."""
 
-Places = slice | npt.NDArray[np.int64]
+RowIndices = slice | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """An array in a file, mapped for as long as it is used: memory forgets it between two uses."""
+    """An array in a file, mapped only while it is used."""
 
     path: Path
 
@@ -60,7 +60,7 @@ class ArrayFile:
         return cls(path)
 
     def read(self) -> npt.NDArray[Any]:
-        """The array in the file."""
+        """Returns the mapped array."""
         return np.load(self.path, mmap_mode="r")  # type: ignore[no-any-return]
 
 
@@ -83,14 +83,14 @@ class TextFile:
         return cls(path)
 
     def read(self) -> pa.Array:
-        """The texts in the file."""
+        """Returns the mapped texts."""
         with pa.memory_map(str(self.path)) as file:
             return pa.ipc.open_file(file).read_all().column(0).combine_chunks()
 
 
 @dataclass(frozen=True)
 class DistinctColumn:
-    """A column as its distinct values, and which of them stands in each row, -1 for none.
+    """A column as its distinct values and the index of each row's value, -1 for none.
 
     Shape: values (U,), codes (n,).
     """
@@ -99,13 +99,14 @@ class DistinctColumn:
     codes: ArrayFile
     nullable: bool
 
-    def at(self, places: Places) -> pd.Series[Any]:
-        """The cells of some rows."""
+    def at(self, places: RowIndices) -> pd.Series[Any]:
+        """Returns the cells of some rows."""
         values = self.values if isinstance(self.values, list) else self.values.read()
         return placed_values(values, self.codes.read()[places], self.nullable)
 
     def value_codes(self) -> npt.NDArray[np.integer[Any]]:
-        """Which value stands in each row; two texts may be one value, such as 1 and 1.0."""
+        """Returns the index of each row's value; several texts may be one value, such as 1 and
+        1.0."""
         codes = self.codes.read()
         values = self.values if isinstance(self.values, list) else self.values.read()
         numbers = np.arange(codes.max(initial=-1) + 1)
@@ -117,17 +118,17 @@ class DistinctColumn:
 
 @dataclass(frozen=True)
 class PlainColumn:
-    """A column of numbers or times as they are. Shape: (n,).
+    """A column of numbers or times. Shape: (n,).
 
     Attributes:
-        is_blank: Of whole numbers that may be missing; None where the values say it themselves.
+        is_blank: Mask of missing cells, for integers; None if the values themselves mark missing.
     """
 
     values: ArrayFile
     is_blank: ArrayFile | None
 
-    def at(self, places: Places) -> pd.Series[Any]:
-        """The cells of some rows."""
+    def at(self, places: RowIndices) -> pd.Series[Any]:
+        """Returns the cells of some rows."""
         values = np.array(self.values.read()[places])
         if self.is_blank is None:
             return pd.Series(values)
@@ -135,14 +136,14 @@ class PlainColumn:
 
 
 class TypedFiles:
-    """The typed columns of a file, each in files of its own.
+    """Typed columns of a table, each in files.
 
     Attributes:
-        columns: Their names, in the schema's order.
+        columns: Names, in the schema's order.
     """
 
     def __init__(self, columns: dict[str, DistinctColumn | PlainColumn], n_rows: int) -> None:
-        """Joins the columns; `typed_columns` is the way to get them."""
+        """Stores the columns; use `typed_columns` to create a table."""
         self._columns = columns
         self._n_rows = n_rows
         self.columns = list(columns)
@@ -152,11 +153,11 @@ class TypedFiles:
         return self._n_rows
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
-        """A column, in memory."""
+        """Returns a column, in memory."""
         return self._columns[name].at(slice(None)).rename(name)
 
     def with_levels(self, columns: Mapping[str, pd.Series[Any]]) -> TypedFiles:
-        """The table with other cells in columns of levels, in files beside those they had."""
+        """Returns the table with other cells in level columns, in additional files."""
         replaced = dict(self._columns)
         for name, series in columns.items():
             old = replaced[name]
@@ -168,14 +169,14 @@ class TypedFiles:
         return TypedFiles(replaced, self._n_rows)
 
     def value_codes(self, name: str) -> npt.NDArray[np.integer[Any]]:
-        """As the function of that name gives them."""
+        """Returns the result of the function `value_codes`."""
         column = self._columns[name]
         if isinstance(column, DistinctColumn):
             return column.value_codes()
         return pd.factorize(column.at(slice(None)))[0]
 
-    def at(self, places: Places, names: Sequence[str]) -> pd.DataFrame:
-        """The named columns of some rows, in memory."""
+    def at(self, places: RowIndices, names: Sequence[str]) -> pd.DataFrame:
+        """Returns the named columns of some rows, in memory."""
         return pd.DataFrame({name: self._columns[name].at(places) for name in names})
 
 
@@ -183,7 +184,7 @@ TypedTable = pd.DataFrame | TypedFiles
 
 
 def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
-    """The table with other cells in some columns of levels; the given one stays as it is."""
+    """Returns the table with other cells in some level columns; the original is not changed."""
     if isinstance(table, TypedFiles):
         return table.with_levels(columns)
     changed = table.copy(deep=False)
@@ -192,8 +193,10 @@ def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> Typ
     return changed
 
 
-def rows_at(table: TypedTable, places: Places, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Some rows of a table, of all columns or of those named."""
+def rows_at(
+    table: TypedTable, places: RowIndices, names: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Returns some rows of a table, with all or the named columns."""
     chosen = list(table.columns) if names is None else list(names)
     if isinstance(table, pd.DataFrame):
         return table[chosen].iloc[places]
@@ -201,7 +204,7 @@ def rows_at(table: TypedTable, places: Places, names: Sequence[str] | None = Non
 
 
 def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
-    """Which distinct value of a column stands in each row, as they appear; -1 for none.
+    """Returns the index of each row's distinct value, in order of appearance; -1 for missing.
 
     Shape: (n,).
     """
@@ -211,7 +214,7 @@ def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
 
 
 def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-    """All rows in order, CHUNK_ROWS at a time, of all columns or of those named."""
+    """Yields all rows in order, CHUNK_ROWS at a time, with all or the named columns."""
     for first in range(0, len(table), CHUNK_ROWS):
         yield rows_at(table, slice(first, first + CHUNK_ROWS), names)
 
@@ -220,7 +223,7 @@ def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterato
 def typed_columns(
     source: SourceColumns, schema: TableSchema, report: Report = report_to_nobody
 ) -> Iterator[TypedTable]:
-    """The table that `parse_table` makes of the source's columns of the schema.
+    """Yields the table that `parse_table` makes of the source's columns.
 
     Raises:
         TableError: A cell can not be of its column's kind.
@@ -236,7 +239,7 @@ def typed_columns(
 
 @contextmanager
 def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
-    """A typed table that has no column yet; its files go with the block."""
+    """Yields a typed table without columns; its files are deleted afterwards."""
     if isinstance(source, FrameColumns):
         yield GrowingColumns(source, None)
         return
@@ -245,19 +248,20 @@ def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
 
 
 class GrowingColumns:
-    """The table of `typed_columns`, column by column."""
+    """Builds the table of `typed_columns` column by column."""
 
     def __init__(self, source: SourceColumns, folder: Path | None) -> None:
-        """Of a source, in a folder; of a table in memory there is none."""
+        """Starts without columns; `folder` is None for a table in memory."""
         self._source, self._folder = source, folder
         self._columns: dict[str, DistinctColumn | PlainColumn] = {}
         self._problems: list[Problem] = []
 
     def add(self, column: Column, known: KnownCells | None = None) -> None:
-        """Reads a column, and keeps what came out in files.
+        """Parses a column and stores its values.
 
         Args:
-            known: Its cells, where somebody has them already.
+            column: The column.
+            known: Its cells, if they are already known.
 
         Raises:
             OSError: The disk is full.
@@ -286,7 +290,7 @@ class GrowingColumns:
         self._columns[column.name] = DistinctColumn(_kept(values, path), kept, nullable)
 
     def table(self, schema: TableSchema) -> TypedTable:
-        """The table of the columns that were added: those of the schema that it does not drop.
+        """Returns the table of the added columns that the schema does not drop.
 
         Raises:
             TableError: A cell can not be of its column's kind.
@@ -300,12 +304,12 @@ class GrowingColumns:
 
 @dataclass(frozen=True)
 class KnownCells:
-    """The cells of a column whose schema was made of them.
+    """Cells of a column from which its schema was inferred.
 
     Attributes:
-        cells: All of it.
+        cells: All cells.
         missing: Which of its texts mean "missing". Shape: (U,).
-        present: The cells of the others.
+        present: Cells that are not missing.
     """
 
     cells: Cells
@@ -314,11 +318,11 @@ class KnownCells:
 
     @property
     def are_texts(self) -> bool:
-        """Whether the cells are those of the file, whatever the column is."""
+        """Whether the cells are the texts of the file."""
         return self.cells.source == "text" and not self.cells.has_objects
 
     def read(self, column: Column, problems: list[Problem]) -> tuple[Values, npt.NDArray[np.int64]]:
-        """What `read_column` reads, without a second look at what is known."""
+        """Returns the result of `read_column`, reusing what is known."""
         number_format = column.number_format
         if (are_missing(self.cells, column) != self.missing).any():
             cells = replace(self.cells, number_format=number_format)
@@ -339,7 +343,7 @@ def _plain(series: pd.Series[Any], path: Path) -> PlainColumn:
 
 
 def _kept(values: Values, path: Path) -> ArrayFile | TextFile | list[Any]:
-    """Distinct values: those that may be as many as rows in a file, levels in memory."""
+    """Stores distinct values: numbers and texts in a file, levels in memory."""
     if isinstance(values, np.ndarray):
         return ArrayFile.of(values, path.with_name(f"{path.name}.values.npy"))
     if isinstance(values, pa.Array):

@@ -1,6 +1,6 @@
-"""Encodings that come in blocks as the bytes of one file.
+"""Writes blocks of encodings as the bytes of one file.
 
-Loads without pandas: the service names the formats before its port is open.
+The module does not import pandas, because the service lists the formats at start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEANING = (
 )
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
-"""The formats, and what HTTP calls them."""
+"""Formats with their media types."""
 
 
 def stream_encodings(
@@ -34,14 +34,14 @@ def stream_encodings(
     """Yields the bytes of one file, block by block.
 
     Args:
-        blocks: As `Synthesizer.encode_blocks` gives them.
-        format: `csv`, or `json`: an object with the heading, `meaning` and `encodings`, of each
-            row its `mean` and `standard_deviation`.
-        heading: What stands first in the JSON object.
-        shard: Which of the file's shards the blocks are.
+        blocks: From `Synthesizer.encode_blocks`.
+        format: `csv`, or `json`: an object with the members of `heading`, `meaning` and
+            `encodings`, which has `mean` and `standard_deviation` of each row.
+        heading: First members of the JSON object.
+        shard: The shard of the file that the blocks are.
 
     Raises:
-        SettingError: There is no such format.
+        SettingError: The format does not exist.
     """
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no form of encodings {format!r}, but {[*MEDIA_TYPES]}")

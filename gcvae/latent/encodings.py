@@ -1,4 +1,4 @@
-"""Rows in the latent space: the posterior of each."""
+"""Encodings: the posterior of rows in the latent space."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from gcvae.model.decoders import GenerativeModel
 
 
 def encoding_block(model: GenerativeModel, rows: EncodedTable) -> pd.DataFrame:
-    """Mean eta and standard deviation tau of q(z|x) = N(eta, diag tau^2), a line for each row.
+    """Returns mean eta and standard deviation tau of q(z|x) = N(eta, diag tau^2), a line for each
+    row.
 
-    In units of z: under N(0, I) a prior standard deviation is 1.
+    In units of z; the standard deviation of the prior N(0, I) is 1.
 
     Shape: (n, 2 K), columns `mean_1` .. `mean_K`, `standard_deviation_1` ..
     Source: Eqs. (vae3) and (vae4).

@@ -1,4 +1,4 @@
-"""What a manifold has of one column: quantiles of numbers, probabilities of levels."""
+"""One column of a manifold: quantiles of numbers, or probabilities of levels, on a grid of z."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 
 @dataclass(frozen=True)
 class NumberGrid:
-    """Quantiles of a column of numbers or dates among its cells that are not missing.
+    """Quantiles of a number or date column, over its present cells.
 
     Shape: all (S, S), [i, k] at the i-th quantile of z_2 and the k-th of z_1.
     """
@@ -30,21 +30,21 @@ class NumberGrid:
     """Probability that the cell is missing."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the grids by name; dates as text, null where every cell is missing."""
+        """Returns the grids by name; dates as text, null if every cell is missing."""
         grids = {name: _plain(getattr(self, name)) for name in _QUANTILES}
         return {"name": self.name, **grids, "missing": self.missing.tolist()}
 
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """Probabilities of the codes of a column of levels. Shape: (S, S, n_codes)."""
+    """Probabilities of the codes of a level column. Shape: (S, S, n_codes)."""
 
     name: str
     levels: tuple[str, ...]
     probability: Grid
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the names of the levels, and their probabilities in their order."""
+        """Returns the names of the levels, and their probabilities in the same order."""
         return {
             "name": self.name,
             "levels": list(self.levels),
@@ -53,7 +53,7 @@ class LevelGrid:
 
 
 def _plain(grid: Grid) -> list[list[Any]]:
-    """Returns cells that JSON has."""
+    """Returns the cells as JSON values."""
     return [[_plain_cell(cell) for cell in row] for row in grid.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""What the decoder makes of a grid over a two-dimensional latent space."""
+"""Learned manifold: the decoder's distributions on a grid of a two-dimensional latent space."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Manifold:
 
     Attributes:
         probability: Probability of the quantiles. Shape: (S,).
-        z_1: The quantiles of the prior's first dimension, left to right. Shape: (S,).
-        z_2: Z 2 of its second, bottom to top. Shape: (S,).
+        z_1: Quantiles of the prior's first dimension, left to right. Shape: (S,).
+        z_2: Quantiles of its second, bottom to top. Shape: (S,).
         log_density: log p(z) on the grid, nats. Shape: (S, S).
         loadings: Loadings of the copula. Shape: (S, S, D, r), or None without a copula.
     """
@@ -76,7 +76,7 @@ class Manifold:
 
         Args:
             target: A path or an open binary file.
-            format: `png` or `svg`; where not given, by the path's ending, else `png`.
+            format: `png` or `svg`. Default: the path's extension, else `png`.
         """
         from gcvae.latent.manifold_picture import draw_manifold
 
@@ -91,10 +91,10 @@ class Manifold:
 
 
 def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Manifold:
-    """Returns the decoder's marginals on a grid over the prior's quantiles (i + 1/2) / S.
+    """Returns the decoder's marginals on a grid of the prior's quantiles (i + 1/2) / S.
 
     Raises:
-        InputError: The latent space is not two-dimensional, or the steps are too few or many.
+        InputError: The latent space is not two-dimensional, or `n_steps` is out of range.
 
     Source: the figures of learned manifolds.
     """
@@ -144,7 +144,7 @@ def _columns(
 
 
 def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
-    """P(code | z) of every column. Shape: (n, K) -> D of (n, n_codes)."""
+    """Returns P(code | z) of every column. Shape: (n, K) -> D of (n, n_codes)."""
     parameters = model.conditional(z).alone
     found: list[Grid] = [np.ones((len(z), column.n_codes)) for column in model.marginals.columns]
     for group, log_beta in zip(model.marginals.code_groups, parameters.log_beta, strict=True):
@@ -155,7 +155,7 @@ def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
 
 
 def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.DataFrame:
-    """Evenly spread quantiles of every marginal, decoded: 64 rows for each place."""
+    """Returns evenly spaced quantiles of every marginal, decoded: 64 rows for each z."""
     u = (torch.arange(_CELLS_PER_PLACE, dtype=torch.float64) + 0.5) / _CELLS_PER_PLACE
     parameters = model.conditional(z.repeat_interleave(len(u), 0)).alone
     score = torch.special.ndtri(u).repeat(len(z))[:, None].expand(-1, len(codec.columns))
@@ -166,7 +166,8 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 def _number_grid(
     column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
-    """Quantiles of the numbers or dates, dates for never aside, and the share of missing cells."""
+    """Returns quantiles of numbers or dates, without sentinel dates, and the share of missing
+    cells."""
     by_place = without_never(cells).astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {
@@ -182,7 +183,7 @@ def _quantile(cells: Sequence[Any], probability: float) -> Any:
 
 
 def _code_names(column: ColumnCodec) -> tuple[str, ...]:
-    """What each code stands for; of a group the first levels."""
+    """Returns the label of each code; for a group its first levels."""
     assert isinstance(column, LevelCodec | GroupedLevelCodec), "a column of levels"
     codes = (
         column.codes.tolist()

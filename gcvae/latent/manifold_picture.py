@@ -1,4 +1,4 @@
-"""Pictures of manifolds: for each column what the decoder makes of the latent plane."""
+"""Draws manifolds: one panel per column over the latent plane."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def draw_manifold(
     z_1: Grid,
     z_2: Grid,
 ) -> None:
-    """A panel for each column: the median of numbers, the most probable level.
+    """Draws the median of number columns and the most probable level of others, one panel each.
 
-    Of a column of two levels it is the probability of the second. z_1 goes from left to right,
+    For a column of two levels it shows the probability of the second. z_1 runs from left to right,
     z_2 from bottom to top, both by the prior's quantiles.
 
     Args:
         target: A path or an open binary file.
         format: `png` or `svg`.
-        columns: What is drawn.
-        z_1: The quantiles of the prior's first dimension. Shape: (S,).
-        z_2: Z 2 of its second. Shape: (S,).
+        columns: Columns to draw.
+        z_1: Quantiles of the prior's first dimension. Shape: (S,).
+        z_2: Quantiles of its second. Shape: (S,).
     """
     shown = columns[:_MOST_PANELS]
     with drawing(_texts(shown), format) as lettering:
@@ -70,7 +70,7 @@ def _title(n_columns: int) -> str:
 
 
 def _texts(columns: Sequence[NumberGrid | LevelGrid]) -> list[str]:
-    """What is written of the columns' names and levels."""
+    """Returns all names of columns and levels in the picture."""
     levels = [
         level for column in columns if isinstance(column, LevelGrid) for level in column.levels
     ]
@@ -100,7 +100,7 @@ def _draw_numbers(figure: Any, axes: Any, column: NumberGrid) -> None:
 
 
 def _number(cell: Any) -> float:
-    """Days since 1970 of a date; NaN where every cell is missing."""
+    """Returns a cell as a number, dates as days since 1970; NaN if every cell is missing."""
     if cell is None:
         return math.nan
     return cell.timestamp() / 86_400 if isinstance(cell, pd.Timestamp) else float(cell)
@@ -131,7 +131,7 @@ def _draw_levels(figure: Any, axes: Any, column: LevelGrid, lettering: Lettering
 
 
 def _draw_best(axes: Any, names: list[str], best: Any, named: list[int], has_others: bool) -> None:
-    """The most probable level of each place, in a colour of its own, the others in grey."""
+    """Draws the most probable level at each z, in one colour per level, rare ones in grey."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch

@@ -1,15 +1,15 @@
-"""The autoregressive decoder's network: p(x|z) = prod_j p_j(x_j | x_1 .. x_{j-1}, z).
+"""Network of the autoregressive decoder: p(x|z) = prod_j p_j(x_j | x_1 .. x_{j-1}, z).
 
-To the marginals' outputs l_j(z) it adds r_j(x_<j, z). The network r is factorised: a
-cell of column i adds V_i f(x_i) to a running sum, and column j reads the sum of what came before it
-through layers of its own. So its cost is linear in the number of columns, and a row is drawn in
-one pass, column by column. Besides, the means of numbers move in straight lines with the cells
-before them, so that a number that nearly follows from others is learned sharply in few steps. The
-last layer and the lines start at zero: training starts at the marginals.
+The outputs of column j are l_j(z) + r_j(x_<j, z), with l the marginals' outputs. The network r is
+factorised: a cell of column i adds V_i f(x_i) to a running sum, and column j applies its own layers
+to the sum of the earlier columns. The cost is therefore linear in the number of columns, and a row
+is generated in one pass. In addition, the means of numbers depend linearly on the earlier cells, so
+that a number that nearly follows from others is learned in few steps. The last layer and the linear
+terms start at zero, so training starts at the marginals.
 
 # PAPER-DIFF: the paper's decoder is independent given z but for the copula. The autoregressive
-# decoder carries what z and a rank-one copula leave over; the copula head is trained beside it on
-# the same z.
+# decoder models the dependence that z and a rank-one copula do not; the copula head is trained
+# with it, on the same z.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
 class CellFeatures(nn.Module):
-    """Features f(x_i): an embedding of the code, and smooth functions of the cell's value.
+    """Features f(x_i) of cells: an embedding of the code, and smooth functions of the value.
 
     Shape: rows (n, D) -> (D, n, d).
     """
@@ -72,7 +72,8 @@ class CellFeatures(nn.Module):
         self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
-        """Features of the cells of these columns. Shape: (n, D_part) twice -> (D_part, n, d)."""
+        """Returns the features of the cells of some columns. Shape: (n, D_part) twice -> (D_part,
+        n, d)."""
         place = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[place]
@@ -87,15 +88,14 @@ class CellFeatures(nn.Module):
 
 
 def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
-    """Returns one matrix for each column. Shape: (d, d_in, d_out)."""
+    """Returns an initialised weight matrix for each column. Shape: (d, d_in, d_out)."""
     return nn.Parameter(torch.randn(d, d_in, d_out) * (gain / math.sqrt(max(d_in, 1))))
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """Returns the order of the chain rule before rules change it: columns with the fewest codes
-    first, then numbers.
+    """Returns the order of the chain rule before rules change it: fewest codes first, numbers last.
 
-    A density given a level is learned from fewer rows than the probability of a level given
+    A density given a level needs fewer rows to learn than the probability of a level given
     densities.
     """
 
@@ -108,7 +108,7 @@ def column_order(columns: Sequence[ColumnShape]) -> list[int]:
 
 
 class AutoregressiveNetwork(nn.Module):
-    """The network r_j(x_<j, z), x_<j being the columns before j in `order`.
+    """The network r_j(x_<j, z), where x_<j are the columns before j in `order`.
 
     Shape: context (..., n, d_context), rows (n, D) -> `MarginalOutputs` of (..., n).
     """
@@ -166,7 +166,7 @@ class AutoregressiveNetwork(nn.Module):
     def forward(
         self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
     ) -> MarginalOutputs:
-        """r of every column, each from the cells before it."""
+        """Returns r of every column, computed in parallel from known rows."""
         x = self.features(rows.codes, rows.values)
         if dropout is not None:
             x = x * dropout.kept_columns(rows.codes.shape).T[..., None]
@@ -175,12 +175,14 @@ class AutoregressiveNetwork(nn.Module):
         total = before.unflatten(1, (1,) * (context.dim() - 2) + (-1,)) + self.read(context)
         h = self._hidden(total.flatten(1, -2), slice(None), dropout)
         shape = broadcast_shape(context.shape[:-1], rows.codes.shape[:1])
-        of_groups = h.index_select(0, self.grouped).split([len(at) for at, _ in self.groups])
+        group_logits = h.index_select(0, self.grouped).split([len(at) for at, _ in self.groups])
         logits = [
             _rows_first(torch.baddbmm(shift[:, None], of_group, weight), shape)
-            for of_group, weight, shift in zip(of_groups, self.to_logits, self.shifts, strict=True)
+            for of_group, weight, shift in zip(
+                group_logits, self.to_logits, self.shifts, strict=True
+            )
         ]
-        for g, added in self.steps.of_groups(self.groups, rows.codes).items():
+        for g, added in self.steps.group_logits(self.groups, rows.codes).items():
             logits[g] = logits[g] + added
         of_numbers = h.index_select(0, self.numbers)
         mixture = _rows_first(torch.bmm(of_numbers, self.to_mixture), shape)
@@ -188,17 +190,18 @@ class AutoregressiveNetwork(nn.Module):
         if not len(self.steps.points):
             return MarginalOutputs(tuple(logits), mixture)
         of_steps = h.index_select(0, self.steps.number_columns)
-        bins = _rows_first(self.steps.of_rows(of_steps, rows.codes), shape)
+        bins = _rows_first(self.steps.row_logits(of_steps, rows.codes), shape)
         return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _lines(self, x: Tensor) -> Tensor:
-        """Returns the shift of each number's means by the earlier cells. Shape: (D, n, d) -> (n,
+        """Returns the linear shift of each number's means by earlier cells. Shape: (D, n, d) -> (n,
         D_real)."""
         slopes = self.slopes * self.earlier[self.real][..., None]
         return torch.einsum("dnk,rdk->nr", x[..., :_N_PLACES], slopes)
 
     def _sum_of_earlier(self, added: Tensor) -> Tensor:
-        """For each column the sum over those before it in `order`. Shape: (D, n, d_sum) twice."""
+        """Returns the cumulative sum over earlier columns in `order`. Shape: (D, n, d_sum)
+        twice."""
         if len(added) <= _MOST_COLUMNS_TO_MULTIPLY:
             # With few columns a product with zeros and ones is faster than cumsum and its gradient.
             return (self.earlier @ added.flatten(1)).view_as(added)
@@ -207,7 +210,7 @@ class AutoregressiveNetwork(nn.Module):
         return torch.empty_like(added).index_copy(0, self.places, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
-        """Layers of each column's own. Shape: (D_part, N, d_sum) -> (D_part, N, d_column)."""
+        """Applies each column's own layers. Shape: (D_part, N, d_sum) -> (D_part, N, d_column)."""
         act = nn.functional.silu
         h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
         inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])
@@ -215,7 +218,7 @@ class AutoregressiveNetwork(nn.Module):
         return act(h + (inner if dropout is None else dropout.kept_units(inner)))
 
     def column_outputs(self, total: Tensor, j: int) -> ColumnOutputs:
-        """r of column j, from the running sum before it. Shape: total (N, d_sum)."""
+        """Returns r of column j from the running sum before it. Shape: total (N, d_sum)."""
         h = self.layers(j)(total)
         g, at = self.group_of(j)
         logits = None if g is None else h @ self.to_logits[g][at] + self.shifts[g][at]
@@ -238,11 +241,12 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def function_steps(self) -> list[FunctionStep]:
-        """The functional dependencies, each at the last of its columns in `order`."""
+        """Functional dependencies, each attached to the last of its columns in `order`."""
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
-        """log P of the cells of the columns at which functions end, with these functions.
+        """Returns log P of cells with functional dependencies applied, for the columns where they
+        end.
 
         Shape: for each group of columns (..., n, D_group, K_group), codes (n, D) -> (..., n).
         """
@@ -262,12 +266,12 @@ class AutoregressiveNetwork(nn.Module):
         return found
 
     def group_of(self, j: int) -> tuple[int | None, int]:
-        """Returns (group, place in it) of column j; no group for a column of one code."""
+        """Returns (group, index in the group) of column j; group None for a column of one code."""
         found = [(g, at.index(j)) for g, (at, _) in enumerate(self.groups) if j in at]
         return found[0] if found else (None, 0)
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
-        """`added_by` of each code of column j, for the code of numbers that of a zero.
+        """Returns `added_by` of each code of column j, with value zero for the code of numbers.
 
         Shape: (K, d_sum), (K, n_lines).
         """
@@ -282,19 +286,18 @@ class AutoregressiveNetwork(nn.Module):
         at: Tensor,
         of_codes: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Returns what the cells of column j add to the running sum, and to the linear terms
-        (`n_lines`).
+        """Returns the contributions of column j's cells to the running sum and to the linear terms.
 
         Shape: codes, values (N,) -> (N, d_sum), (N, n_lines).
 
         Args:
             codes, values: The cells.
             j: The column.
-            at: The rows whose cells hold a number. Shape: (m,).
-            of_codes: The column's `code_additions`, where they are at hand.
+            at: Indices of the rows whose cells hold a number. Shape: (m,).
+            of_codes: The column's `code_additions`, to avoid computing them again.
         """
         n_codes = self.features.n_codes[j]
-        # A particle that has nothing to choose from may have a code that pads its column.
+        # An impossible particle may have a padding code.
         codes = codes.long().clamp(0, n_codes - 1)
         if of_codes is None and len(codes) <= n_codes:
             return self._added_by(codes, values, j)
@@ -307,11 +310,10 @@ class AutoregressiveNetwork(nn.Module):
     def added_by_all(
         self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Computes `added_by` so that a row's result does not depend on the other rows, to the last
-        digit.
+        """Computes `added_by` with results that do not depend on the other rows, to the last bit.
 
-        Products of matrices of another number of rows may differ in that. The arguments are those
-        of `added_by`.
+        Matrix products with a different number of rows may differ in the last bit. The arguments
+        are those of `added_by`.
         """
         codes = codes.clamp(0, self.features.n_codes[j] - 1)
         found = [part.index_select(0, codes) for part in of_codes]
@@ -322,7 +324,7 @@ class AutoregressiveNetwork(nn.Module):
         return found[0], found[1]
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """What cells of column j add, by their features. (N,), (N,) -> (N, d_sum), (N, n_lines)."""
+        """Returns the contributions of column j's cells. (N,), (N,) -> (N, d_sum), (N, n_lines)."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         moved = x[:, :_N_PLACES] @ slopes.T
@@ -333,7 +335,7 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """Layers of one column, used in autoregressive passes.
+    """Layers of one column, for autoregressive passes.
 
     Shape: of the matrices (outputs, inputs).
     """
@@ -355,7 +357,8 @@ class ColumnLayers:
 
 @dataclass(frozen=True)
 class ColumnOutputs:
-    """Outputs of one column; None for those that it lacks. Shape: (N, K), (N, 3 M), (N, B)."""
+    """Outputs of one column: logits, mixture, bins; None if it has none. Shape: (N, K), (N, 3 M),
+    (N, B)."""
 
     logits: Tensor | None
     mixture: Tensor | None
@@ -363,12 +366,12 @@ class ColumnOutputs:
 
 
 def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
-    """Outputs of mixtures with all their means moved. Shape: (..., 3 M), (...) -> (..., 3 M)."""
+    """Returns mixture outputs with all means shifted. Shape: (..., 3 M), (...) -> (..., 3 M)."""
     weight, mean, log_sigma = mixture.chunk(3, dim=-1)
     return torch.cat([weight, mean + by[..., None], log_sigma], dim=-1)
 
 
 def _rows_first(outputs: Tensor, shape: torch.Size) -> Tensor:
-    """Returns (D_part, N, k) -> (*shape, D_part, k)."""
+    """Moves the rows' dimensions to the front: (D_part, N, k) -> (*shape, D_part, k)."""
     by_row: Tensor = outputs.transpose(0, 1).unflatten(0, shape)
     return by_row

@@ -1,4 +1,5 @@
-"""The autoregressive decoder: a copula model, and what each column adds to those after it."""
+"""The autoregressive decoder: a copula model (the head) and a network for dependence on earlier
+columns."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from gcvae.numerics.generators import uniform
 
 
 class AutoregressiveDecoder(Decoder):
-    """z -> the copula model (the head) and the autoregressive network, which share a hidden vector.
+    """Maps z to the copula head and the autoregressive network, which share a hidden vector.
 
     Shape: z (..., K).
     """
@@ -44,7 +45,7 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def functions(self) -> tuple[LevelFunction, ...]:  # type: ignore[override]
-        """Functional dependencies that the network keeps, in order of application."""
+        """Functional dependencies that the network enforces, in order of application."""
         return tuple(step.function for step in self.refinement.function_steps)
 
     @property
@@ -58,7 +59,7 @@ class AutoregressiveDecoder(Decoder):
         return self.head.marginals
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> AutoregressiveConditional:
-        """p(x|z); `dropout` in training steps only."""
+        """Returns p(x|z). `dropout` is for training steps only."""
         hidden = self.head.trunk(z)
         return AutoregressiveConditional(self.marginals, self, hidden, dropout)
 
@@ -72,17 +73,17 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def order(self) -> Sequence[int]:
-        """The network's order."""
+        """Order of the columns in the chain rule."""
         return self.refinement.order
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk:
-        """Returns the columns one after the other at z. Shape: (N, K)."""
+        """Returns an autoregressive pass at z. Shape: (N, K)."""
         return self.forward(z).walk()
 
 
 @dataclass(frozen=True)
 class AutoregressiveConditional(Conditional):
-    """p(x|z) = prod_j p_j(x_j | x_<j, z): exact masses and densities, no jitter.
+    """p(x|z) = prod_j p_j(x_j | x_<j, z), with exact probabilities and densities, without jitter.
 
     Attributes:
         context: The decoder's hidden vector at z. Shape: (..., d_context).
@@ -95,7 +96,7 @@ class AutoregressiveConditional(Conditional):
 
     @cached_property
     def outputs(self) -> MarginalOutputs:
-        """Outputs of the marginals at z, to which the network adds."""
+        """Outputs of the marginals at z, before the network's contribution."""
         return self.marginals.outputs(self.context)
 
     @property
@@ -114,7 +115,7 @@ class AutoregressiveConditional(Conditional):
         return self.head.parameters
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """log p(x|z) of the copula head at the first z, one for each row. Shape: (n,)."""
+        """Returns log p(x|z) under the copula head, for the first rows of z. Shape: (n,)."""
         n = len(rows)
         head = self.decoder.head.at(self.context[:n], self.outputs.first(n))
         return head.log_prob(rows, jitter)
@@ -129,18 +130,20 @@ class AutoregressiveConditional(Conditional):
         return self.head.correlation()
 
     def log_prob(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
-        """log p(x|z) of the observed cells.
+        """Returns log p(x|z) of the observed cells.
 
-        Rows with blank cells are scored by sequential importance sampling: blanks are drawn in
-        column order by inverting their cdf at `noise`, and only known cells count.
+        Rows with unobserved cells are scored by sequential importance sampling: these cells are
+        sampled in column order from `noise`, and only observed cells count.
 
         Shape: rows (n, D), noise (..., n, D) -> (..., n).
-        Raises: ValueError for blank cells without noise.
+
+        Raises:
+            ValueError: There are unobserved cells and no noise.
         """
         return self._log_known(rows, noise).sum(-1)
 
     def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """log p(x|z), with noise for the blanks if there are some. Shape: (..., n)."""
+        """Returns log p(x|z), with noise for unobserved cells. Shape: (..., n)."""
         if bool(rows.observed.all()):
             return self.log_prob(rows, None)
         shape = (*self.context.shape[:-1], rows.codes.shape[-1])
@@ -148,20 +151,20 @@ class AutoregressiveConditional(Conditional):
 
     @property
     def order(self) -> Sequence[int]:
-        """The network's order."""
+        """Order of the columns in the chain rule."""
         return self.network.order
 
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """`log_prob` of the first column in `order`, of the first two, and so on.
+        """Returns `log_prob` of the first column in `order`, of the first two, and so on.
 
-        It needs no jitter. Shape: rows (n, D), noise (..., n, D) -> (..., n, D).
+        `jitter` is not used. Shape: rows (n, D), noise (..., n, D) -> (..., n, D).
         """
         return self._log_known(rows, noise)[..., self.order].double().cumsum(-1)
 
     def _log_known(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
-        """log p_j of each known cell, 0 for blanks. Shape: (..., n, D)."""
+        """Returns log p_j of each observed cell, 0 for others. Shape: (..., n, D)."""
         if rows.intervals is None and bool(rows.observed.all()):
             added = self.network(self.context, rows, self.dropout)
             return self._log_cells(self.outputs + added, rows)
@@ -172,7 +175,7 @@ class AutoregressiveConditional(Conditional):
         return cells.log_prob.T.view(noise.shape).to(self.context.dtype)
 
     def _log_cells(self, outputs: MarginalOutputs, rows: EncodedTable) -> Tensor:
-        """log p_j of each cell. Shape: (..., n, D)."""
+        """Returns log p_j of each cell. Shape: (..., n, D)."""
         parameters = self.marginals.parameters_of(outputs)
         log_prob = self.marginals.log_codes(parameters, rows.codes)
         for i, kept in self.network.kept_cells(parameters.log_beta, rows.codes).items():
@@ -191,12 +194,12 @@ class AutoregressiveConditional(Conditional):
         return log_prob.index_add(-1, j, torch.where(is_point, log_density, 0.0))
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of one row for each z, drawn column by column. Shape: two of
+        """Returns (codes, values) of one row for each z, generated column by column. Shape: two of
         (..., D)."""
         codes, values = self.decoder.row_draws().draw(self.context.flatten(0, -2), generator)
         shape = (*self.context.shape[:-1], len(self.marginals.columns))
         return codes.view(shape), values.view(shape)
 
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
-        """Each column given those before it; there is no factor beside z."""
+        """Returns an autoregressive pass at z. `factor` is not used."""
         return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)

@@ -1,6 +1,6 @@
-"""Lower bounds on log p(x) and the regularisers: pure functions, in nats per row.
+"""Lower bounds on log p(x), and regularisers, in nats per row.
 
-All bounds take the model and encoded rows, and a generator for the draws of z and of the jitters.
+All bounds take the model, encoded rows, and a generator for z and the jitters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.decoders import Conditional, GenerativeModel, Likelihoods, beside
+from gcvae.model.decoders import Conditional, GenerativeModel, Likelihoods, join_context
 from gcvae.model.networks import Dropout
 from gcvae.model.proposals import draw_latents
 from gcvae.numerics.generators import normal, uniform
@@ -24,7 +24,7 @@ from gcvae.numerics.row_noise import RowNoise
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw of z for each row, with the terms of the bound and of its regularisers.
+    """One sample of z for each row, with the terms of the bound and of its regularisers.
 
     Shape: z (n, K); log_prob, kl (n,).
     """
@@ -34,7 +34,7 @@ class Draw:
     kl: Tensor
     conditional: Conditional
     head_log_prob: Tensor | None = None
-    """log p(x|z) of an autoregressive decoder's copula head, for the first rows."""
+    """log p(x|z) under an autoregressive decoder's copula head, for the first rows."""
 
     @property
     def elbo(self) -> Tensor:
@@ -51,17 +51,17 @@ def draw_elbo(
     dropout: Dropout | None = None,
     n_head_rows: int = 0,
 ) -> Draw:
-    """One-sample estimate of the evidence lower bound, z = eta + tau * eps.
+    """Returns a one-sample estimate of the evidence lower bound, z = eta + tau * eps.
 
     F(x) = log c_Psi + sum log beta + sum log N(x; mu, sigma^2) - KL[q(z|x) || N(0, I)], with one
-    jitter for each row, or, if `exact`, with the mixed likelihood that needs none. Of an
-    autoregressive decoder the first `n_head_rows` rows also have the likelihood of its copula head.
+    jitter per row; with `exact`, the mixed likelihood without jitter. For an autoregressive
+    decoder, the first `n_head_rows` rows also get the likelihood under its copula head.
 
     Source: Eq. (elbo_gcvae) and Algorithm 1.
     """
     eta, log_tau = model.encoder(rows)
     z = eta + log_tau.exp() * normal(tuple(eta.shape), generator).to(eta.dtype)
-    conditional = model.conditional(beside(z, rows.context), dropout)
+    conditional = model.conditional(join_context(z, rows.context), dropout)
     jitter = None if exact else uniform(tuple(rows.codes.shape), generator).to(eta.dtype)
     log_prob = conditional.log_prob(rows, jitter)
     head_log_prob = None
@@ -81,7 +81,7 @@ def elbo(
     n_draws: int = 1,
     exact: bool = False,
 ) -> Tensor:
-    """Returns the evidence lower bound of each row, averaged over `n_draws` draws of z. Shape:
+    """Returns the evidence lower bound of each row, averaged over `n_draws` samples of z. Shape:
     (n,)."""
     draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
     return torch.stack(draws).mean(0)
@@ -89,15 +89,15 @@ def elbo(
 
 @dataclass(frozen=True)
 class BoundEstimate:
-    """A bound on log p(x) of each row, from means of weights, in nats.
+    """Lower bounds on log p(x) of rows, as logarithms of mean importance weights, in nats.
 
     Shape: log_means (n, D), variance (n,).
 
     Attributes:
         log_means: L_j of the columns in the decoder's `order`; the last is the bound.
-        variance: Variance of the mean weight, relative to the squared mean; the bound is the log of
-            that mean. NaN if a single draw does not determine it.
-        order: Numbers of the columns.
+        variance: Variance of the mean weight, relative to the squared mean. NaN if a single sample
+            does not determine it.
+        order: Indices of the columns, in the decoder's order.
     """
 
     log_means: Tensor
@@ -113,16 +113,17 @@ class BoundEstimate:
     def standard_error(self) -> Tensor:
         """Standard error of the bounds, by the delta method. Shape: (n,).
 
-        A deviation s of the mean is one of its logarithm, whose bias is -s^2 / 2: the root of
-        s^2 + (s^2 / 2)^2.
+        A standard deviation s of the mean gives s of its logarithm and a bias of -s^2 / 2: the root
+        of s^2 + (s^2 / 2)^2.
         """
         return torch.hypot(self.variance.sqrt(), 0.5 * self.variance)
 
     @property
     def terms(self) -> Tensor:
-        """What each column adds to the bound, by the chain rule: they sum to it. Shape: (n, D).
+        """Contribution of each column to the bound, by the chain rule; they add up to it. Shape:
+        (n, D).
 
-        L_j - L_{j-1}; 0 after an impossible cell, given which nothing has a probability.
+        L_j - L_{j-1}; 0 after an impossible cell.
         """
         before = torch.cat([torch.zeros_like(self.log_means[:, :1]), self.log_means[:, :-1]], dim=1)
         steps = torch.where(torch.isneginf(before), 0.0, self.log_means - before)
@@ -148,7 +149,7 @@ class BoundEstimate:
         return type(self)(log_means, variance, self.order)
 
     def mixed(self, other: BoundEstimate, share: Tensor) -> Self:
-        """Averages the mean weights of two independent estimates.
+        """Returns the weighted average of the mean weights of two independent estimates.
 
         Args:
             other: Estimate of the same rows.
@@ -179,14 +180,14 @@ def iwae_bound(
     n_draws: int,
     n_jitters: int = 0,
 ) -> BoundEstimate:
-    """log mean_s [p(x|z_s) p(z_s) / q(z_s)]: at most log p(x) in expectation.
+    """Returns log mean_s [p(x|z_s) p(z_s) / q(z_s)], whose expectation is at most log p(x).
 
-    The draws are those of `draw_latents`; with one draw, z ~ q(z|x), its expectation is the
-    evidence lower bound. `n_jitters` 0 uses the exact mixed likelihood; otherwise the jitters are
-    averaged inside each z, within the logarithm. An autoregressive decoder needs none.
+    The samples are those of `draw_latents`; with one sample, z ~ q(z|x), the expectation is the
+    evidence lower bound. `n_jitters` 0 uses the exact mixed likelihood; otherwise jitters are
+    averaged for each z, inside the logarithm. An autoregressive decoder needs no jitter.
 
-    L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] of the same draws, the columns in the
-    decoder's `order` and L_0 = 0: differences are estimates of log p(x_j|x_<j).
+    L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] for the columns in the decoder's `order`,
+    L_0 = 0: differences estimate log p(x_j|x_<j).
 
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
@@ -202,13 +203,20 @@ def iwae_bounds(
     n_jitters: int = 0,
     likelihoods: Likelihoods | None = None,
 ) -> list[BoundEstimate]:
-    """Computes `iwae_bound` of the same rows for several independent noises, in one pass.
+    """Computes `iwae_bound` of the same rows for several independent replicates, in one pass.
 
-    `likelihoods` are the decoder's, where they are at hand.
+    Rows with and without unobserved cells are computed in separate batches, because an
+    autoregressive decoder samples unobserved cells at each z. The bound of a row under an
+    autoregressive decoder does not depend on other rows, to the last bit if the networks' widths
+    are multiples of 16.
 
-    Rows without blanks have batches of their own: an autoregressive decoder draws the others'
-    blanks at each z. Under one a row's bound does not depend on the rows beside it, to the last
-    digit where the widths of the networks are multiples of 16.
+    Args:
+        model: Model.
+        rows: Encoded rows.
+        replicates: Noise of each replicate.
+        n_draws: Samples of z for each row and replicate.
+        n_jitters: Jitters for each z; 0 for the exact likelihood.
+        likelihoods: `row_likelihoods` of the decoder, to avoid creating it again.
     """
     if model.is_autoregressive:
         n_jitters = 0
@@ -235,7 +243,7 @@ class _Evaluation:
     n_jitters: int
 
     def __call__(self, rows: EncodedTable, replicates: Sequence[RowNoise]) -> list[BoundEstimate]:
-        """Returns the rows' bounds, by each noise."""
+        """Returns the rows' bounds for each replicate."""
         latents = draw_latents(self.model, rows, self.n_draws, replicates)
         log_weights = self._log_prefixes(rows, latents.z, replicates[0])
         log_weights += latents.log_ratio[..., None]
@@ -250,7 +258,7 @@ class _Evaluation:
         return found
 
     def _log_prefixes(self, rows: EncodedTable, z: Tensor, noise: RowNoise) -> Tensor:
-        """`Conditional.log_prefixes`, a part of the draws at a time. (S, n, K) -> (S, n, D)."""
+        """Returns `Conditional.log_prefixes`, in chunks of samples. (S, n, K) -> (S, n, D)."""
         at_once = max(1, self.model.decoder.evaluations_at_once // len(rows))
         find = self._jittered if self.n_jitters else self._exact
         return torch.cat(
@@ -262,7 +270,7 @@ class _Evaluation:
         return self.likelihoods(rows, z, noise.of("cells").uniform(len(z), n_uniforms, first))
 
     def _jittered(self, rows: EncodedTable, z: Tensor, noise: RowNoise, first: int) -> Tensor:
-        """log of the mean over jitters."""
+        """Returns the log of the mean over jitters."""
         conditional, n_columns = self.model.conditional(z), rows.codes.shape[-1]
         jitters = noise.of("jitters").uniform(len(z), self.n_jitters * n_columns, first).to(z)
         estimates = [
@@ -272,12 +280,12 @@ class _Evaluation:
 
 
 def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:
-    """Variance of the mean of S weights, in squares of the mean. NaN with a single draw.
+    """Returns the variance of the mean of S weights, relative to the squared mean. NaN for one
+    sample.
 
-    A row whose weights are all zero has variance 0. The last `n_prior` draws are a separate
-    stratum, so that their distance from the others does not count. A single prior draw uses its
-    square, an upper bound in expectation, in place of the variance. The gain from quasi-random
-    draws is not counted.
+    The last `n_prior` samples are a separate stratum, so the difference between strata means does
+    not count. A single prior sample contributes its square, an upper bound in expectation. The gain
+    from quasi-random samples is not counted. A row whose weights are all zero has variance 0.
 
     Shape: (S, n), (n,) -> (n,).
     """
@@ -294,7 +302,7 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
 
 
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:
-    """|a|_p^2, with p = 1 or 2, summed over the copula's rank.
+    """Returns |a|_p^2, with p = 1 or 2, summed over the copula's rank.
 
     Shape: (n, D, r) -> (n,).
     Source: Eq. (elbo_vae_roc_reg), locality regularisation.
@@ -304,7 +312,8 @@ def locality_penalty(loadings: Tensor, p: int) -> Tensor:
 
 
 def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
-    """1/2 sum_k (u_(m) - Phi(z_k)_(m))^2 with uniforms and Phi(z) sorted in each dimension.
+    """Returns 1/2 sum_k (u_(m) - Phi(z_k)_(m))^2, with uniforms and Phi(z) sorted in each
+    dimension.
 
     It pulls the aggregated posterior of the minibatch towards N(0, I).
 

@@ -1,8 +1,8 @@
-"""Conversion of a cell's marginal probabilities to the normal scores of a copula.
+"""Converts marginal probabilities of cells to normal scores of a copula.
 
-A *point* cell (a continuous value) has one normal score. An *interval* cell (a level, the missing
-level) covers a stretch of the unit interval; the continuous extension puts the score at a random
-place inside it, and the exact likelihood integrates over the stretch.
+A *point* cell (a number) has one normal score. An *interval* cell (a level or missing) covers an
+interval of probabilities; the continuous extension samples a score in the interval, and the exact
+likelihood integrates over it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from gcvae.numerics.normal import normal_score_of_tails
 class CellProbabilities:
     """Probabilities of the cells of some rows under the marginals p_j(. | z).
 
-    The probability below and above a cell are both kept, as logarithms, so that a score can be
-    taken from the nearer tail. `score` is given for point cells (zero elsewhere) because a Gaussian
-    marginal knows it exactly, (x - mu) / sigma, where Phi^-1(Phi(.)) would be infinite in float32
-    from 5.4 sigma on.
+    The probabilities below and above a cell are both stored, as logarithms, so that scores can be
+    computed from the nearer tail. `score` of a point cell is (x - mu) / sigma for a Gaussian
+    marginal, because Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma.
 
-    Shape of each field: (..., D), which broadcast against each other.
+    Shape of each field: (..., D), broadcast against each other.
     """
 
     log_prob: Tensor
-    """log p_j(x_j | z): log mass of an interval, log density of a point."""
+    """log p_j(x_j | z): log probability of an interval, log density of a point."""
     log_below: Tensor
     """log P(X_j < cell); -inf at the lower end. Interval cells only."""
     log_above: Tensor
@@ -36,12 +35,12 @@ class CellProbabilities:
     score: Tensor
     """Normal score q_j of a point cell, 0 for an interval."""
     is_point: Tensor
-    """bool: point cells; the others are intervals."""
+    """bool; True for point cells, False for intervals."""
 
     def interval_bounds(self) -> tuple[Tensor, Tensor]:
-        """Normal scores (lower, upper) of the two ends of each interval cell.
+        """Returns the normal scores (lower, upper) of the ends of each interval cell.
 
-        For a point cell both are meaningless. Shape: two of (..., D).
+        Undefined for point cells. Shape: two of (..., D).
         """
         lower = normal_score_of_tails(
             self.log_below, torch.logaddexp(self.log_above, self.log_prob)
@@ -52,10 +51,10 @@ class CellProbabilities:
         return lower, upper
 
     def jittered_scores(self, jitter: Tensor) -> Tensor:
-        """Normal scores q = Phi^-1(F*(x - v)) of the continuous extension.
+        """Returns normal scores q = Phi^-1(F*(x - v)) of the continuous extension.
 
-        With jitter v uniform on (0, 1), an interval cell has the uniform score
-        u = P(below) + v p(cell). Point cells keep their own score.
+        With jitter v uniform on (0, 1), an interval cell has u = P(below) + v p(cell). Point cells
+        keep their score.
 
         Shape: (..., D), as `jitter`.
         Source: Eq. (CE) and Eq. (GCVAE_norm_score).

@@ -1,15 +1,14 @@
-"""Sharp conditional densities of numbers: steps at the points where another column changes.
+"""Conditional densities of numbers with steps at change points of another column.
 
-Where a category exists only after a date, or a flag says that a temperature is below 2, the
-density of the number given the category ends abruptly. A mixture of Gaussians spills over such an
-end, however long it is trained. With g the mixture, e_1 < e_2 < ... the number's change points and
-G_b the mass of g in bin b = [e_b, e_b+1),
+If a category exists only after a date, the density of the date given the category ends abruptly,
+which a mixture of Gaussians can not represent. With g the mixture, e_1 < e_2 < ... the number's
+change points and G_b the mass of g in bin b = [e_b, e_b+1),
 
     p(v | x) = g(v | x) exp(l_b(x)) / sum_c exp(l_c(x)) G_c(x),    b the bin of v,
-    l_b(x)   = log P(b | x_parent) - log P(b) + what the network adds,
+    l_b(x)   = log P(b | x_parent) - log P(b) + the network's contribution.
 
-so that training starts at the table's own shares of the bins by the categories of one column, the
-parent. Of a column whose numbers are all codes, these log ratios are added to the codes' logits.
+Training thus starts at the table's shares of the bins given the categories of one column, the
+parent. For columns whose numbers are all codes, the log ratios are added to the codes' logits.
 
 # PAPER-DIFF: the paper's marginal of a number is one Gaussian at each z.
 """
@@ -27,23 +26,23 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.model.networks import ColumnShape
-from gcvae.model.number_marginals import Marginal, Within, inverted
+from gcvae.model.number_marginals import Marginal, Within, invert
 
 _LEAST_MASS = 1e-30
-"""Of a bin under a mixture: about the least number of float32."""
+"""Minimum mass of a bin under a mixture, near the smallest float32 number."""
 _BEYOND = 1e4
-"""A change point that only pads a column counts as infinite; a finite one has a gradient."""
+"""Padding change point; finite, so that it has a gradient."""
 
 
 @dataclass(frozen=True)
 class ChangePoints:
-    """The change points of one column, and how likely the bins between them are.
+    """Change points of one column, with the log ratios of the bins between them.
 
     Attributes:
-        column: Its number.
-        points: Ascending: normal scores, of a column of codes the first code of each bin but the
-            first. Shape: (B - 1,).
-        parent: Number of the column by whose categories the bins are counted; it comes earlier.
+        column: Index of the column.
+        points: Normal scores, ascending; for a column of codes, the first code of each bin except
+            the first. Shape: (B - 1,).
+        parent: Index of the column whose categories determine the ratios; it is generated earlier.
         log_ratio: log P(bin | category of the parent) - log P(bin). Shape: (K_parent, B).
     """
 
@@ -63,10 +62,10 @@ class ChangePoints:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """Returns the change points of a document that `to_json` wrote.
+        """Restores the change points from a document that `to_json` wrote.
 
         Raises:
-            ValueError: It is of no column, or its numbers do not fit the columns.
+            ValueError: The column does not exist, or its values do not match the columns.
         """
         names = [column.name for column in columns]
         column, parent = (names.index(document[key]) for key in ("column", "parent"))
@@ -84,10 +83,10 @@ class ChangePoints:
 
 
 class ChangePointLayer(nn.Module):
-    """l_b of all columns with change points: fixed log ratios, and for numbers learned additions.
+    """Computes l_b of all columns with change points: fixed log ratios plus learned contributions.
 
-    A cell of a parent adds its log ratios to the columns' *offsets*, which are laid out one column
-    after the other, each as wide as the widest. Shape: offsets (N, n_offsets).
+    A parent's cell adds its log ratios to the *offsets*, which concatenate the columns' bins,
+    padded to the widest. Shape: offsets (N, n_offsets).
     """
 
     points: Tensor
@@ -99,10 +98,10 @@ class ChangePointLayer(nn.Module):
     def __init__(
         self, found: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
-        """The layer.
+        """Registers the log ratios and the learned weights.
 
         Args:
-            found: One for each column at most.
+            found: At most one for each column.
             columns: All columns of the table.
             d_column: Width of the network's last layer of each column.
         """
@@ -153,41 +152,43 @@ class ChangePointLayer(nn.Module):
         return self._rows.get(j, len(self.points)) < len(self.points)
 
     def n_bins(self, j: int) -> int:
-        """Bins of the numbers of column j; 0 where it has none."""
+        """Returns the number of bins of column j's numbers; 0 without change points."""
         return len(self.found[self._rows[j]].points) + 1 if self.has_numbers(j) else 0
 
     def additions(self, h: Tensor, j: int) -> Tensor:
-        """What the network adds to l_b of column j. Shape: (N, d_column) -> (N, B)."""
+        """Returns the network's contribution to l_b of column j. Shape: (N, d_column) -> (N, B)."""
         weight, bias = self.weights(j)
         return h @ weight + bias
 
     def weights(self, j: int) -> tuple[Tensor, Tensor]:
-        """Weights and bias of l_b of column j. Shape: (d_column, B), (B,)."""
+        """Returns weights and bias of l_b of column j. Shape: (d_column, B), (B,)."""
         row, n_bins = self._rows[j], self.n_bins(j)
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """Returns the log ratios that cells of column j add. Shape: (N,) -> (N, n_offsets)."""
+        """Returns the log ratios that cells of column j contribute. Shape: (N,) -> (N,
+        n_offsets)."""
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
             if each.parent == j:
                 found[:, row] = self.log_ratio[row, codes.long().clamp(min=0)]
         return found.flatten(1)
 
-    def offsets_of_rows(self, codes: Tensor) -> Tensor:
+    def row_offsets(self, codes: Tensor) -> Tensor:
         """Returns the offsets of whole rows. Shape: (n, D) -> (n, columns with change points,
         width)."""
         parents = [each.parent for each in self.found]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
-    def own_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Those of the bins of column j's numbers. Shape: (N, n_offsets) -> (N, B)."""
+    def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
+        """Returns the offsets of the bins of column j's numbers. Shape: (N, n_offsets) -> (N,
+        B)."""
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
-    def of_codes(self, j: int, offsets: Tensor) -> Tensor | None:
-        """What is added to the logits of column j's codes; None for other columns.
+    def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
+        """Returns the terms added to the logits of column j's codes; None for other columns.
 
         Shape: (N, n_offsets) -> (N, K).
         """
@@ -198,35 +199,35 @@ class ChangePointLayer(nn.Module):
         bins = self.code_bins[row - len(self.points), : self._n_codes[j]]
         return nn.functional.pad(own, (0, 1)).index_select(1, bins)
 
-    def of_groups(
+    def group_logits(
         self, groups: Sequence[tuple[list[int], tuple[int, int]]], codes: Tensor
     ) -> dict[int, Tensor]:
-        """`of_codes` of whole rows, for those groups of columns that have any.
+        """Returns `code_logits` of whole rows, for the groups of columns that have such terms.
 
         Shape: (n, D) -> (n, D_group, K_group) each.
         """
         found: dict[int, Tensor] = {}
-        offsets = self.offsets_of_rows(codes).flatten(1) if self._n_codes else codes
+        offsets = self.row_offsets(codes).flatten(1) if self._n_codes else codes
         for g, (columns, shape) in enumerate(groups):
             for at, j in enumerate(columns):
-                of_codes = self.of_codes(j, offsets)
+                of_codes = self.code_logits(j, offsets)
                 if of_codes is not None:
                     added = found.setdefault(g, offsets.new_zeros(len(codes), *shape))
                     added[:, at, : of_codes.shape[1]] = of_codes
         return found
 
-    def of_rows(self, h: Tensor, codes: Tensor) -> Tensor:
-        """l_b of the numbers with change points.
+    def row_logits(self, h: Tensor, codes: Tensor) -> Tensor:
+        """Returns l_b of the numbers with change points.
 
         Shape: h (D_steps, N, d_column), N a multiple of n, codes (n, D) -> (D_steps, N, width).
         """
         added = torch.baddbmm(self.bias[:, None], h, self.weight)
-        offsets = self.offsets_of_rows(codes)[:, : len(self.points)].transpose(0, 1)
+        offsets = self.row_offsets(codes)[:, : len(self.points)].transpose(0, 1)
         by_draw: Tensor = added.unflatten(1, (-1, len(codes))) + offsets[:, None]
         return by_draw.flatten(1, 2)
 
     def log_factors(self, base: Marginal, logits: Tensor, values: Tensor) -> Tensor:
-        """log of what g is multiplied by at each of the numbers with change points.
+        """Returns the log factor of g at each number with change points.
 
         Shape: base (..., D_steps), logits (..., D_steps, width), values (..., D_steps).
         """
@@ -243,7 +244,7 @@ class ChangePointLayer(nn.Module):
 
 @dataclass(frozen=True)
 class PiecewiseMarginal:
-    """N densities g(v) exp(l_b) / Z with common change points, as a `Marginal` is asked.
+    """N densities g(v) exp(l_b) / Z with common change points; has the interface of `Marginal`.
 
     Shape: base (N,), logits (N, B), points (B - 1,).
     """
@@ -253,7 +254,7 @@ class PiecewiseMarginal:
     points: Tensor
 
     def __getitem__(self, place: Any) -> PiecewiseMarginal:
-        """Some of the densities, or their batch with another dimension."""
+        """Returns some of the densities, or the batch with another dimension."""
         return replace(self, base=self.base[place], logits=self.logits[place])
 
     def double(self) -> PiecewiseMarginal:
@@ -262,21 +263,21 @@ class PiecewiseMarginal:
 
     @cached_property
     def log_factors(self) -> Tensor:
-        """l_b - log Z. Shape: (N, B)."""
+        """Returns l_b - log Z. Shape: (N, B)."""
         return _log_factors(self.base, self.logits, self.points)
 
     @cached_property
     def log_bins(self) -> Tensor:
-        """log of each bin's mass. Shape: (N, B)."""
+        """Returns the log mass of each bin. Shape: (N, B)."""
         return torch.log_softmax(self.logits + _log_masses(self.base, self.points), -1)
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """log p(v). Shape: (N,) -> (N,)."""
+        """Returns log p(v). Shape: (N,) -> (N,)."""
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         return self.base.log_prob(values) + self.log_factors.gather(-1, at[:, None])[:, 0]
 
     def cdf(self, values: Tensor) -> Tensor:
-        """P(V < v). Shape: batch (N, 1), values (m,) -> (N, m)."""
+        """Returns P(V < v). Shape: batch (N, 1), values (m,) -> (N, m)."""
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         start = nn.functional.pad(self.points, (1, 0), value=-torch.inf)[at].to(values.dtype)
         below = nn.functional.pad(self.log_bins.exp().cumsum(-1), (1, 0))[..., 0, :][:, at]
@@ -284,20 +285,21 @@ class PiecewiseMarginal:
         return below + self.log_factors[:, 0].exp()[:, at] * inside
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns numbers at uniform noise. Shape: (N,) -> (N,), float64."""
-        at, rest = inverted(self.log_bins, noise)
+        """Returns samples by inversion of uniform noise. Shape: (N,) -> (N,), float64."""
+        at, rest = invert(self.log_bins, noise)
         low, high = (ends[at] for ends in self._ends)
         inside = self.base.inside(low.to(self.logits.dtype), high.to(self.logits.dtype))
-        # Rounding must not lead out of the bin.
+        # clamp: rounding may leave the bin
         return torch.minimum(torch.maximum(inside.sample(rest).double(), low), high)
 
     def inside(self, low: Tensor, high: Tensor) -> PiecewiseInside:
-        """N densities, each cut down to an interval of positive width. Shape: (N,), (N,)."""
+        """Returns the densities truncated to an interval of positive width each. Shape: (N,),
+        (N,)."""
         lower, upper = (end.double()[:, None] for end in (low, high))
         return PiecewiseInside(self.within(lower, upper, torch.zeros_like(lower)))
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """N densities, each cut down to m intervals; see `Marginal.within`.
+        """Returns the densities truncated to m intervals each; see `Marginal.within`.
 
         Shape: (N, m) or (1, m), three times.
         """
@@ -315,29 +317,29 @@ class PiecewiseMarginal:
 
     @cached_property
     def _ends(self) -> tuple[Tensor, Tensor]:
-        """Where each bin begins and ends. Shape: (B,) twice."""
+        """Start and end of each bin. Shape: (B,) twice."""
         pad = nn.functional.pad
         return pad(self.points, (1, 0), value=-torch.inf), pad(self.points, (0, 1), value=torch.inf)
 
 
 @dataclass(frozen=True)
 class PiecewiseInside:
-    """N piecewise densities, each cut down to one interval."""
+    """N piecewise densities, each truncated to one interval."""
 
     within: Within
 
     @property
     def log_prob(self) -> Tensor:
-        """log of the interval's mass. Shape: (N,)."""
+        """Returns the log mass of the interval. Shape: (N,)."""
         return self.within.log_prob
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns numbers in the interval, at uniform noise. Shape: (N,)."""
+        """Returns samples in the interval, by inversion of uniform noise. Shape: (N,)."""
         return self.within.sample(noise)[0]
 
 
 def _log_masses(base: Marginal, points: Tensor) -> Tensor:
-    """log G_b, from the nearer tail.
+    """Returns log G_b, computed from the nearer tail.
 
     Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B).
     """
@@ -352,17 +354,18 @@ def _log_masses(base: Marginal, points: Tensor) -> Tensor:
 
 
 def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
-    """l_b - log Z. Shape: as `_log_masses`."""
+    """Returns l_b - log Z. Shape: as `_log_masses`."""
     return logits - (logits + _log_masses(base, points)).logsumexp(-1, keepdim=True)
 
 
 def _is_coded(column: ColumnShape) -> bool:
-    """Returns whether the column's own numbers are all codes."""
+    """Returns whether all numbers of the column are codes."""
     return len(column.shaped_codes) > 0
 
 
 def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> npt.NDArray[np.int64]:
-    """Returns the bin of each code; behind the last for codes that are no numbers. Shape: (K,)."""
+    """Returns the bin of each code; an additional bin for codes that are not numbers. Shape:
+    (K,)."""
     codes = np.arange(column.n_codes)
     is_shaped = np.isin(codes, column.shaped_codes)
     return np.where(is_shaped, np.searchsorted(found.points, codes, side="right"), -1)

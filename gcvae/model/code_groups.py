@@ -1,10 +1,11 @@
-"""Code probabilities of columns, and on which side of a cell the other codes lie.
+"""Code probabilities of columns, and the probabilities below and above a cell.
 
-A column's cdf has a jump at each of its codes, and under the code of its numbers a density:
+A column's CDF has a jump at each of its codes, and a density for its numbers:
 
     F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x)
 
-x_k is where code k stands among the numbers, -inf for what is below them all (the missing level).
+x_k is the position of code k among the numbers, -inf for codes below all numbers (missing); c is
+the code of numbers.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from gcvae.model.networks import ColumnShape
 from gcvae.numerics.batches import broadcast_shape
 
 _PADDING = -1e30
-"""Logit of the codes that pad a column to its group's width."""
+"""Logit of padding codes."""
 _LEAST_PLAIN_SUM = 1e-30
 
 Triple = tuple[Tensor, Tensor, Tensor]
 
 
 class CodeGroup(nn.Module):
-    """Code probabilities beta_jk = softmax(W h + b)_jk of columns of a similar number of codes.
+    """Code probabilities beta_jk = softmax(W h + b)_jk of columns with similar numbers of codes.
 
     Shape: places (D_group, K_group), float64: x_k, infinite for the code of numbers.
     Source: Section 4, beta_{i,j}.
@@ -55,32 +56,34 @@ class CodeGroup(nn.Module):
         self.logits = nn.Linear(d_hidden, self.shape[0] * self.shape[1])
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Logits. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
+        """Returns the logits. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
         logits: Tensor = self.logits(hidden).unflatten(-1, self.shape)
         return logits
 
     def log_beta(self, logits: Tensor) -> Tensor:
-        """log beta, with the padding impossible. Shape: (..., D_group, K_group)."""
+        """Returns log beta, with probability zero for padding. Shape: (..., D_group, K_group)."""
         return torch.log_softmax(logits + self.padding, dim=-1)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """log P(this code), -inf for -1. Shape: (..., D_group, K_group) -> (..., D_group)."""
+        """Returns log P(code), -inf for code -1. Shape: (..., D_group, K_group) -> (...,
+        D_group)."""
         code = codes[..., None].long().clamp(min=0)
         shape = broadcast_shape(code.shape[:-1], log_beta.shape[:-1])
         log_beta, code = log_beta.expand(*shape, -1), code.expand(*shape, 1)
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """log beta_c, of columns with numbers. Shape: (..., D_group, K_group) -> (..., D_group)."""
+        """Returns log beta_c of columns with numbers. Shape: (..., D_group, K_group) -> (...,
+        D_group)."""
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
 
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
-        """Returns (log P(this code), log P(the codes below the cell), log P(those above it)).
+        """Returns (log P(code), log P(codes below the cell), log P(codes above it)).
 
-        The code of numbers counts on neither side: numbers lie on both sides of an atom. Each side
-        is summed by itself and not taken as one minus the other. A code of -1 stands for an outcome
-        that the table never had: its probability is zero.
+        The code of numbers is excluded from both sides, because numbers lie on both sides of an
+        atom. Each side is summed directly, without subtraction from one. Code -1, an outcome not in
+        the training table, has probability zero.
 
         Shape: (..., D_group, K_group), (n, D_group) twice -> three of (..., D_group).
         """
@@ -102,17 +105,16 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """Returns (code, probability of the codes below it, its probability) where uniform scores u
-        fall.
+        """Returns (code, probability of the codes below it, its probability) at uniform scores u.
 
-        The first code with F(x_k) > u, by bisection; a number where u is below F(x_k-) too.
+        The first code with F(x_k) > u, by bisection; the code of numbers if also u < F(x_k-).
 
         Shape: (..., D_group, K_group), (..., D_group) -> three of (..., D_group).
 
         Args:
             log_beta: Log probabilities of the codes.
             u: Uniform scores.
-            cdf: G of the numbers, anything for levels. Shape: (..., D_group) twice.
+            cdf: G of the numbers; arbitrary for levels. Shape: (..., D_group) twice.
         """
         k = torch.arange(self.shape[1], device=u.device)
         is_point = self.is_real[:, None] & (k == self.last_codes[:, None])
@@ -122,7 +124,7 @@ class CodeGroup(nn.Module):
         upper, places = others.cumsum(-1), self.places.expand_as(beta)
 
         def jump(code: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            """Returns (the codes below, F(x_k-), F(x_k))."""
+            """Returns (probability of the codes below, F(x_k-), F(x_k))."""
             mass, total, place = (_at(t, code) for t in (others, upper, places))
             start = total - mass + point * cdf(place)
             return total - mass, start, start + mass
@@ -139,15 +141,15 @@ class CodeGroup(nn.Module):
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """Returns the entries of these codes. Shape: (..., K), (...) -> (...)."""
+    """Returns the entries at the codes. Shape: (..., K), (...) -> (...)."""
     return table.gather(-1, codes[..., None]).squeeze(-1)
 
 
 def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
-    """log of the sum of exp(log_values) over the chosen places of the last dimension.
+    """Returns the log of the sum of exp(log_values) over chosen entries of the last dimension.
 
-    Plain sums, except where all that is chosen underflows. Nothing chosen gives an arbitrary finite
-    number. Shape: (..., K), bool (..., K) -> (...).
+    Computed in probabilities, or in logarithms if these underflow. If nothing is chosen, the result
+    is an arbitrary finite number. Shape: (..., K), bool (..., K) -> (...).
     """
     total = (log_values.exp() * chosen).sum(-1)
     underflown = total < _LEAST_PLAIN_SUM
@@ -159,7 +161,7 @@ def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def code_groups(d_hidden: int, columns: Sequence[ColumnShape]) -> list[CodeGroup]:
-    """Returns the columns of two codes and more, those between two powers of two together."""
+    """Groups the columns of at least two codes by number of codes, between powers of two."""
     members: dict[int, list[int]] = {}
     for j, column in enumerate(columns):
         if column.n_codes > 1:

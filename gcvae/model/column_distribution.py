@@ -1,9 +1,8 @@
-"""Distribution p_j(x_j | .) of one column: code probabilities, density of numbers, transform of
-their axis.
+"""Distribution p_j(x_j | .) of one column: code probabilities, and the density of its numbers.
 
-A cell that stands for an interval of numbers (a rounding cell, a bin of the column's quantiles)
-has the interval's mass, and the columns after it read a number that is drawn inside: with its
-weight the mass, that is the integral over the interval.
+A cell may stand for an interval of numbers (a rounding cell, a bin between quantiles). Its
+probability is the interval's, and a number is sampled inside for the later columns: weighted by the
+probability, this estimates the integral over the interval.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from torch import Tensor
 from gcvae.codec.region import Drawn, Region
 from gcvae.model.change_points import PiecewiseInside, PiecewiseMarginal
 from gcvae.model.monotone_transforms import MonotoneTransform
-from gcvae.model.number_marginals import Inside, Marginal, chosen, inverted, taken
+from gcvae.model.number_marginals import Inside, Marginal, choose, end_at, invert
 
 
 @dataclass(frozen=True)
 class ColumnDistribution:
-    """Distribution of one column for N rows: codes, and a marginal of numbers under one of them.
+    """Distribution of one column for N rows: code probabilities, and a marginal of the numbers.
 
     Shape: log_beta (N, K).
 
     Attributes:
-        point_code: The code whose cells hold a number; -1 with a column of levels.
-        marginal: Marginal of the numbers, on the transformed axis; None with a column of levels.
-        transform: Transform of the numbers' axis; None where it is as it is.
+        point_code: The code of numbers; -1 for a column of levels.
+        marginal: Marginal of the numbers, on the transformed axis; None for a column of levels.
+        transform: Transform of the numbers' axis; None for the identity.
     """
 
     log_beta: Tensor
@@ -37,12 +36,13 @@ class ColumnDistribution:
     transform: MonotoneTransform | None
 
     def take(self, rows: Tensor) -> ColumnDistribution:
-        """Returns the distribution of the rows of these numbers."""
+        """Returns the distribution of the rows with these indices."""
         marginal = None if self.marginal is None else self.marginal[rows]
         return replace(self, log_beta=self.log_beta[rows], marginal=marginal)
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
-        """log mass of codes, log density of values. Shape: (N,), (N,) -> (N,)."""
+        """Returns log probabilities of codes plus log densities of values. Shape: (N,), (N,) ->
+        (N,)."""
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
         if self.marginal is None:
@@ -53,9 +53,9 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) by inversion at uniform noise. Shape: (N,) -> (N,)
-        int32, (N,)."""
-        codes, rest = inverted(self.log_beta, noise)
+        """Returns (codes, values) by inversion of uniform noise. Shape: (N,) -> (N,) int32,
+        (N,)."""
+        codes, rest = invert(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.marginal is not None:
             numbers = self._inverse(self.marginal.sample(rest))
@@ -63,7 +63,7 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Returns one cell for each particle, drawn from p_j( . | region), and the region's
+        """Samples a cell from p_j( . | region) for each particle, with the region's log
         probability.
 
         p_j(region) = sum over its codes of p(code) share(code) p(values | code); a point of a
@@ -74,24 +74,23 @@ class ColumnDistribution:
         n_codes = self.log_beta.shape[-1]
         region = Region.everything(n_codes) if region is None else region
         log_code = self.log_beta.double() + padded_share(region, n_codes)
-        last = region.log_share.shape[-1] - 1  # of its own codes, also where none is possible
+        last = region.log_share.shape[-1] - 1  # one of the column's codes, even if none is possible
         if self.marginal is None:
-            log_prob, codes, _ = chosen(log_code, noise)
+            log_prob, codes, _ = choose(log_code, noise)
             return Drawn(log_prob, codes.clamp(max=last).int(), torch.zeros_like(noise))
         (lower, log_slope), (upper, _) = self._forward(region.lower), self._forward(region.upper)
         within = self.marginal.within(lower, upper, log_slope)
         log_code[:, self.point_code] += within.log_prob
-        log_prob, codes, rest = chosen(log_code, noise)
+        log_prob, codes, rest = choose(log_code, noise)
         codes = codes.clamp(max=last)
         transformed, interval = within.sample(rest)
-        lower, upper = taken(region.lower, interval), taken(region.upper, interval)
-        # Rounding must not lead out of the interval.
+        lower, upper = end_at(region.lower, interval), end_at(region.upper, interval)
+        # clamp: rounding may leave the interval
         values = torch.minimum(torch.maximum(self._inverse(transformed), lower), upper)
         return Drawn(log_prob, codes.int(), torch.where(codes == self.point_code, values, 0.0))
 
     def _forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (S(v), log S'(v)), an infinite v staying where it is. Shape: (...) -> (...),
-        (...)."""
+        """Returns (S(v), log S'(v)); infinite v stay infinite. Shape: (...) -> (...), (...)."""
         if self.transform is None:
             return values, torch.zeros_like(values)
         infinite = torch.isinf(values)
@@ -103,7 +102,7 @@ class ColumnDistribution:
         return transformed if self.transform is None else self.transform.inverse(transformed)
 
     def interval_cells(self, codes: Tensor, intervals: Tensor) -> IntervalCells:
-        """Returns the cells of the point code that have an interval. Shape: (N,), (N, 2)."""
+        """Returns the cells with the code of numbers that stand for an interval."""
         is_interval = (codes == self.point_code) & ~torch.isnan(intervals[:, 0])
         at = is_interval.nonzero()[:, 0]
         assert self.marginal is not None, "a column of levels has no intervals"
@@ -112,16 +111,16 @@ class ColumnDistribution:
 
 
 def padded_share(region: Region, n_codes: int) -> Tensor:
-    """log of the shares, with -inf for the codes that pad a column to its group's width."""
+    """Returns the region's log shares, with -inf for padding codes."""
     missing = n_codes - region.log_share.shape[-1]
     return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)
 
 
 @dataclass(frozen=True)
 class IntervalCells:
-    """Cells of one column that stand for an interval of numbers, for N rows.
+    """Cells of one column, among N rows, that stand for an interval of numbers.
 
-    Shape: at (k,), the rows that have such a cell.
+    Shape: at (k,), the indices of their rows.
     """
 
     column: ColumnDistribution
@@ -129,12 +128,13 @@ class IntervalCells:
     inside: Inside | PiecewiseInside
 
     def log_prob(self, log_cell: Tensor) -> Tensor:
-        """`log_cell`, in these cells the log mass of the interval. Shape: (N,) -> (N,) float64."""
+        """Replaces `log_cell` by the interval's log probability in these cells. (N,) -> (N,)
+        float64."""
         log_code = self.column.log_beta[self.at, self.column.point_code].double()
         return log_cell.double().index_copy(0, self.at, log_code + self.inside.log_prob)
 
     def draw(self, values: Tensor, noise: Tensor) -> Tensor:
-        """`values`, in these cells drawn from inside the interval. Shape: (N,), (N,) -> (N,)."""
+        """Replaces `values` by samples inside the interval in these cells. (N,), (N,) -> (N,)."""
         if not len(self.at):
             return values
         drawn = self.column._inverse(self.inside.sample(noise[self.at]))

@@ -1,11 +1,9 @@
-"""Weights of one column of the autoregressive decoder, gathered for drawing and scoring.
+"""Weights of one column of the autoregressive decoder, for fast generation and scoring.
 
-Logits are in bits, for a power of two costs half of an exponential. Without shapes and functions a
-code's mass, not normalised, is 2^bits; with them
+    mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon)
 
-    mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + a little),
-
-the second factor at atoms only.
+The unnormalised mass of a code is a power of two of its logit in bits, because exp2 costs half of
+exp. The second factor is for atoms of mixtures only.
 """
 
 from __future__ import annotations
@@ -26,32 +24,34 @@ from gcvae.numerics.affine import affine
 from gcvae.numerics.batches import LANES
 
 _MOST_BITS = 100.0
-"""Powers of two up to this, and their sums, are ordinary numbers of float32."""
+"""Logits up to this, and sums of their powers of two, do not overflow float32."""
 _LEAST_SUM, _MOST_SUM = 1e-30, 1e30
-"""Between these a plain sum of masses has lost nothing that counts."""
+"""Range in which a plain sum of masses is accurate."""
 _LN_2 = math.log(2.0)
 _LOG2_E = 1.0 / _LN_2
 
 
 @dataclass(frozen=True)
 class ColumnWeights:
-    """One column's weights, of the marginals and of the network together.
+    """Weights of one column, of the marginals and of the network together.
 
-    Shape: of_context (w, d_context), of_hidden (w, d_column), bias (w,), to the K logits in bits,
-    the mixture's 3 M outputs, the B bins between change points, and what fills them up to the width
-    w; additions of `AutoregressiveNetwork.code_additions`.
+    The w outputs are K logits in bits, 3 M mixture outputs, B bins between change points, and
+    padding.
+
+    Shape: of_context (w, d_context), of_hidden (w, d_column), bias (w,); additions of
+    `AutoregressiveNetwork.code_additions`.
 
     Attributes:
         number: Index of the column.
         layers: Layers of the network.
-        n_codes: K; 1 has no logits.
-        point_code: The code whose cells hold a number; -1 with a column of levels.
-        place: Among the columns with numbers.
+        n_codes: K; a column of one code has no logits.
+        point_code: The code of numbers; -1 for a column of levels.
+        place: Index among the columns with numbers.
         n_mixture: 3 M; 0 without numbers.
-        marginals: What makes distributions of outputs.
-        network: Whose lines and change points the column has.
-        densities: Densities of the atoms, where a mixture shapes them.
-        steps: Functions that end at this column.
+        marginals: Converts outputs to distributions.
+        network: Network with the linear terms and change points.
+        densities: Densities at the atoms, if a mixture gives their probabilities.
+        steps: Functional dependencies that end at this column.
     """
 
     number: int
@@ -71,11 +71,11 @@ class ColumnWeights:
 
     @property
     def n_logits(self) -> int:
-        """The number of its logits."""
+        """Number of logits."""
         return self.n_codes if self.n_codes > 1 else 0
 
     def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the column's outputs, and those of its mixture among them, moved by `lines`.
+        """Returns (all outputs, mixture outputs with means shifted by `lines`).
 
         Shape: (n, d_context), (n, d_sum), (n, n_lines) -> (n, w), (n, 3 M).
         """
@@ -86,11 +86,11 @@ class ColumnWeights:
             means = mixture.unflatten(-1, (3, -1))[:, 1]
             means += lines[:, self.place, None]
         change_points, offsets = self.network.steps, lines[:, len(self.network.real) :]
-        of_codes = change_points.of_codes(self.number, offsets)
+        of_codes = change_points.code_logits(self.number, offsets)
         if of_codes is not None:
             outputs[:, : self.n_codes] += of_codes * _LOG2_E
         elif change_points.has_numbers(self.number):
-            self._bins(outputs).add_(change_points.own_offsets(self.number, offsets))
+            self._bins(outputs).add_(change_points.bin_offsets(self.number, offsets))
         return outputs, mixture
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
@@ -107,7 +107,7 @@ class ColumnWeights:
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
     def masses(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the codes' masses, not normalised. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
+        """Returns the unnormalised masses of codes. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
@@ -117,7 +117,7 @@ class ColumnWeights:
         return masses
 
     def log_beta(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """log P of every code. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
+        """Returns log P of every code. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
         log_beta = self._log_beta_alone(outputs, mixture)
         for step in self.steps:
             log_beta = step(log_beta, codes[step.given].T)
@@ -134,9 +134,9 @@ class ColumnWeights:
         return torch.log_softmax(logits, -1)
 
     def log_code(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """log P of the column's own code in each row: one logit and the logarithm of a sum.
+        """Returns log P of the code in each row, from one logit and the log of a sum.
 
-        The cells may be those of fewer rows, which come again and again.
+        The codes may be those of m rows, repeated n / m times.
 
         Shape: (n, w), (n, 3 M), codes (D, m), n a multiple of m -> (n,).
         """
@@ -150,7 +150,7 @@ class ColumnWeights:
         return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
 
     def _log_code(self, outputs: Tensor, mixture: Tensor, own: Tensor) -> Tensor:
-        """`log_code` without functions. Shape: own (n,) -> (n,)."""
+        """Returns `log_code` without functional dependencies. Shape: own (n,) -> (n,)."""
         bits = outputs[:, : self.n_codes]
         masses, found = bits.exp2(), _at(bits, own)
         if self.densities is not None:
@@ -167,7 +167,7 @@ class ColumnWeights:
     def _log_code_of_steps(
         self, outputs: Tensor, mixture: Tensor, codes: Tensor, own: Tensor
     ) -> Tensor:
-        """`log_code` with functions, the last of which is asked for one code alone."""
+        """Returns `log_code` with functional dependencies."""
         log_beta = _rows_of(self._log_beta_alone(outputs, mixture), own)
         for step in self.steps[:-1]:
             log_beta = step(log_beta, codes[step.given].T)
@@ -224,15 +224,17 @@ def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int)
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """Returns the parts side by side, and zeros up to whole vectors of the processor: products with
-    narrow matrices are computed at a batch's end in another way, whose last digit may differ.
+    """Concatenates the parts and pads them with zeros to whole SIMD vectors.
+
+    Products with narrower matrices use another algorithm at the end of a batch, whose last bit may
+    differ.
     """
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
 
 
 def _powers_of_two(bits: Tensor) -> Tensor:
-    """2^bits, up to a factor of each row where they leave the ordinary numbers. (n, K), as bits."""
+    """Returns 2^bits, rescaled by row to avoid overflow. Shape: (n, K) -> (n, K)."""
     low, high = bits.aminmax()
     if float(low) > -_MOST_BITS and float(high) < _MOST_BITS:
         return bits.exp2()
@@ -240,12 +242,12 @@ def _powers_of_two(bits: Tensor) -> Tensor:
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """Returns the entries of these codes. Shape: (n, K), (n,) -> (n,)."""
+    """Returns the entries at the codes. Shape: (n, K), (n,) -> (n,)."""
     found: Tensor = table.gather(-1, codes[:, None])[:, 0]
     return found
 
 
 def _rows_of(found: Tensor, own: Tensor) -> Tensor:
-    """Returns (n, ...) -> (n / m, m, ...), for the m rows of `own`."""
+    """Reshapes (n, ...) to (n / m, m, ...), for m rows of `own`."""
     by_time: Tensor = found.unflatten(0, (-1, len(own)))
     return by_time

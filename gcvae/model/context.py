@@ -1,9 +1,9 @@
-"""The context of a conditional model: h(z, c) = [trunk(z), f(c)].
+"""Context of a conditional model: h(z, c) = [trunk(z), f(c)].
 
-The features f of the context's cells stand beside the hidden vector, from which the decoder's
-heads and its network read in straight lines. So a context column acts as a column that comes first
-in the chain rule: it moves means and logits linearly and is added to every running sum. It has no
-loss, no head and no part in the encoder.
+The features f of the context's cells are concatenated to the hidden vector, on which the decoder's
+heads and network depend linearly. A context column thus acts like the first column of the chain
+rule: it shifts means and logits, and is added to every running sum. It has no loss, no head, and is
+not an input of the encoder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gcvae.numerics.affine import through
 
 
 class ContextTrunk(nn.Module):
-    """Hidden vector of a latent and a context that are packed into one vector.
+    """Computes the hidden vector from z and a context, packed into one vector.
 
     Shape: (..., K + 2 C) -> (..., d_hidden + C d_features); C codes, then C values, follow z.
     """
@@ -32,7 +32,7 @@ class ContextTrunk(nn.Module):
 
     @property
     def d_features(self) -> int:
-        """How much wider the hidden vector is than the trunk's."""
+        """Number of dimensions that the context adds to the hidden vector."""
         return self.n_columns * self.features.width
 
     def forward(self, packed: Tensor) -> Tensor:

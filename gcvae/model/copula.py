@@ -1,6 +1,6 @@
-"""Gaussian copulas with covariance Psi = omega I + A A^T, evaluated without any D x D matrix.
+"""Gaussian copulas with covariance Psi = omega I + A A^T, evaluated without D x D matrices.
 
-A copula knows nothing of marginals: it works on normal scores q = Phi^-1(u) of points, and on
+A copula is independent of the marginals: it takes normal scores q = Phi^-1(u) of points, and
 intervals of normal scores.
 """
 
@@ -25,14 +25,15 @@ The rule's error falls as exp(-2 pi^2 / (step * slope)^2): 1e-10 at a step of 0.
 """
 _MINIMUM_NODES = 24
 _MAXIMUM_NODES = 8192
-"""More would not fit into memory; steeper copulas are integrated less exactly, with a warning."""
+"""Maximum number of nodes, for memory. Steeper copulas are integrated less accurately, with a
+warning."""
 _NODES_PER_CHUNK = 64
 _N_SOBOL_POINTS = 512
-"""How many points an integral over a factor of two and more dimensions has."""
+"""Number of points of an integral over a factor of two or more dimensions."""
 
 
 class QuadratureWarning(UserWarning):
-    """A copula is too steep for the nodes that its masses are integrated with."""
+    """Warns that a copula is too steep for the maximum number of quadrature nodes."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class LowRankCopula:
 
     @property
     def rank(self) -> int:
-        """r."""
+        """The rank r."""
         return self.loadings.shape[-1]
 
     def given(self, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (B f, psi): given f, column i is at the normal score (b_i . f + e_i) / psi_i.
+        """Returns (B f, psi): given f, the normal score of column i is (b_i . f + e_i) / psi_i.
 
         Shape: loadings (N, D, r), factor (N, r) -> (N, D) twice, float64.
         """
@@ -80,13 +81,14 @@ class LowRankCopula:
         return torch.where(eye.bool(), eye, off_diagonal)
 
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
-        """log c(u) at points whose normal scores are `score`; only columns in `present` take part.
+        """Returns log c(u) at points with normal scores `score`, over the columns in `present`.
 
         log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],
         q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,
         with s = M^-1 sum b_i psi_i q_i and M = I + B^T B.
-        The sum of squares has no cancellation, where |q~|^2 - t^T M^-1 t would lose all digits at
-        long loadings. Computed in float64.
+
+        The sum of squares has no cancellation, in contrast to |q~|^2 - t^T M^-1 t with large
+        loadings. Computed in float64.
 
         Shape: (..., D), bool (..., D) -> (...), in the dtype of `score`.
         Source: c_Psi of Section 4, by Sherman-Morrison-Woodbury.
@@ -110,18 +112,22 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """log of: density of the point cells' scores times probability of the interval cells.
+        """Returns the log of the density of point cells times the probability of interval cells.
 
         With G the point cells and H the interval cells (low_h, up_h),
         c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
-        P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P: no jitter, no sum over 2^D corners. The
-        trapezoid rule converges faster than any power of its step here; the number of nodes follows
-        from the steepest slope in the batch. Above rank one the integral is a mean over a shifted
-        Sobol sequence: unbiased if each element's `shift` is uniform, so that a mean over draws
-        has its error in it.
+        P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P.
 
-        Shape: (..., D) each, shift (..., r), of ranks above one -> (...), in float64.
-        Raises: ValueError for loadings of a rank above one without a shift.
+        For rank one the integral uses the trapezoid rule, which converges faster than any power of
+        its step here; the number of nodes follows from the steepest slope in the batch. Above rank
+        one it is a mean over a shifted Sobol sequence, unbiased if each element's `shift` is
+        uniform.
+
+        Shape: (..., D) each, shift (..., r), for ranks above one -> (...), in float64.
+
+        Raises:
+            ValueError: The rank is above one and there is no shift.
+
         Source: the value of Eq. (pmf_gcd) for mixed rows, given the factor f.
         """
         points, intervals = is_point & present, ~is_point & present
@@ -154,7 +160,8 @@ class LowRankCopula:
         intervals: Tensor,
         shift: Tensor | None,
     ) -> Tensor:
-        """log int N(f; m, P^-1) prod_H [...] df by a shifted Sobol sequence, f = m + P^(-1/2) y."""
+        """Returns log int N(f; m, P^-1) prod_H [...] df by a shifted Sobol sequence, f = m +
+        P^(-1/2) y."""
         if shift is None:
             raise ValueError("the mixed likelihood of a rank above one needs a random shift")
         b = self.scaled_loadings
@@ -181,11 +188,11 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """`log_mixed` of the first column, of the first two, and so on.
+        """Returns `log_mixed` of the first column, of the first two, and so on.
 
-        Rank one: with g_i(f) what cell i adds to the integrand, int phi(f) prod_{i<=j} g_i(f) df
-        for all j from one grid that is wide enough for the first and fine enough for the last. Rows
-        of points alone have a closed form.
+        Rank one: with g_i(f) the integrand of cell i, computes int phi(f) prod_{i<=j} g_i(f) df for
+        all j on one grid, wide enough for the first and fine enough for the last. Rows of points
+        only have a closed form.
 
         Shape: as `log_mixed` -> (..., D), in float64.
         """
@@ -216,16 +223,16 @@ class LowRankCopula:
             total = total + torch.where(points[..., j, None], at_point, mass)
             prefixes.append(total.logsumexp(-1) + log_step)
         found = torch.stack(prefixes, -1)
-        if bool(are_points.any()):  # so that a row's value does not depend on the rows beside it
+        if bool(are_points.any()):  # so that a row's value does not depend on other rows
             found = torch.where(are_points, self._log_prefixes_of_points(score, points), found)
         return found
 
     def _log_prefixes_of_points(self, score: Tensor, points: Tensor) -> Tensor:
-        """`log_prefixes` of rank one where every cell that is present is a point.
+        """Returns `log_prefixes` of rank one for rows whose present cells are all points.
 
-        Given the points before it the factor is N(t / P, 1 / P), P = 1 + sum b_g^2 and
-        t = sum b_g psi_g q_g, so that psi_j q_j is N(b_j t / P, 1 + b_j^2 / P): no difference of
-        large numbers is taken. Shape: (..., D) twice -> (..., D), in float64.
+        Given the earlier points the factor is N(t / P, 1 / P), P = 1 + sum b_g^2, t = sum b_g psi_g
+        q_g, so psi_j q_j is N(b_j t / P, 1 + b_j^2 / P), without cancellation. Shape: (..., D)
+        twice -> (..., D), in float64.
         """
         b = self.scaled_loadings[..., 0] * points
         psi_squared = 1.0 + b.square()
@@ -239,9 +246,9 @@ class LowRankCopula:
         return 0.5 * steps.cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
+        """Returns normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
 
-        Shape: (..., D) in float32; each has a standard normal margin.
+        Shape: (..., D) in float32; each is standard normal.
         Source: Appendix B.
         """
         b = self.scaled_loadings.float()
@@ -253,9 +260,9 @@ class LowRankCopula:
 
 @dataclass(frozen=True)
 class IndependenceCopula:
-    """c = 1: columns are independent given z. With it the GCVAE is the plain VAE.
+    """Independence copula c = 1; with it the GCVAE is the plain VAE.
 
-    Shape: batch (..., D) is the shape of the scores that it draws.
+    Shape: batch (..., D), the shape of samples.
     """
 
     batch: torch.Size
@@ -263,7 +270,7 @@ class IndependenceCopula:
     rank = 0
 
     def given(self, factor: Tensor) -> tuple[()]:
-        """Nothing moves the columns."""
+        """Returns an empty tuple: there is no factor."""
         return ()
 
     def correlation(self) -> Tensor:
@@ -272,11 +279,11 @@ class IndependenceCopula:
         return eye.expand(*self.batch, self.batch[-1])
 
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
-        """Zero. Shape: (..., D) -> (...)."""
+        """Returns zeros. Shape: (..., D) -> (...)."""
         return torch.zeros_like(score[..., 0])
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Independent standard normal scores. Shape: (..., D)."""
+        """Returns independent standard normal scores. Shape: (..., D)."""
         return normal(tuple(self.batch), generator)
 
 
@@ -297,22 +304,22 @@ def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sums_before(terms: Tensor) -> Tensor:
-    """For each term the sum of those before it. Shape: (..., D) -> (..., D)."""
+    """Returns the exclusive cumulative sum. Shape: (..., D) -> (..., D)."""
     sums: Tensor = torch.nn.functional.pad(terms.cumsum(-1)[..., :-1], (1, 0))
     return sums
 
 
 def _scaled_bound(psi: Tensor, bound: Tensor, intervals: Tensor, end: float) -> Tensor:
-    """psi * bound of interval cells; `end` where a cell takes no part or has no bound on that side.
+    """Returns psi * bound of interval cells; `end` for other cells and for infinite bounds.
 
-    An infinite bound is not multiplied: its gradient would be 0 * inf.
+    Infinite bounds are not multiplied, because their gradient would be 0 * inf.
     """
     finite = intervals & torch.isfinite(bound)
     return torch.where(finite, psi * torch.where(finite, bound.double(), 0.0), end)
 
 
 def _shifted_normals(shift: Tensor) -> Tensor:
-    """Phi^-1((Sobol + shift) mod 1): normal points, another set for each shift.
+    """Returns Phi^-1((Sobol + shift) mod 1): normal points, a different set for each shift.
 
     Shape: (..., r) -> (..., n_points, r), float64.
     """
@@ -324,10 +331,10 @@ def _shifted_normals(shift: Tensor) -> Tensor:
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes for the integrals of all prefixes, and the log of their distance.
+    """Returns (nodes for the integrals of all prefixes, log of their spacing).
 
-    Given its points, the factor of prefix j is N(t_j / P_j, 1 / P_j), P_j = 1 + sum b_g^2; that of
-    no column N(0, 1).
+    Given its points, the factor of prefix j is N(t_j / P_j, 1 / P_j), P_j = 1 + sum b_g^2; without
+    columns it is N(0, 1).
 
     Shape: (..., D) each -> (..., n_nodes), (...).
     """
@@ -344,7 +351,8 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
-    """Nodes on [-8, 8], as many as the steepest slope asks for, and their distance. Shape: (S,)."""
+    """Returns (nodes on [-8, 8], spacing), with as many nodes as the steepest slope needs. Shape:
+    (S,)."""
     n = _n_nodes(_NODES_PER_UNIT_SLOPE * slope)
     ends = _QUADRATURE_RANGE
     y = torch.linspace(-ends, ends, n, dtype=torch.float64, device=slope.device)
@@ -352,7 +360,8 @@ def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
 
 
 def _n_nodes(wanted: Tensor) -> int:
-    """As many nodes as the steepest asks for, within limits; warns where that is too few."""
+    """Returns the number of nodes for the steepest element, within limits; warns if the limit is
+    exceeded."""
     most = float(wanted.detach().amax()) if wanted.numel() else 0.0
     if most > _MAXIMUM_NODES:
         message = (

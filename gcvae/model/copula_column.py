@@ -1,4 +1,4 @@
-"""A column of a Gaussian copula, given the factor that couples the columns."""
+"""A column of a Gaussian copula, given the factor of the copula."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcvae.codec.region import Drawn, Region
 from gcvae.model.column_distribution import ColumnDistribution, padded_share
-from gcvae.model.number_marginals import Marginal, chosen, taken, truncated
+from gcvae.model.number_marginals import Marginal, choose, end_at, sample_truncated
 from gcvae.numerics.normal import (
     log_interval,
     log_normal_density,
@@ -21,7 +21,7 @@ from gcvae.numerics.normal import (
 
 _LEAST_MASS = 1e-300
 _LOG_IMPOSSIBLE = -1e6
-"""Under this a code only pads its column."""
+"""Log probabilities below this belong to padding codes."""
 Tails = tuple[Tensor, Tensor]
 
 
@@ -29,11 +29,11 @@ Tails = tuple[Tensor, Tensor]
 class CopulaColumn:
     """A column of a Gaussian copula given the factor f: q = (b . f + e) / psi, e ~ N(0, 1).
 
-    Given f the columns are independent, and u = Phi(q) is cut into codes and numbers by the column
-    alone: F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x).
+    Given f the columns are independent. u = Phi(q) is mapped to a code or number by the column's
+    CDF: F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x).
 
-    Shape: places (K,), where the codes stand among the numbers, as `CodeGroup.places`; pull = b . f
-    and scale = psi (N,).
+    Shape: places (K,), positions of the codes among the numbers, as `CodeGroup.places`; pull = b .
+    f and scale = psi (N,).
     """
 
     alone: ColumnDistribution
@@ -46,23 +46,24 @@ class CopulaColumn:
         return CopulaColumn(self.alone.take(rows), self.places, self.pull[rows], self.scale[rows])
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Returns one cell for each particle, and the probability of the region given f."""
+        """Samples a cell in the region for each particle, with the region's log probability given
+        f."""
         region = Region.everything(self._n_codes) if region is None else region
         share = padded_share(region, self._n_codes)
         marginal, point = self.alone.marginal, self.alone.point_code
         if marginal is None:
-            log_prob, codes, _ = chosen(self._log_codes(*self._tails) + share, noise)
+            log_prob, codes, _ = choose(self._log_codes(*self._tails) + share, noise)
             return Drawn(log_prob, codes.int(), torch.zeros_like(noise))
         marginal = cast(Marginal, marginal)  # a copula's column has no change points
         pieces = self._pieces(marginal, region)
         log_code = self._log_codes(*self._tails_among(marginal)) + share
         log_code[:, point] = pieces.log_mass.logsumexp(-1) + share[:, point]
-        log_prob, codes, rest = chosen(log_code, noise)
-        _, piece, rest = chosen(pieces.log_mass, rest)
-        e = truncated(taken(pieces.first, piece), taken(pieces.last, piece), rest)
-        values = self._value_at(marginal, e, taken(pieces.log_below, piece))
-        values = torch.maximum(values, taken(pieces.lower, piece))
-        values = torch.minimum(values, taken(pieces.upper, piece))
+        log_prob, codes, rest = choose(log_code, noise)
+        _, piece, rest = choose(pieces.log_mass, rest)
+        e = sample_truncated(end_at(pieces.first, piece), end_at(pieces.last, piece), rest)
+        values = self._value_at(marginal, e, end_at(pieces.log_below, piece))
+        values = torch.maximum(values, end_at(pieces.lower, piece))
+        values = torch.minimum(values, end_at(pieces.upper, piece))
         return Drawn(log_prob, codes.int(), torch.where(codes == point, values, 0.0))
 
     @property
@@ -71,19 +72,19 @@ class CopulaColumn:
 
     @property
     def _log_point(self) -> Tensor:
-        """log beta_c. Shape: (N, 1)."""
+        """Returns log beta_c. Shape: (N, 1)."""
         return self.alone.log_beta.double()[:, self.alone.point_code, None]
 
     @cached_property
     def _log_others(self) -> Tensor:
-        """log of the mass of each code; -inf for that of numbers and for padding. Shape: (N, K)."""
+        """Returns the log probability of each code; -inf for numbers and padding. Shape: (N, K)."""
         log_beta = self.alone.log_beta.double()
         is_point = torch.arange(self._n_codes) == self.alone.point_code
         return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
 
     @cached_property
     def _tails(self) -> Tails:
-        """(log P(smaller code), log P(larger code)) without numbers, each summed by itself.
+        """Returns (log P(smaller code), log P(larger code)) without numbers, each summed directly.
 
         Shape: (N, K) twice.
         """
@@ -93,14 +94,15 @@ class CopulaColumn:
         return below.log(), above.log()
 
     def _tails_among(self, marginal: Marginal) -> Tails:
-        """`_tails`, with the numbers below and above each code. Shape: (N, K) twice."""
+        """Returns `_tails` including the numbers below and above each code. Shape: (N, K) twice."""
         below, above = self._tails
         under, over = marginal[:, None].at(self.places[None]).log_tails
         log_point = self._log_point
         return torch.logaddexp(below, log_point + under), torch.logaddexp(above, log_point + over)
 
     def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
-        """log mass given f of each code between these tails. Shape: (N, K) each."""
+        """Returns the log probability given f of each code between these tails. Shape: (N, K)
+        each."""
         log_others = self._log_others
         starts = self._noise_at(below, torch.logaddexp(above, log_others))
         stops = self._noise_at(torch.logaddexp(below, log_others), above)
@@ -109,7 +111,7 @@ class CopulaColumn:
         return torch.where(is_possible, log_code, -torch.inf)
 
     def _pieces(self, marginal: Marginal, region: Region) -> _Pieces:
-        """Returns the numbers of a region, cut where other codes stand among them."""
+        """Splits the intervals of numbers of a region at the positions of other codes."""
         places = self.places[: self.alone.point_code]
         end = torch.full_like(self.places[:1], torch.inf)
         edges = torch.cat([-end, places, end])
@@ -132,7 +134,7 @@ class CopulaColumn:
         return _Pieces(lower, upper, first, last, below, log_mass)
 
     def _noise_at(self, log_below: Tensor, log_above: Tensor) -> Tensor:
-        """e where these are the tails of u. Shape: (N, k)."""
+        """Returns e at which u has these tails. Shape: (N, k)."""
         score = normal_score_of_tails(log_below, log_above)
         return self.scale[:, None] * score - self.pull[:, None]
 
@@ -146,7 +148,7 @@ class CopulaColumn:
 
         Args:
             marginal: Marginal of the numbers.
-            values: To be placed.
+            values: The values.
             below: log P(the other codes below them). Shape: (N, m).
             above: log P(the other codes above them). Shape: (N, m).
         """
@@ -159,8 +161,8 @@ class CopulaColumn:
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """Returns the number where u = Phi((pull + e) / psi), above codes of this mass. Shape:
-        (N,)."""
+        """Returns the number at u = Phi((pull + e) / psi), given the mass of the codes below.
+        Shape: (N,)."""
         score = (self.pull + e) / self.scale
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()
@@ -171,17 +173,17 @@ class CopulaColumn:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Intervals and points of numbers between which no other code stands.
+    """Intervals and points of numbers without other codes in between.
 
     Shape: (N, m) each; lower and upper (N, m) or (1, m).
 
     Attributes:
-        lower: Their ends.
-        upper: The same.
-        first: e there.
-        last: The same.
+        lower: Lower ends.
+        upper: Upper ends.
+        first: e at the lower ends.
+        last: e at the upper ends.
         log_below: log P(the other codes below).
-        log_mass: log of the mass given f, of a point the density.
+        log_mass: Log probability given f; for a point the log density.
     """
 
     lower: Tensor

@@ -1,8 +1,7 @@
 """The generative models of the paper: VAE, VAE-ROC and GCVAE.
 
-A model is a prior, an encoder and a decoder; the decoder maps z to a conditional distribution
-p(x|z) of rows, an object with `log_prob`, `sample` and `correlation`. Which model it is, is the
-choice of decoder:
+A model consists of a prior, an encoder and a decoder. The decoder maps z to a conditional
+distribution p(x|z) with `log_prob`, `sample` and `correlation`. The decoder determines the model:
 
     VAE      CopulaDecoder without loadings: marginals and an independence copula
     GCVAE    CopulaDecoder with loadings: marginals and a Gaussian copula
@@ -32,7 +31,8 @@ from gcvae.numerics.generators import normal, uniform
 from gcvae.numerics.normal import LOG_SQRT_2PI, log_normal_density
 
 MINIMUM_LOG_OMEGA = -12.0
-"""log omega of the VAE-ROC, in squared standard deviations, is held above this (atoms again)."""
+"""Lower limit of log omega of the VAE-ROC, in squared standard deviations; without it, frequent
+values would drive the bound to infinity."""
 
 
 Draws = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
@@ -46,49 +46,52 @@ Shape: (n, D), (S, n, K), (S, n, `n_uniforms`) -> (S, n, D).
 
 
 class Conditional(ABC):
-    """p(x|z) at the z of a batch (...): every row is scored under, or drawn from, its own z."""
+    """p(x|z) at a batch (...) of z: each row is scored, or sampled, at its own z."""
 
     marginals: Marginals
 
     @property
     @abstractmethod
     def alone(self) -> MarginalParameters:
-        """p_j(x_j|z) of each column by itself; of an autoregressive decoder its copula head's."""
+        """The marginals p_j(x_j|z); for an autoregressive decoder those of its copula head."""
 
     @property
     @abstractmethod
     def loadings(self) -> Tensor | None:
-        """A of Psi = omega I + A A^T, which the locality regulariser holds short. (..., D, r)."""
+        """A of Psi = omega I + A A^T, which the locality regulariser penalises. (..., D, r)."""
 
     @abstractmethod
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """log p(x|z) of the observed cells; `jitter` None asks for the exact value.
+        """Returns log p(x|z) of the observed cells; without `jitter` the exact value.
 
         Shape: rows (n, D), jitter (..., n, D) -> (..., n), nats.
         """
 
     def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """log p(x|z) of the observed cells, with noise where it has no closed form. (..., n)."""
+        """Returns log p(x|z) of the observed cells, with noise if there is no closed form. (...,
+        n)."""
         return self.log_prob(rows, None)
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor | None:
-        """log p(x|z) of the copula head at the first z, one for each row; None without one."""
+        """Returns log p(x|z) under the copula head, for the first rows of z; None without one."""
         return None
 
     @property
     def order(self) -> Sequence[int]:
-        """The columns in the order of the chain rule: the table's, where any order will do."""
+        """Indices of the columns in the order of the chain rule; the table's order if it does not
+        matter."""
         return range(len(self.marginals.columns))
 
     @abstractmethod
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """log p of the first observed cell given z, of the first two, and so on, in `order`.
+        """Returns log p of the first observed cell given z, of the first two, and so on, in
+        `order`.
 
-        `noise`, uniform, is for what has no closed form: blanks and intervals of an autoregressive
-        decoder, a copula of a rank above one. With `jitter` a copula is evaluated by the continuous
-        extension.
+        `noise` is uniform and used where there is no closed form: unobserved cells and intervals of
+        an autoregressive decoder, a copula of rank above one. With `jitter` a copula is evaluated
+        by the continuous extension.
 
         Shape: rows (n, D), noise (..., n, U), jitter (..., n, D) -> (..., n, D), nats; U is
         `Decoder.n_uniforms`.
@@ -96,16 +99,15 @@ class Conditional(ABC):
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draws (codes, values) of one row for each z. Shape: two of (..., D)."""
+        """Returns (codes, values) of one row for each z. Shape: two of (..., D)."""
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns an autoregressive pass through the columns, at z and the factor f.
-        Shape: (N, F)."""
+        """Returns an autoregressive pass at z and the factor f. Shape: (N, F)."""
 
     @abstractmethod
     def correlation(self) -> Tensor:
-        """Correlations of the columns' normal scores given z. Shape: (..., D, D)."""
+        """Returns correlations of the columns' normal scores given z. Shape: (..., D, D)."""
 
 
 class Decoder(nn.Module, ABC):
@@ -113,12 +115,11 @@ class Decoder(nn.Module, ABC):
 
     Attributes:
         n_factors: Dimension of the factor f that couples the columns in addition to z.
-        is_autoregressive: Whether a column depends on those before it, beside z and f.
-        functions: Functional dependencies between columns of codes that the autoregressive decoder
-            keeps.
-        change_points: Change points of the numbers whose density steps, as the autoregressive
-            decoder has them.
-        evaluations_at_once: Rows times draws that `row_likelihoods` should have in one call.
+        is_autoregressive: Whether columns depend on earlier ones, in addition to z and f.
+        functions: Functional dependencies between coded columns that the decoder enforces.
+        change_points: Change points of numbers, of an autoregressive decoder.
+        evaluations_at_once: Recommended number of rows times samples in one call of
+            `row_likelihoods`.
     """
 
     marginals: Marginals
@@ -131,7 +132,8 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """p(x|z); an autoregressive decoder has dropout in training steps. Shape: z (..., K)."""
+        """Returns p(x|z). `dropout` is for training steps of an autoregressive decoder. Shape: z
+        (..., K)."""
 
     def row_draws(self) -> Draws:
         """Returns a sampler of rows at z; valid while the weights do not change."""
@@ -143,17 +145,18 @@ class Decoder(nn.Module, ABC):
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniforms that a row takes; a copula's integral of rank r needs r."""
+        """Number of uniforms per row; the integral of a copula of rank r needs r."""
         return max(len(self.marginals.columns), self.n_factors)
 
     @property
     def order(self) -> Sequence[int] | None:
-        """The columns in the order of the chain rule; None where there is none given z."""
+        """Indices of the columns in the order of the chain rule; None if the order does not
+        matter."""
         return None
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk | None:
-        """Returns an autoregressive pass at z, or None if the order does not matter.
-        Shape: (N, K)."""
+        """Returns an autoregressive pass at z, or None if the order does not matter. Shape: (N,
+        K)."""
         return None
 
 
@@ -177,14 +180,14 @@ class CopulaConditional(Conditional):
         return self.copula.loadings
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """log p(x|z), with given jitter by the continuous extension, without it exactly.
+        """Returns log p(x|z), by the continuous extension with jitter, exactly without it.
 
         With jitter the normal scores are constants for the gradient unless `score_gradient`.
 
         Source: Eq. (elbo_gcvae), its first four lines; exact: `LowRankCopula.log_mixed`.
         """
         cells = self.marginals.cells(self.parameters, rows)
-        # The table never had such a level: the marginal gives -inf, without the copula.
+        # A level not in the table has probability zero; the copula is not evaluated.
         impossible = (torch.isneginf(cells.log_prob) & rows.observed).any(-1)
         present = rows.observed & ~torch.isneginf(cells.log_prob)
         log_marginals = torch.where(present, cells.log_prob, 0.0)
@@ -202,7 +205,7 @@ class CopulaConditional(Conditional):
         return torch.where(impossible, -torch.inf, log_prob)
 
     def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """log p(x|z); of a rank above one an unbiased estimate of p(x|z)."""
+        """Returns log p(x|z); for ranks above one the log of an unbiased estimate of p(x|z)."""
         if self.copula.rank <= 1:
             return self.log_prob(rows, None)
         n_uniforms = max(len(self.marginals.columns), self.copula.rank)
@@ -212,7 +215,8 @@ class CopulaConditional(Conditional):
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """`log_prob` of the first column, of the first two, and so on. Shape: (..., n, D)."""
+        """Returns `log_prob` of the first column, of the first two, and so on. Shape: (..., n,
+        D)."""
         cells = self.marginals.cells(self.parameters, rows)
         impossible = torch.isneginf(cells.log_prob) & rows.observed
         present = rows.observed & ~impossible
@@ -234,20 +238,21 @@ class CopulaConditional(Conditional):
         return torch.where(impossible.cumsum(-1) > 0, -torch.inf, prefixes)
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """q from the copula, then the marginals' quantiles. Source: Appendix B."""
+        """Samples q from the copula and applies the marginals' quantiles. Source: Appendix B."""
         return self.marginals.quantile(self.parameters, self.copula.sample(generator))
 
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Given f the copula's columns are independent; without loadings they are given z."""
+        """Returns a pass over columns that are independent given z and f, or given z without
+        loadings."""
         return IndependentWalk(self.marginals, self.parameters, *self.copula.given(factor))
 
     def correlation(self) -> Tensor:
-        """R, the copula's Psi scaled to ones on the diagonal."""
+        """Returns R, the copula's Psi scaled to a unit diagonal."""
         return self.copula.correlation()
 
 
 class CopulaDecoder(Decoder):
-    """z -> marginals and Gaussian copula; with `rank` 0 the copula is independence.
+    """Maps z to marginals and a Gaussian copula; `rank` 0 is the independence copula.
 
     # PAPER-DIFF: omega is fixed at 1 in the copula. The copula depends on a / sqrt(omega) alone, so
     # a free omega(z) adds nothing but a direction in which the bound is flat. VAE-ROC keeps it.
@@ -279,12 +284,12 @@ class CopulaDecoder(Decoder):
         self.loadings = _loadings_head(self.d_hidden, self.n_columns * rank) if rank else None
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> CopulaConditional:
-        """p(x|z). Shape: z (..., K)."""
+        """Returns p(x|z). Shape: z (..., K)."""
         hidden = self.trunk(z)
         return self.at(hidden, self.marginals.outputs(hidden))
 
     def at(self, hidden: Tensor, outputs: MarginalOutputs) -> CopulaConditional:
-        """p(x|z) from the hidden vector at z and the marginals' outputs there."""
+        """Returns p(x|z) from the hidden vector at z and the marginals' outputs."""
         parameters = self.marginals.parameters_of(outputs)
         return CopulaConditional(
             self.marginals, parameters, self._copula(hidden), self.score_gradient
@@ -318,7 +323,7 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def alone(self) -> MarginalParameters:
-        """A number's marginal is N(mu_j, omega + a_j^2)."""
+        """The marginals; those of numbers are N(mu_j, omega + a_j^2)."""
         variance = self.noise[..., None] + self.direction.square()
         return self._with_numbers(self.mean, 0.5 * variance.log())
 
@@ -332,7 +337,7 @@ class PrincipalDirectionConditional(Conditional):
         return self.direction[..., None]
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """log p(x|z); it needs no jitter and is always exact.
+        """Returns log p(x|z), always exactly; `jitter` is not used.
 
         log N = -n/2 log 2 pi - n/2 log omega - 1/2 log(1 + a^T a / omega)
                 - 1/2 [x~^T x~ / omega - (a^T x~)^2 / (omega^2 + omega a^T a)],  x~ = x - mu,
@@ -353,10 +358,11 @@ class PrincipalDirectionConditional(Conditional):
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """log p(x|z) of the first columns, exact: codes are independent, numbers a rank-one copula.
+        """Returns log p(x|z) of the first columns, exactly: independent codes and a rank-one
+        copula.
 
-        N(mu, omega I + a a^T) is the Gaussian copula of the loadings a / sqrt(omega) on marginals
-        N(mu_j, omega + a_j^2), and so holds intervals of numbers too.
+        N(mu, omega I + a a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals
+        N(mu_j, omega + a_j^2), which also gives probabilities of intervals.
 
         Shape: rows (n, D) -> (..., n, D).
         """
@@ -380,7 +386,7 @@ class PrincipalDirectionConditional(Conditional):
         return prefixes + torch.zeros_like(prefixes).index_copy(-1, j, steps).cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """x = mu + a s + sqrt(omega) eps for numbers, codes by their probabilities."""
+        """Samples numbers x = mu + a s + sqrt(omega) eps, and codes by their probabilities."""
         mean = self.mean
         s = normal((*mean.shape[:-1], 1), generator)
         noise = normal(tuple(mean.shape), generator)
@@ -393,7 +399,7 @@ class PrincipalDirectionConditional(Conditional):
         return codes, values
 
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Given f a number is N(mu_j + a_j f, omega)."""
+        """Returns a pass over independent columns; given f a number is N(mu_j + a_j f, omega)."""
         if not len(self.marginals.real_columns):
             return IndependentWalk(self.marginals, self.parameters)
         mean = self.mean + self.direction * factor
@@ -401,7 +407,7 @@ class PrincipalDirectionConditional(Conditional):
         return IndependentWalk(self.marginals, self._with_numbers(mean, log_sigma))
 
     def correlation(self) -> Tensor:
-        """Psi scaled to ones on the diagonal; levels are uncorrelated. Shape: (..., D, D)."""
+        """Returns Psi scaled to a unit diagonal; levels are uncorrelated. Shape: (..., D, D)."""
         n = len(self.marginals.columns)
         loadings = self.direction.new_zeros((*self.direction.shape[:-1], n))
         loadings[..., self.marginals.real_columns] = self.direction
@@ -409,7 +415,7 @@ class PrincipalDirectionConditional(Conditional):
 
 
 def _log_rank_one_normal(residual: Tensor, a: Tensor, omega: Tensor, n: Tensor) -> Tensor:
-    """log N(residual; 0, omega I_n + a a^T). Shape: (..., D), (..., D), (...), (...) -> (...)."""
+    """Returns log N(residual; 0, omega I_n + a a^T). (..., D), (..., D), (...), (...) -> (...)."""
     a_squared = a.square().sum(-1)
     projection = (a * residual).sum(-1)
     quadratic = residual.square().sum(-1) / omega
@@ -419,7 +425,7 @@ def _log_rank_one_normal(residual: Tensor, a: Tensor, omega: Tensor, n: Tensor) 
 
 
 class PrincipalDirectionDecoder(Decoder):
-    """z -> (mu, a, omega) of the VAE-ROC. Source: Eq. (vae_roc2)."""
+    """Maps z to (mu, a, omega) of the VAE-ROC. Source: Eq. (vae_roc2)."""
 
     def __init__(
         self,
@@ -441,7 +447,7 @@ class PrincipalDirectionDecoder(Decoder):
         self.log_omega = nn.Linear(widths[-1], 1)
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> PrincipalDirectionConditional:
-        """p(x|z). Shape: z (..., K)."""
+        """Returns p(x|z). Shape: z (..., K)."""
         hidden = self.trunk(z)
         return PrincipalDirectionConditional(
             self.marginals,
@@ -452,10 +458,9 @@ class PrincipalDirectionDecoder(Decoder):
 
 
 def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """Head of the loadings, with Glorot weights.
+    """Returns the linear layer of the loadings, with Glorot weights.
 
-    At a = 0 the gradient with respect to a vanishes and the copula would stay off for ever, so the
-    head must not start there.
+    It must not start at a = 0, where the gradient with respect to a vanishes.
     """
     head = linear(d_in, d_out)
     if d_out:
@@ -463,8 +468,8 @@ def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
     return head
 
 
-def beside(z: Tensor, context: Tensor | None) -> Tensor:
-    """Latents with the contexts of their rows. (..., n, K), (n, 2 C) -> (..., n, K + 2 C)."""
+def join_context(z: Tensor, context: Tensor | None) -> Tensor:
+    """Concatenates latent vectors and contexts. (..., n, K), (n, 2 C) -> (..., n, K + 2 C)."""
     if context is None:
         return z
     return torch.cat([z, context.to(z).expand(*z.shape[:-1], -1)], dim=-1)
@@ -473,10 +478,11 @@ def beside(z: Tensor, context: Tensor | None) -> Tensor:
 class GenerativeModel(nn.Module):
     """p(x, z) = p(z) p(x|z) with its approximate posterior q(z|x).
 
-    A conditional model is p(x, z | c) = p(z) p(x | z, c): its decoder takes z and c side by side.
+    A conditional model is p(x, z | c) = p(z) p(x | z, c); its decoder takes z and c concatenated.
 
     Attributes:
-        contexts: Those that rows are drawn at where none are given: of training, in a fit. (n, 2 C)
+        contexts: Contexts at which rows are sampled if none are given; those of the training rows
+            during a fit. Shape: (n, 2 C).
     """
 
     contexts: Tensor | None = None
@@ -488,10 +494,11 @@ class GenerativeModel(nn.Module):
         self.decoder = decoder
 
     def latents(self, n: int, generator: torch.Generator) -> Tensor:
-        """Draws of z from the prior, beside contexts of a conditional model. Shape: (n, K + 2 C).
+        """Returns samples of z from the prior, with contexts for a conditional model. Shape: (n, K
+        + 2 C).
 
         Raises:
-            ValueError: A conditional model without `contexts`.
+            ValueError: A conditional model has no `contexts`.
         """
         z = self.prior.sample(n, generator)
         if not self.context_columns:
@@ -503,7 +510,7 @@ class GenerativeModel(nn.Module):
 
     @property
     def context_columns(self) -> tuple[ColumnShape, ...]:
-        """Columns of the context; none of a model of a table by itself."""
+        """Columns of the context; empty for an unconditional model."""
         trunk = self.decoder.trunk
         return trunk.columns if isinstance(trunk, ContextTrunk) else ()
 
@@ -514,7 +521,7 @@ class GenerativeModel(nn.Module):
 
     @property
     def is_autoregressive(self) -> bool:
-        """Whether columns depend on those before them, beside z and a copula."""
+        """Whether columns depend on earlier ones, in addition to z and a copula."""
         return self.decoder.is_autoregressive
 
     @property
@@ -523,16 +530,15 @@ class GenerativeModel(nn.Module):
         return self.decoder.order
 
     def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """p(x|z); `dropout` is for training steps. Shape: z (..., K)."""
+        """Returns p(x|z). `dropout` is for training steps. Shape: z (..., K)."""
         conditional: Conditional = self.decoder(z, dropout)
         return conditional
 
     def walk(self, latent: Tensor) -> ColumnWalk:
-        """Returns the columns one after the other, at z and the factor beside it. Shape: (N, K +
-        F)."""
+        """Returns an autoregressive pass at latent vectors [z, f]. Shape: (N, K + F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of n rows of the model. Shape: two of (n, D)."""
+        """Returns (codes, values) of n generated rows. Shape: two of (n, D)."""
         return self.conditional(self.latents(n, generator)).sample(generator)

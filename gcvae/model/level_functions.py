@@ -1,23 +1,23 @@
-"""Functional dependencies between columns of codes: code -> name, product -> category, origin and
+"""Functional dependencies between coded columns: code -> name, product -> category, origin and
 destination -> distance.
 
-A function says which codes its column y can have at the codes of its parents. Whichever of these
-columns comes last in a model's order is drawn in two steps: whether the row keeps the function, by
-the table's share of exceptions e, then a code of those that keep it (C) or that break it (B), each
-in the proportions p(k) of the model:
+A function lists the codes that its column y can have given its parents' codes. It is applied at the
+last of its columns in the model's order, in two steps: whether the row satisfies the function, by
+the table's share of exceptions e, then a code of those that satisfy it (C) or violate it (B), in
+proportion to the model's p(k):
 
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
-A *relation* is the same with more codes of y for each of its parent's: those that rows of the table
-have with it. A function of *blanks* knows but two codes of each column, a blank and all others: y
-is blank where its parent is.
+A *relation* allows several codes of y for each parent's code: those that occur together in the
+table. A function of *blanks* distinguishes missing and present cells only: y is missing where its
+parent is.
 
-Codes to which the function does not apply keep their probability: a missing cell, or a parent's
-code at which y varies freely. So masses still add up to one, the network need not learn the
-function, and the table's share of exceptions stays.
+Codes to which the function does not apply keep their probability: missing cells, and parents' codes
+with too many different y. Probabilities still add up to one, the network need not learn the
+function, and the table's share of exceptions is preserved.
 
-# PAPER-DIFF: the paper knows no rules between columns. The autoregressive decoder keeps those
-# that fix a column of codes.
+# PAPER-DIFF: the paper knows no rules between columns. The autoregressive decoder enforces
+# functional dependencies between coded columns.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from gcvae.arrays import Codes, Mask
 from gcvae.model.networks import ColumnShape
 
 _LEAST_SHARE = 0.1
-"""A code of y goes with its parents' codes if at least this share of their rows has it ..."""
+"""A code of y belongs to its parents' codes if at least this share of their rows has it ..."""
 _LEAST_ROWS = 2
-"""... and at least so many rows; or if it is their only row's."""
+"""... and at least this many rows, or if they have one row only."""
 _MOST_EXCEPTIONS = 0.5
-"""Largest share of exceptions at parents' codes; beyond it the function does not apply to them."""
+"""Largest share of exceptions; the function does not apply to parents' codes with more."""
 _NOTHING = -1e29
-"""log of no probability: finite, so that its gradient is."""
+"""Log of probability zero; finite, so that it has a gradient."""
 _LOW = 1e-30
-"""Plain sums of probabilities are exact to the digits of a float from here on."""
+"""Sums of probabilities above this are computed without logarithms."""
 
 
 @dataclass(frozen=True)
 class LevelFunction:
-    """y = g(parents) in codes, with exceptions.
+    """Functional dependency y = g(parents) in codes, with exceptions.
 
     Attributes:
-        column: Number of y among the model's columns.
-        parents: Numbers of the columns that fix it.
-        pairs: Codes of the parents and of y that go together; parents that leave y several codes
-            have several lines. Shape: (m, r + 1).
-        exceptions: Share of the rows that break it; 0 where none may.
-        has_missing: Code 0 of y is the missing level, of which it says nothing.
-        blanks: Of a function of blanks the rows by whether the parent's cell is known, and y's;
-            `pairs` has 0 for a blank then, and 1 for all other codes. Shape: (2, 2).
+        column: Index of y among the model's columns.
+        parents: Indices of the columns that determine it.
+        pairs: Codes of the parents and of y that occur together; several rows for parents with
+            several codes of y. Shape: (m, r + 1).
+        exceptions: Share of rows that violate it; 0 for a hard rule.
+        has_missing: Whether code 0 of y is missing, to which the function does not apply.
+        blanks: For a function of blanks, the number of rows by whether the parent's and y's cells
+            are present; `pairs` then has 0 for missing and 1 for all other codes. Shape: (2, 2).
     """
 
     column: int
@@ -76,19 +76,19 @@ class LevelFunction:
         rows: Codes,
         *,
         has_missing: bool = False,
-        is_demanded: bool = False,
+        is_hard: bool = False,
     ) -> Self:
-        """Returns the function of a table's rows.
+        """Fits the function to the rows of a table.
 
-        A row is an exception if without it its code would not be one of y's: so parents' codes of
-        one row predict, but say nothing of how many exceptions there are. With x exceptions in n
-        rows their share is (x + 1/2) / (n + 1).
+        A row is an exception if its code of y would not be allowed without it. Parents' codes with
+        one row predict, but do not count for the share of exceptions. With x exceptions in n rows
+        the share is (x + 1/2) / (n + 1).
 
         Args:
-            columns: Numbers of the parents and, last, of y.
-            rows: Codes of these columns in the rows in which all are known. Shape: (n, r + 1).
+            columns: Indices of the parents and, last, of y.
+            rows: Codes of these columns in the rows without missing cells. Shape: (n, r + 1).
             has_missing: As the attribute.
-            is_demanded: No row may break it.
+            is_hard: Whether the rule is hard.
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, :-1], axis=0, return_inverse=True)
@@ -100,21 +100,20 @@ class LevelFunction:
         is_said = is_tested | (n_rows == 1)
         is_own |= n_rows[key] == 1
         share = (n_breaking[is_tested].sum() + 0.5) / (n_rows[is_tested].sum() + 1.0)
-        exceptions = 0.0 if is_demanded else float(share)
+        exceptions = 0.0 if is_hard else float(share)
         kept = pairs[is_own & is_said[key]]
         return cls(columns[-1], tuple(columns[:-1]), kept, exceptions, has_missing)
 
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
-        """Returns the relation of two columns: which codes of y some rows have with each of the
-        parent's.
+        """Fits the relation of two columns: the codes of y that occur with each parent's code.
 
-        Pairs of two rows and more go together. A row to come has another one with the probability
-        that n_1 pairs of one row and n_2 of two let expect, (n_1 + 2 n_2) / n (Good 1953). Of a
-        parent's code that has such a row more often than not nothing is said.
+        Pairs of at least two rows are allowed. The probability of an unseen pair in a further row
+        is estimated from n_1 pairs of one row and n_2 of two as (n_1 + 2 n_2) / n (Good 1953).
+        Parents' codes for which it exceeds one half are not constrained.
 
         Args:
-            columns: Numbers of the parent and of y.
+            columns: Indices of the parent and of y.
             rows: Their codes. Shape: (n, 2).
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
@@ -128,12 +127,13 @@ class LevelFunction:
 
     @classmethod
     def of_blanks(cls, columns: tuple[int, int], rows: Codes, *, is_same: bool) -> Self:
-        """y is blank wherever its parent is, and nowhere else if they are the same.
+        """Returns the function by which y is missing where its parent is; with `is_same`, only
+        there.
 
         Args:
-            columns: Numbers of the parent and of y, of both of which code 0 is a blank.
+            columns: Indices of the parent and of y; code 0 of both is missing.
             rows: Their codes. Shape: (n, 2).
-            is_same: y is blank nowhere else.
+            is_same: Whether both are missing in the same rows.
         """
         known = np.minimum(rows, 1)
         blanks = np.bincount(2 * known[:, 0] + known[:, 1], minlength=4).reshape(2, 2)
@@ -143,14 +143,14 @@ class LevelFunction:
         return cls(columns[1], columns[:1], pairs, float(exceptions), blanks=blanks)
 
     def classes(self, codes: Tensor) -> Tensor:
-        """Codes of a column as `pairs` has them."""
+        """Returns the codes of a column in the form that `pairs` uses."""
         return codes if self.blanks is None else codes.clamp(max=1)
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
-        """`pairs`, with each code of one of its columns in a line of its own. Shape: (m', r + 1).
+        """Returns `pairs` with one row for each code of one column. Shape: (m', r + 1).
 
         Args:
-            at: Which of the columns.
+            at: Index of the column in `columns`.
             n_codes: Number of codes of that column.
         """
         if self.blanks is None:
@@ -161,13 +161,13 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> npt.NDArray[np.float64]:
-        """Returns the share of exceptions at the codes of the other columns.
+        """Returns the share of exceptions given codes of the other columns.
 
-        Shape: given (m,), of a function of blanks 0 or 1 -> (m,).
+        Shape: given (m,), for a function of blanks 0 or 1 -> (m,).
 
         Args:
-            at: Which of the columns comes last.
-            given: What each line of the others is; of one other column its code.
+            at: Index in `columns` of the column that comes last.
+            given: Code of the other column, or row of `pairs` if there are several.
         """
         if self.blanks is None:
             return np.full(len(given), self.exceptions)
@@ -179,24 +179,24 @@ class LevelFunction:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Numbers of the parents and of y, as `pairs` has them."""
+        """Indices of the parents and of y, in the order of `pairs`."""
         return (*self.parents, self.column)
 
     @property
-    def is_demanded(self) -> bool:
-        """Whether no row may break it."""
+    def is_hard(self) -> bool:
+        """Whether the rule is hard."""
         return self.exceptions == 0.0
 
     @property
     def follows(self) -> bool:
         """Whether y has to come after its parents in a model's order.
 
-        Of a single parent y may as well come first: the parent's codes that fit are known then.
+        With a single parent, y may come first; it then restricts the parent's codes.
         """
-        return len(self.parents) > 1 or self.is_demanded
+        return len(self.parents) > 1 or self.is_hard
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """Returns the function as a document, its columns by name."""
+        """Returns the function as a document, with columns by name."""
         return {
             "column": names[self.column],
             "of": [names[j] for j in self.parents],
@@ -208,10 +208,10 @@ class LevelFunction:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """Returns the function of a document that `to_json` wrote, between some of these columns.
+        """Restores the function from a document that `to_json` wrote.
 
         Raises:
-            KeyError, ValueError: It is no such document.
+            KeyError, ValueError: The document is invalid.
         """
         names = [column.name for column in columns]
         own = [names.index(name) for name in (*document["of"], document["column"])]
@@ -231,18 +231,19 @@ class LevelFunction:
 
 
 def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
-    """Sorts the functions in order of application: the last, with the fewest exceptions, keeps its
-    share exactly, the others as far as it leaves them the choice.
+    """Sorts functions by decreasing share of exceptions, in order of application.
+
+    The last one keeps its share exactly; the others may be changed by later ones.
     """
     return sorted(functions, key=lambda function: -function.exceptions)
 
 
 class FunctionStep(nn.Module):
-    """A function at the last of its columns in the order, the others being known.
+    """A function applied at the last of its columns in the order, given the others.
 
     Attributes:
-        last: Number of that column.
-        given: Numbers of the others.
+        last: Index of that column.
+        given: Indices of the others.
     """
 
     strides: Tensor
@@ -269,7 +270,7 @@ class FunctionStep(nn.Module):
         strides = np.array([math.prod(sizes[i + 1 :]) for i in range(len(sizes))], dtype=np.int64)
         numbers = np.delete(pairs, at, axis=1) @ strides
         keys, place = np.unique(numbers, return_inverse=True)
-        fitting, counted = _listed(place.reshape(-1), codes, len(keys))
+        fitting, counted = _codes_by_key(place.reshape(-1), codes, len(keys))
         self.register_buffer("strides", torch.from_numpy(strides), persistent=False)
         self.register_buffer("keys", torch.from_numpy(keys), persistent=False)
         self.register_buffer("fitting", torch.from_numpy(fitting), persistent=False)
@@ -281,14 +282,14 @@ class FunctionStep(nn.Module):
         self.register_buffer("shares", shares, persistent=False)
 
     def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """log p' of each code of the last column, from log p and the codes of the others.
+        """Returns log p' of each code of the last column, from log p and the codes of the others.
 
-        Shape: log_beta (..., n, K), of which the first codes are the column's; codes (n, r).
+        Shape: log_beta (..., n, K), whose first codes are the column's; codes (n, r).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place].expand(*log_beta.shape[:-1], -1)
         fits = torch.zeros_like(log_beta, dtype=torch.bool).scatter(-1, at, True)
-        breaks = self._said(log_beta.shape[-1]) & ~fits
+        breaks = self._applies_to(log_beta.shape[-1]) & ~fits
         fitting = log_beta.gather(-1, at), self.counted[place]
         log_fit, log_break = _log_sides(log_beta, fits, breaks, fitting)
         is_open = is_known & (log_fit > _NOTHING) & (log_break > _NOTHING)
@@ -299,15 +300,15 @@ class FunctionStep(nn.Module):
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
-        """`forward` in masses that need not add up to one, as draws take them. Shape: as there.
+        """Returns `forward` for unnormalised masses, for generation. Same shapes.
 
-        A side whose mass underflows is left to logs, by which a demanded function holds there too.
+        If the mass of a side underflows, logarithms are used, so that hard rules hold there too.
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
         fitting = masses.gather(-1, at)
         others = masses.scatter(-1, at, 0.0)
-        said = self._said(masses.shape[-1])
+        said = self._applies_to(masses.shape[-1])
         p_fit = (fitting * self.counted[place]).sum(-1)
         p_break = (others if bool(said.all()) else others * said).sum(-1)
         p_both = p_fit + p_break
@@ -323,16 +324,16 @@ class FunctionStep(nn.Module):
         return others.scatter_(-1, at, fitting * kept)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
-        """`forward` at one code of each row: in training nearly all keep the function.
+        """Returns `forward` at one code of each row; fast for rows that satisfy the function.
 
-        Shape: log_beta (..., n, K), codes (n, r), own (n,) of no -1 -> (..., n).
+        Shape: log_beta (..., n, K), codes (n, r), own (n,) without -1 -> (..., n).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
         fits = is_known & (at == own[:, None]).any(-1)
         fitting = log_beta.gather(-1, at.expand(*log_beta.shape[:-1], -1)).exp()
         p_fit = (fitting * self.counted[place]).sum(-1)
-        p_both = (log_beta.exp() * self._said(log_beta.shape[-1])).sum(-1)
+        p_both = (log_beta.exp() * self._applies_to(log_beta.shape[-1])).sum(-1)
         is_open = fits & self.is_open[place]
         breaks = is_known & ~fits & self.is_said[own]
         own = own.expand(log_beta.shape[:-1])[..., None]
@@ -344,29 +345,28 @@ class FunctionStep(nn.Module):
         return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
 
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns whether the function applies to these codes, and its row for them.
-
-        Shape: (n, r) -> (n,) twice.
-        """
+        """Returns (whether the function applies to these codes, its row for them). Shape: (n, r) ->
+        (n,) twice."""
         key = (self.function.classes(codes.clamp(min=0)).long() * self.strides).sum(-1)
         place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
         return (codes >= 0).all(-1) & (self.keys[place] == key), place
 
-    def _said(self, width: int) -> Tensor:
-        """Returns which codes the function applies to. Shape: (width,)."""
+    def _applies_to(self, width: int) -> Tensor:
+        """Returns the mask of codes to which the function applies. Shape: (width,)."""
         return nn.functional.pad(self.is_said, (0, width - len(self.is_said)))
 
 
 def _log_sides(
     log_beta: Tensor, fits: Tensor, breaks: Tensor, fitting: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """log p(C) and log p(B); under `_NOTHING` where a side is empty.
+    """Returns log p(C) and log p(B); below `_NOTHING` for an empty side.
 
-    Plain sums, and of few terms where C has few codes, but where a sum underflows.
+    Computed in probabilities, over few terms if C has few codes; in logarithms if a sum underflows.
 
     Args:
         log_beta, fits, breaks: Log probabilities of all codes. Shape: (..., n, K).
-        fitting: log p of the codes of C, and which of them are no filling. Shape: (..., n, k).
+        fitting: Log probabilities of the codes of C, and a mask of those that are not padding.
+            Shape: (..., n, k).
     """
     p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
     p_break = (log_beta.exp() * breaks).sum(-1)
@@ -375,8 +375,8 @@ def _log_sides(
     return _log_sum(log_beta, fits), _log_sum(log_beta, breaks)
 
 
-def _listed(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
-    """Returns the codes of each key, filled up with one of its own, and which are no filling.
+def _codes_by_key(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
+    """Returns (codes of each key, padded by repetition; mask of those that are not padding).
 
     Shape: (m,), (m,) -> (n_keys, most codes) twice.
     """
@@ -389,16 +389,16 @@ def _listed(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
 
 
 def _log_sum(log_beta: Tensor, chosen: Tensor) -> Tensor:
-    """log of the sum over the chosen codes; about `_NOTHING` where there is no probability."""
+    """Returns the log of the sum over chosen codes; about `_NOTHING` for probability zero."""
     return torch.where(chosen, log_beta, 2 * _NOTHING).clamp(min=2 * _NOTHING).logsumexp(-1)
 
 
 def order_with_rules(
     order: Sequence[int], columns: Sequence[ColumnShape], functions: Sequence[LevelFunction]
 ) -> list[int]:
-    """Returns the order, with the columns that have to come after their parents behind these.
+    """Returns the order with dependent columns moved after their parents.
 
-    Rules do not go in a circle.
+    The functions must be acyclic.
     """
     before = {j: set(columns[j].parents) for j in order}
     for function in functions:
@@ -416,7 +416,7 @@ def order_with_rules(
 def function_steps(
     functions: Sequence[LevelFunction], order: Sequence[int], n_codes: Sequence[int]
 ) -> nn.ModuleList:
-    """Each function at the last of its columns in an order."""
+    """Returns each function as a step at the last of its columns in the order."""
     rank = {j: place for place, j in enumerate(order)}
     return nn.ModuleList(
         FunctionStep(function, max(function.columns, key=rank.__getitem__), n_codes)

@@ -1,10 +1,9 @@
-"""Conditional marginals p_j(x_j | z): probability, tails and quantiles of each column on its own.
+"""Conditional marginals p_j(x_j | z): probabilities, tails and quantiles of each column.
 
-A column's cell is a *code*; under a column's *point code* the cell also holds a real value. Every
-column has code probabilities, and the columns with a point code Gaussians besides: with one
-Gaussian these are the paper's marginals, categorical for discrete columns and Gaussian for
-continuous ones.
-Columns of a similar number of codes share one matrix, padded to the widest.
+A cell has a *code*; under a column's *point code* it also has a real value. Every column has code
+probabilities, and columns with a point code have a mixture density of the values. With one Gaussian
+these are the paper's marginals: categorical for discrete columns and Gaussian for continuous ones.
+Columns with similar numbers of codes share one weight matrix, padded to the widest.
 """
 
 from __future__ import annotations
@@ -27,16 +26,17 @@ from gcvae.numerics.mixture_sums import log_mixture_sums
 from gcvae.numerics.normal import normal_cdf, normal_score_of_tails
 
 _LEAST_SHAPE = 1e-5
-"""Added to a mixture's density at the atoms, so that no atom is out of reach."""
+"""Added to a mixture's density at the atoms, so that each has a positive probability."""
 _MINIMUM_LOG_WIDTH = -4.0
-"""log sigma of a mixture over atoms: a fraction of the distance between a thousand atoms."""
+"""Lower limit of log sigma of a mixture over atoms: a fraction of the spacing of a thousand
+atoms."""
 _LEAST_ATOMS_TO_SHAPE = 12
-"""Fewer atoms have free logits only."""
+"""Columns with fewer atoms have free logits only."""
 
 
 @dataclass(frozen=True)
 class MarginalParameters:
-    """The marginals at some z: log_beta[j, k] = log P(code of column j is k), and the numbers'.
+    """Marginals at some z: log_beta[j, k] = log P(code of column j is k), and those of numbers.
 
     Shape: log_beta, for each group of columns, (..., D_group, K_group); numbers (..., D_real).
     """
@@ -45,23 +45,22 @@ class MarginalParameters:
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Returns zeros for the cells of the marginals, or of such rows. Shape: (...,
-        n_columns)."""
+        """Returns zeros for the cells of the batch, or of such rows. Shape: (..., n_columns)."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
-        """Returns the batch's shape, with rows of such a shape before it."""
+        """Returns the batch shape, broadcast with `n_rows`."""
         return broadcast_shape(self.numbers.outputs.shape[:-3], n_rows)
 
 
 @dataclass(frozen=True)
 class MarginalOutputs:
-    """Outputs of a network for the marginals, before they become probabilities.
+    """Outputs of a network, before conversion to marginals.
 
-    Outputs add up: those of the autoregressive network are added to those of the marginals.
+    Outputs are additive: those of the autoregressive network are added to those of the marginals.
 
     Shape: logits, for each group of columns, (..., D_group, K_group); mixture (..., D_real, 3 M);
-    bins (..., D_steps, B) of the numbers with change points, which only a network has.
+    bins (..., D_steps, B) of numbers with change points, from the autoregressive network only.
     """
 
     logits: tuple[Tensor, ...]
@@ -69,7 +68,7 @@ class MarginalOutputs:
     bins: Tensor | None = None
 
     def __add__(self, other: MarginalOutputs) -> MarginalOutputs:
-        """Sums, output by output, with the other's bins."""
+        """Adds the outputs; bins are taken from `other`."""
         pairs = zip(self.logits, other.logits, strict=True)
         logits = tuple(a + b for a, b in pairs)
         return MarginalOutputs(logits, self.mixture + other.mixture, other.bins)
@@ -86,10 +85,10 @@ class MarginalOutputs:
 
 
 class AtomShapes(nn.Module):
-    """Logits of the atoms of discrete numbers: the log density of the column's mixture at each.
+    """Logits of atoms from the log density of the column's mixture at each atom.
 
-    So near atoms have near probabilities from few outputs, and the free logits that these are added
-    to need only say how an atom differs from its neighbours.
+    Neighbouring atoms thus get similar probabilities from few outputs; the free logits added to
+    them describe only differences between neighbours.
     """
 
     powers: Tensor
@@ -121,7 +120,7 @@ class AtomShapes(nn.Module):
         self.register_buffer("real", torch.tensor(places, dtype=torch.long), persistent=False)
 
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
-        """Returns the logits with the shapes added.
+        """Returns the logits plus the log densities.
 
         Shape: (..., D_group, K_group), (..., D_real, 3 M) -> (..., D_group, K_group).
         """
@@ -130,7 +129,7 @@ class AtomShapes(nn.Module):
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
     def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
-        """Returns the logits of one column, the group's `row`, with its shape added.
+        """Returns the logits of one column, at index `row` of the group, plus its log densities.
 
         Shape: (N, K_group), (N, 3 M) -> (N, K_group).
         """
@@ -141,7 +140,8 @@ class AtomShapes(nn.Module):
         return logits + self._shapes(mixture[:, None], at)[:, 0]
 
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
-        """What draws ask of the shape of the group's `row`; None where it has none."""
+        """Returns the atom densities of the column at index `row` of the group; None without a
+        mixture."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
@@ -150,7 +150,8 @@ class AtomShapes(nn.Module):
         return AtomDensities(atoms, powers / math.log(2.0))
 
     def _shapes(self, mixture: Tensor, at: slice | Tensor = slice(None)) -> Tensor:
-        """log of sum_m w_m N(s_k; mu_m, sigma_m^2) and a little, the exponents as A + B s + C s^2.
+        """Returns log (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon), with exponents as A + B s + C
+        s^2.
 
         Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group).
         """
@@ -164,9 +165,9 @@ class AtomShapes(nn.Module):
 
 @dataclass(frozen=True)
 class AtomDensities:
-    """The densities of one column's mixture at its atoms, for draws.
+    """Density of one column's mixture at its atoms, for generation.
 
-    Shape: powers (3, n_atoms), so that a component's exponent there is (A, B, C) @ powers, in bits.
+    Shape: powers (3, n_atoms); the exponent of a component is (A, B, C) @ powers, in bits.
 
     Attributes:
         atoms: Codes of the atoms.
@@ -176,9 +177,9 @@ class AtomDensities:
     powers: Tensor
 
     def at_atoms(self, mixture: Tensor) -> Tensor:
-        """Returns the density at each atom, and a little.
+        """Returns the density at each atom plus epsilon.
 
-        The mixture goes component by component: sums of a few atoms stay in a core's cache.
+        Computed component by component, because few atoms at a time fit into a core's cache.
 
         Shape: (n, 3 M) -> (n, n_atoms).
         """
@@ -190,7 +191,7 @@ class AtomDensities:
 
 
 def _exponent_terms(mixture: Tensor) -> Tensor:
-    """Returns (A, B, C) of log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2 but for a constant.
+    """Returns (A, B, C) with log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2, up to a constant.
 
     Shape: (..., 3 M) -> (..., M, 3).
     """
@@ -205,12 +206,12 @@ def _exponent_terms(mixture: Tensor) -> Tensor:
 class Marginals(nn.Module):
     """Gaussian-mixture and categorical marginals, independent given z.
 
-    A real column with other codes than that of its numbers is a mixture of both: those codes are
-    intervals [F(x_k-), F(x_k)] where they stand among the numbers, and the numbers, which share the
-    rest of the probability, points Phi^-1(F(x)). So the kind goes by cell and not by column.
+    A real column with further codes is a mixture: these codes are intervals [F(x_k-), F(x_k)] at
+    their positions among the numbers, and numbers, with the remaining probability, are points
+    Phi^-1(F(x)). Whether a cell is a point or an interval thus depends on the cell.
 
     # PAPER-DIFF: the paper's marginal of a number is one Gaussian, which `n_components` 1 gives;
-    # more components follow skewed and many-peaked conditionals.
+    # more components fit skewed and multimodal conditionals.
 
     Source: Section 4, p_i(x_i^c) and p_i(x_i^s).
     """
@@ -229,14 +230,14 @@ class Marginals(nn.Module):
         n_components: int = 1,
         means_in_unit: bool = False,
     ) -> None:
-        """The heads.
+        """Creates the output layers.
 
         Args:
-            d_hidden: Units of the layer before.
+            d_hidden: Units of the previous layer.
             columns: Columns of the codec.
             family: Family of the numbers' marginals.
-            n_components: Number of components of their mixtures.
-            means_in_unit: Whether their means are a sigmoid of the output, within (0, 1).
+            n_components: Number of mixture components.
+            means_in_unit: Whether means are a sigmoid of the output, in (0, 1).
         """
         super().__init__()
         self.columns = tuple(columns)
@@ -264,22 +265,21 @@ class Marginals(nn.Module):
 
     @property
     def code_groups(self) -> list[CodeGroup]:
-        """The groups of columns that share a matrix."""
+        """Groups of columns that share a weight matrix."""
         return [group for group in self.groups if isinstance(group, CodeGroup)]
 
     @property
     def atom_shapes(self) -> list[AtomShapes]:
-        """The shapes of the atoms of each group of columns."""
+        """Atom logits of each group of columns."""
         return [shapes for shapes in self.shapes if isinstance(shapes, AtomShapes)]
 
     def start_at(self, code_counts: Sequence[Tensor]) -> None:
-        """Sets the biases so that code probabilities start at the shares of a table's codes.
+        """Sets the biases such that code probabilities start at the table's shares.
 
-        A rare level's logit lies far from zero: an optimiser with steps of a thousandth would take
-        most of a training run to get there.
+        The logit of a rare level is far from zero; an optimiser would need many steps to reach it.
 
         Args:
-            code_counts: For each column how many rows have each code. Shape: (K_j,) each.
+            code_counts: Number of rows with each code, for each column. Shape: (K_j,) each.
         """
         n_rows = int(code_counts[0].sum())
         with torch.no_grad():
@@ -294,7 +294,7 @@ class Marginals(nn.Module):
                 bias -= shapes.add_to(torch.zeros_like(bias), mixture)
 
     def outputs(self, hidden: Tensor) -> MarginalOutputs:
-        """Returns the heads' outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
+        """Returns the outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
         shape = len(self.real_columns), 3 * self.n_components
         return MarginalOutputs(
             logits=tuple(group(hidden) for group in self.groups),
@@ -302,7 +302,7 @@ class Marginals(nn.Module):
         )
 
     def parameters_of(self, outputs: MarginalOutputs) -> MarginalParameters:
-        """Outputs made into probabilities and distributions of numbers."""
+        """Converts outputs to probabilities and distributions of numbers."""
         triples = zip(self.code_groups, self.atom_shapes, outputs.logits, strict=True)
         return MarginalParameters(
             log_beta=tuple(
@@ -313,7 +313,7 @@ class Marginals(nn.Module):
         )
 
     def numbers_of(self, mixture: Tensor) -> Marginal:
-        """Outputs of mixtures made into distributions. Shape: (..., 3 M) -> batch (...)."""
+        """Converts mixture outputs to distributions. Shape: (..., 3 M) -> batch (...)."""
         outputs = mixture.unflatten(-1, (3, self.n_components))
         if self.means_in_unit:
             weight, mean, log_sigma = outputs.unbind(-2)
@@ -321,7 +321,7 @@ class Marginals(nn.Module):
         return self.family(outputs)
 
     def column(self, parameters: MarginalParameters, j: int) -> ColumnDistribution:
-        """Column j alone, of marginals of N rows."""
+        """Returns the distribution of column j, from marginals of N rows."""
         log_beta = parameters.zeros(1)
         for group, of_group in zip(self.code_groups, parameters.log_beta, strict=True):
             at = (group.columns == j).nonzero()[:, 0]
@@ -331,16 +331,17 @@ class Marginals(nn.Module):
         return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
 
     def places_of(self, j: int) -> Tensor:
-        """Where the codes of column j stand, as `CodeGroup.places`. Shape: (K,)."""
+        """Returns the positions of the codes of column j, as `CodeGroup.places`. Shape: (K,)."""
         rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
 
     def forward(self, hidden: Tensor) -> MarginalParameters:
-        """Parameters at z. Shape: (..., d_hidden) -> fields of `MarginalParameters`."""
+        """Returns the marginals at z. Shape: (..., d_hidden) -> fields of `MarginalParameters`."""
         return self.parameters_of(self.outputs(hidden))
 
     def _code_tails(self, parameters: MarginalParameters, rows: EncodedTable) -> Triple:
-        """`CodeGroup.tails` of all columns; a single code has probability one.
+        """Returns `CodeGroup.tails` of all columns; the code of a column of one code has
+        probability one.
 
         Shape: rows (n, D) -> three of (..., n, D).
         """
@@ -354,21 +355,22 @@ class Marginals(nn.Module):
         return tails
 
     def _log_points(self, parameters: MarginalParameters) -> Tensor:
-        """log beta_c, the mass of each column's numbers. Shape: (..., D_real)."""
+        """Returns log beta_c of each real column. Shape: (..., D_real)."""
         log_point = parameters.zeros(len(self.columns))
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
             log_point = log_point.index_copy(-1, group.columns, group.log_point(log_beta))
         return log_point[..., self.real_columns]
 
     def _places(self, rows: EncodedTable) -> Tensor:
-        """Where the cells stand among their column's numbers. Shape: (n, D) -> (n, D_real)."""
+        """Returns the positions of the cells among their column's numbers. Shape: (n, D) -> (n,
+        D_real)."""
         j = self.real_columns
         codes = rows.codes[..., j]
         of_code = self.places[codes.long().clamp(min=0) + self.place_starts]
         return torch.where(codes == self.point_codes[j], rows.values[..., j], of_code)
 
     def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
-        """log P(code) of every cell. Shape: codes (n, D) -> (..., n, D)."""
+        """Returns log P(code) of every cell. Shape: codes (n, D) -> (..., n, D)."""
         log_prob = parameters.zeros(len(self.columns), codes.shape[:-1])
         log_prob = torch.where(codes >= 0, log_prob, -torch.inf)
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
@@ -377,7 +379,7 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """Returns the cells of `rows` as probabilities under the marginals.
+        """Returns the probabilities of the cells of `rows` under the marginals.
 
         Shape: rows (n, D) and parameters (..., n, D) -> fields (..., n, D).
         """
@@ -409,8 +411,7 @@ class Marginals(nn.Module):
         )
 
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of the cells that normal scores fall into: the inverse of
-        `cells`.
+        """Returns (codes, values) of the cells at normal scores: the inverse of `cells`.
 
         Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
         Source: Appendix B (sampling from the copula), then the marginal quantile functions.
@@ -433,7 +434,8 @@ class Marginals(nn.Module):
     def _cdf_of(
         self, parameters: MarginalParameters, group: CodeGroup
     ) -> Callable[[Tensor], Tensor]:
-        """G of the numbers of a group's columns, 0 for levels. Shape: (..., D_group) twice."""
+        """Returns the function G of a group's numbers, 0 for levels. Shape: (..., D_group)
+        twice."""
         at = group.is_real.nonzero()[:, 0]
         real = torch.searchsorted(self.real_columns, group.columns[at])
         numbers = parameters.numbers[..., real, :, :]
@@ -445,13 +447,12 @@ class Marginals(nn.Module):
 
 
 def padded_counts(counts: Tensor, n_codes: int) -> Tensor:
-    """Returns the counts of n_codes codes, those beyond the last that comes up zero. Shape:
-    (n_codes,)."""
+    """Returns the counts of `n_codes` codes, padded with zeros. Shape: (n_codes,)."""
     return torch.nn.functional.pad(counts, (0, n_codes - len(counts)))
 
 
 def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
-    """Starts the components of every column at different means, their deviations below one."""
+    """Initialises the components of every column at different means, with deviations below one."""
     if n_components == 1:
         return
     with torch.no_grad():
@@ -462,13 +463,13 @@ def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
 
 
 def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
-    """Three tensors with those columns replaced. Shape: (..., D), (..., D_group) -> (..., D)."""
+    """Replaces the columns of three tensors. Shape: (..., D), (..., D_group) -> (..., D)."""
     first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
     return first, second, third
 
 
 def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
-    """Three times `some` where the condition holds and `others` where not."""
+    """Applies torch.where to three tensors: `some` where the condition holds, else `others`."""
     first, second, third = (torch.where(condition, a, b) for a, b in zip(some, others, strict=True))
     return first, second, third
 
@@ -476,16 +477,16 @@ def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
 def _joined(
     tails: Triple, j: Tensor, log_point: Tensor, inner: Triple, is_lowest: Tensor
 ) -> Triple:
-    """Tails of cells among the other codes, joined by those among their column's numbers.
+    """Combines tails among codes with tails among a column's numbers.
 
     Shape: tails (..., D), log_point, inner and is_lowest (..., D_real).
 
     Args:
         tails: log P of the cells, and of the other codes below and above them.
-        j: The real columns.
+        j: Indices of the real columns.
         log_point: log beta_c.
-        inner: log of the cell's share of beta_c, and of those below and above it.
-        is_lowest: Cells below all numbers; nothing of their gradient comes from there.
+        inner: Log of the cell's share of beta_c, and of the shares below and above it.
+        is_lowest: Mask of cells below all numbers; it blocks their gradient.
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

@@ -1,8 +1,7 @@
-"""Monotone transforms of the axes of numbers: rising, piecewise linear, the identity at the start.
+"""Monotone, piecewise linear transforms of the axes of numbers; the identity before calibration.
 
-With p the density that a model gives to the numbers of a column and S the column's transform, a
-number v has the density p(S(v)) S'(v). Calibration sets S such that the model's one-way margin is
-the table's.
+With p the model's density of a column and S its transform, a number v has the density p(S(v))
+S'(v). Calibration sets S such that the model's marginal is the table's.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ _N_KNOTS = 57
 
 @dataclass(frozen=True)
 class MonotoneTransform:
-    """S of one column: its heights at the knots, straight with slope one beyond them. Shape: (k,).
+    """Transform S of one column: heights at the knots, linear with slope one beyond. Shape: (k,).
 
-    The heights are those of the model: who writes into them changes the model.
+    The heights are a view of the model's tensor; writing to them changes the model.
     """
 
     knots: Tensor
@@ -31,12 +30,12 @@ class MonotoneTransform:
         return piecewise(values.double(), self.knots, self.heights)
 
     def inverse(self, transformed: Tensor) -> Tensor:
-        """S^-1. Shape: (N,) -> (N,), float64."""
+        """Returns S^-1. Shape: (N,) -> (N,), float64."""
         return piecewise(transformed.double(), self.heights, self.knots)[0]
 
 
 class MonotoneTransforms(nn.Module):
-    """S of each real column, with common knots. Shape: heights (D_real, n_knots)."""
+    """Transforms of all real columns, with common knots. Shape: heights (D_real, n_knots)."""
 
     knots: Tensor
     heights: Tensor
@@ -48,7 +47,7 @@ class MonotoneTransforms(nn.Module):
         self.register_buffer("heights", knots.repeat(n_columns, 1))
 
     def column(self, place: int) -> MonotoneTransform:
-        """Returns the transform of one real column."""
+        """Returns the transform of the real column at index `place`."""
         return MonotoneTransform(self.knots, self.heights[place])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,8 +62,7 @@ class MonotoneTransforms(nn.Module):
 
 
 def piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (y, log dy/dx) of the rising line through the knots, straight with slope one beyond
-    them.
+    """Returns (y, log dy/dx) of the increasing line through the knots, with slope one beyond them.
 
     Shape: (N,), (k,), (k,) -> (N,), (N,).
     """

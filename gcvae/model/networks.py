@@ -1,4 +1,4 @@
-"""Encoder and decoder networks: plain multilayer perceptrons over mixed columns."""
+"""Encoder and decoder networks: multilayer perceptrons over mixed columns."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ class ColumnShape:
     code_scores: tuple[float, ...] | None = None
     """Positions of the codes on the axis of the values; None for codes without one."""
     shaped_codes: range = range(0)
-    """Codes that are numbers on that axis, of a column that has hardly any other cells."""
+    """Codes that are numbers on that axis, if nearly all cells have such codes."""
     parents: tuple[int, ...] = ()
-    """Columns that come before this one in the chain rule: its cells are read from theirs."""
+    """Indices of columns that come before this one in the chain rule, because decoding needs
+    them."""
     other_places: tuple[float, ...] | None = None
     """Positions of the codes other than the point code on the axis of the values; None if all lie
     below."""
 
     @property
     def places(self) -> tuple[float, ...]:
-        """`other_places`, -inf for what is below all values; none of a column of levels."""
+        """`other_places`, -inf for codes below all values; empty for a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
@@ -56,22 +57,22 @@ class EmptyLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """b, broadcast over the rows of x."""
+        """Returns b, broadcast over the rows of x."""
         return nn.functional.linear(x, self.weight, self.bias)
 
 
 def linear(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """Returns a linear layer of any size, the empty one included."""
+    """Returns a linear layer of any size, including empty ones."""
     return nn.Linear(d_in, d_out) if d_in and d_out else EmptyLinear(d_in, d_out)
 
 
 @dataclass(frozen=True)
 class Dropout:
-    """Dropout of a training step.
+    """Dropout masks of a training step.
 
     Attributes:
-        columns: Mean rate of dropped input columns; each row has a rate of its own.
-        hidden: Rate of the hidden units.
+        columns: Mean rate of dropped input columns; each row has its own rate.
+        hidden: Rate of dropped hidden units.
         generator: Random generator of the step, so that a resumed run drops the same.
     """
 
@@ -85,7 +86,7 @@ class Dropout:
         return (self._uniform(tuple(shape)) > rate).float()
 
     def kept_units(self, h: Tensor) -> Tensor:
-        """Hidden units with some set to zero and the others scaled up. Shape: as h."""
+        """Returns hidden units with some set to zero and the others scaled up. Shape: as h."""
         if self.hidden == 0.0:
             return h
         # A byte for each unit: the generator makes eight at once.
@@ -100,10 +101,9 @@ class Dropout:
 
 
 class MixedInput(nn.Module):
-    """First layer V_y x + b_y over one-hot coded and standardised columns.
+    """First layer V_y x + b_y over one-hot encoded and standardised columns.
 
-    The product of a matrix with a one-hot vector is a row of it, so codes look rows up instead. A
-    cell that is not observed adds nothing.
+    The product with a one-hot vector is an embedding lookup. Unobserved cells contribute zero.
 
     Shape: rows (n, D) -> (n, d_out).
     Source: Eq. (vae4); one-hot and standardised input as in the experiment on UCI Auto.
@@ -124,7 +124,7 @@ class MixedInput(nn.Module):
         self.register_buffer("real_columns", torch.tensor(real, dtype=torch.long), persistent=False)
         self.register_buffer("offsets", torch.tensor(starts, dtype=torch.long), persistent=False)
         n_levels = sum(columns[j].n_codes for j in one_hot)
-        # The bound of a linear layer, by the number of inputs that are not zero in a row.
+        # Initialisation bound of a linear layer with as many inputs as a row has non-zero ones.
         self.bound = math.sqrt(3.0 / max(1, len(one_hot) + len(real)))
         self.levels = nn.Embedding(n_levels, d_out)
         self.numbers = linear(len(real), d_out)
@@ -143,7 +143,7 @@ class MixedInput(nn.Module):
 
 
 def perceptron(d_in: int, widths: Sequence[int], activation: str) -> nn.Sequential:
-    """Linear layers of the given widths, each followed by the activation."""
+    """Returns linear layers of the given widths, each followed by the activation."""
     layers: list[nn.Module] = []
     for width in widths:
         layers += [nn.Linear(d_in, width), ACTIVATIONS[activation]()]
@@ -174,6 +174,6 @@ class Encoder(nn.Module):
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 
     def spread(self, factor: float) -> None:
-        """Starts with the means of different rows that much farther apart."""
+        """Scales the initial posterior means by `factor`."""
         with torch.no_grad():
             self.eta.weight.mul_(factor)

@@ -1,7 +1,8 @@
-"""Marginals of numbers: p(v) of a column's values, for cells whose code is the point code.
+"""Marginal densities p(v) of a column's numbers.
 
-Density, quantiles, draws, truncation and calibration all use the interface of `Marginal`, whatever
-its kind.
+    p(v) = sum_m w_m p((v - mu_m) / sigma_m) / sigma_m
+
+Density, quantiles, sampling, truncation and calibration use the interface of `Marginal`.
 """
 
 from __future__ import annotations
@@ -32,14 +33,13 @@ Triple = tuple[Tensor, Tensor, Tensor]
 
 
 class Marginal(ABC):
-    """p(v) = sum_m w_m p((v - mu_m) / sigma_m) / sigma_m of each number of a batch (...).
+    """Mixture density of each number of a batch (...).
 
-    A subclass defines p by its density, cdf and quantiles, as static methods. p is symmetric about
-    zero.
+    Subclasses define the density p of a component, symmetric about zero, by static methods: log
+    density, CDF and quantiles.
 
     Attributes:
-        outputs: Outputs of a network: weights, means and log deviations before they are made into
-            such. Shape: (..., 3, M).
+        outputs: Network outputs for weights, means and log deviations. Shape: (..., 3, M).
     """
 
     LOG_NORMALISER: float
@@ -50,51 +50,51 @@ class Marginal(ABC):
     @staticmethod
     @abstractmethod
     def log_shape(t: Tensor, /) -> Tensor:
-        """log p(t) + LOG_NORMALISER. Shape: as t."""
+        """Returns log p(t) + LOG_NORMALISER. Shape: as t."""
 
     @staticmethod
     @abstractmethod
     def cdf_of(t: Tensor, /) -> Tensor:
-        """F(t), to the last digits in the lower tail. Shape: as t."""
+        """Returns F(t), accurate in the lower tail. Shape: as t."""
 
     @staticmethod
     @abstractmethod
     def log_cdf_of(t: Tensor, /) -> Tensor:
-        """log F(t). Shape: as t."""
+        """Returns log F(t). Shape: as t."""
 
     @staticmethod
     @abstractmethod
     def log_interval_of(low: Tensor, high: Tensor, /) -> Tensor:
-        """log [F(high) - F(low)], for low < high, either of which may be infinite."""
+        """Returns log [F(high) - F(low)], for low < high; both may be infinite."""
 
     @staticmethod
     @abstractmethod
     def quantile_of(u: Tensor, /) -> Tensor:
-        """F^-1(u). Shape: as u."""
+        """Returns F^-1(u). Shape: as u."""
 
     @classmethod
     def of_score(cls, score: Tensor) -> Tensor:
-        """F^-1(Phi(score)). Shape: as the score."""
+        """Returns F^-1(Phi(score)). Shape: as the score."""
         return cls.quantile_of(normal_cdf(score))
 
     @staticmethod
     def to_score(t: Tensor) -> Tensor | None:
-        """Phi^-1 of the cdf, where it is known without the way through it. Shape: (..., M)."""
+        """Returns Phi^-1 of the CDF if it has a closed form, else None. Shape: (..., M)."""
         return None
 
     @cached_property
     def components(self) -> Triple:
-        """(log weight, mean, log sigma). Shape: (..., M) each."""
+        """Returns (log weight, mean, log sigma). Shape: (..., M) each."""
         weight, mean, log_sigma = self.outputs.unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=MINIMUM_LOG_SIGMA)
 
     def components_in(self, dtype: torch.dtype) -> Triple:
-        """Returns the components as numbers of this type."""
+        """Returns the components in this dtype."""
         weight, mean, log_sigma = self.components
         return weight.to(dtype), mean.to(dtype), log_sigma.to(dtype)
 
     def __getitem__(self, place: Any) -> Self:
-        """Some of the marginals, or their batch with another dimension, as of a tensor."""
+        """Returns some of the marginals, or the batch with another dimension, as for a tensor."""
         return type(self)(self.outputs[place])
 
     def double(self) -> Self:
@@ -106,7 +106,8 @@ class Marginal(ABC):
         return type(self)(torch.stack([part[:, place] for part in self.components], -2))
 
     def at(self, values: Tensor) -> Numbers:
-        """Returns numbers before these marginals, computed in the numbers' dtype. Shape: (...)."""
+        """Returns the numbers standardised by each component, in the numbers' dtype. Shape:
+        (...)."""
         _, mean, log_sigma = self.components_in(values.dtype)
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
@@ -115,18 +116,18 @@ class Marginal(ABC):
         return self.at(values).log_prob
 
     def cdf(self, values: Tensor) -> Tensor:
-        """P(V < v). Shape: (...) -> (...)."""
+        """Returns P(V < v). Shape: (...) -> (...)."""
         weight = self.components_in(values.dtype)[0].exp()
         cdf: Tensor = (weight * self.cdf_of(self.at(values).t)).sum(-1)
         return cdf
 
     def tails(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (P(V < v), P(V > v)), each by itself. Shape: (...) -> (...) twice."""
+        """Returns (P(V < v), P(V > v)), each computed directly. Shape: (...) -> (...) twice."""
         weight, t = self.components_in(values.dtype)[0].exp(), self.at(values).t
         return (weight * self.cdf_of(t)).sum(-1), (weight * self.cdf_of(-t)).sum(-1)
 
     def quantile(self, score: Tensor) -> Tensor:
-        """Returns the number whose cdf is Phi(score), by bisection; exact for a single component.
+        """Returns the number with CDF Phi(score), by bisection; exact for a single component.
 
         Shape: (...) -> (...), float64.
         """
@@ -145,16 +146,16 @@ class Marginal(ABC):
         return 0.5 * (low + high)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns numbers at uniform noise. Shape: (N,) -> (N,), float64."""
+        """Returns samples by inversion of uniform noise. Shape: (N,) -> (N,), float64."""
         weight, mean, log_sigma = self.components
-        m, rest = inverted(weight, noise)
+        m, rest = invert(weight, noise)
         mean, sigma = (t.double().gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
         return mean + sigma * self.quantile_of(rest)
 
     def log_masses(self, intervals: Tensor) -> Triple:
-        """log of the masses inside, below and above intervals; NaN where the interval is.
+        """Returns log probabilities inside, below and above intervals; NaN for NaN intervals.
 
-        In float64: a rounding cell is a small part of a deviation.
+        Computed in float64, because rounding cells are narrow compared with the deviation.
 
         Shape: (..., 2) -> three of (...).
         """
@@ -167,13 +168,14 @@ class Marginal(ABC):
         )
 
     def inside(self, low: Tensor, high: Tensor) -> Inside:
-        """N marginals, each cut down to an interval of positive width. Shape: (N,), (N,)."""
+        """Returns the marginals truncated to an interval of positive width each. Shape: (N,),
+        (N,)."""
         log_weight, mean, log_sigma = self.components
         ends = torch.stack([(s[:, None] - mean) / log_sigma.exp() for s in (low, high)], dim=-1)
         return Inside(self, log_weight + self.log_interval_of(*ends.unbind(-1)), ends)
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """N marginals, each cut down to m intervals, of which those with equal ends are points.
+        """Returns the marginals truncated to m intervals each; equal ends are a point.
 
         A point counts with its density times exp(log_slope), the slope of its axis.
 
@@ -189,7 +191,8 @@ class Marginal(ABC):
 
 
 class GaussianMarginal(Marginal):
-    """sum_m w_m N(v; mu_m, sigma_m^2). Source: Section 4, p_i(x_i^c), where M is 1."""
+    """Gaussian mixture sum_m w_m N(v; mu_m, sigma_m^2). Source: Section 4, p_i(x_i^c), where M is
+    1."""
 
     LOG_NORMALISER = LOG_SQRT_2PI
     cdf_of = staticmethod(normal_cdf)
@@ -199,7 +202,7 @@ class GaussianMarginal(Marginal):
 
     @staticmethod
     def log_shape(t: Tensor) -> Tensor:
-        """-t^2 / 2."""
+        """Returns -t^2 / 2."""
         return -0.5 * t.square()
 
     @classmethod
@@ -209,27 +212,27 @@ class GaussianMarginal(Marginal):
 
     @staticmethod
     def to_score(t: Tensor) -> Tensor | None:
-        """t itself with one Gaussian: never through Phi and its inverse."""
+        """Returns t for a single Gaussian, without computing Phi; else None."""
         return t[..., 0] if t.shape[-1] == 1 else None
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers that lie t_m deviations from the mean of each component. Shape: t (..., M)."""
+    """Numbers as t_m deviations from the mean of each component. Shape: t (..., M)."""
 
     marginal: Marginal
     t: Tensor
 
     @property
     def log_prob(self) -> Tensor:
-        """log p(v). Shape: (...)."""
+        """Returns log p(v). Shape: (...)."""
         log_weight, _, log_sigma = self.marginal.components_in(self.t.dtype)
         log_terms = log_weight + self.marginal.log_shape(self.t) - log_sigma
         return log_terms.logsumexp(-1) - self.marginal.LOG_NORMALISER
 
     @property
     def log_tails(self) -> tuple[Tensor, Tensor]:
-        """(log P(V < v), log P(V > v)), each by itself. Shape: (...)."""
+        """Returns (log P(V < v), log P(V > v)), each computed directly. Shape: (...)."""
         log_weight = self.marginal.components_in(self.t.dtype)[0]
         below, above = (
             (log_weight + self.marginal.log_cdf_of(t)).logsumexp(-1) for t in (self.t, -self.t)
@@ -238,16 +241,17 @@ class Numbers:
 
     @property
     def score(self) -> Tensor | None:
-        """Normal scores of the numbers, if they are known without their tails. Shape: (...)."""
+        """Returns normal scores of the numbers if they have a closed form, else None. Shape:
+        (...)."""
         return self.marginal.to_score(self.t)
 
 
 @dataclass(frozen=True)
 class Inside:
-    """N marginals, each cut down to one interval.
+    """N marginals, each truncated to one interval.
 
-    Shape: log_terms (N, M), the components' log masses of the interval; ends (N, M, 2), in their
-    deviations.
+    Shape: log_terms (N, M), the components' log probabilities of the interval; ends (N, M, 2), in
+    deviations of the components.
     """
 
     marginal: Marginal
@@ -256,13 +260,13 @@ class Inside:
 
     @property
     def log_prob(self) -> Tensor:
-        """log of the interval's mass. Shape: (N,)."""
+        """Returns the log probability of the interval. Shape: (N,)."""
         return self.log_terms.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns numbers in the interval, at uniform noise. Shape: (N,)."""
+        """Returns samples in the interval, by inversion of uniform noise. Shape: (N,)."""
         _, mean, log_sigma = self.marginal.components
-        m, rest = inverted(torch.log_softmax(self.log_terms, -1), noise)
+        m, rest = invert(torch.log_softmax(self.log_terms, -1), noise)
         low, high = self.ends[torch.arange(len(m)), m].unbind(-1)
         mean, sigma = (t.gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
         is_upper = low > -high  # the nearer tail has the digits
@@ -274,13 +278,13 @@ class Inside:
 
 @dataclass(frozen=True)
 class Within:
-    """N marginals, each cut down to m intervals and points.
+    """N marginals, each truncated to m intervals and points.
 
-    Shape: lower and upper (N, m) or (1, m); log_piece (N, m M), the log mass of each interval under
-    each component, of a point the density.
+    Shape: lower and upper (N, m) or (1, m); log_piece (N, m M), the log probability of each
+    interval under each component, for a point the log density.
 
     Attributes:
-        n_pieces: So many of the m in a row are pieces of one interval.
+        n_pieces: Number of consecutive entries of the m that are pieces of one interval.
     """
 
     marginal: Marginal
@@ -291,36 +295,38 @@ class Within:
 
     @property
     def log_prob(self) -> Tensor:
-        """log of the mass of all intervals, and of the points' density. Shape: (N,)."""
+        """Returns the log of the total probability of intervals and density of points. Shape:
+        (N,)."""
         return self.log_piece.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (number, which interval it lies in) at uniform noise. Shape: (N,) twice."""
+        """Returns (number, index of its interval) by inversion of uniform noise. Shape: (N,)
+        twice."""
         _, mean, log_sigma = self.marginal.components_in(torch.float64)
-        _, piece, rest = chosen(self.log_piece, noise)
+        _, piece, rest = choose(self.log_piece, noise)
         m, interval = piece % mean.shape[-1], piece // mean.shape[-1]
         mean, sigma = (t.gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
-        low, high = ((taken(end, interval) - mean) / sigma for end in (self.lower, self.upper))
-        t = truncated(low, high, rest, self.marginal.cdf_of, self.marginal.quantile_of)
+        low, high = ((end_at(end, interval) - mean) / sigma for end in (self.lower, self.upper))
+        t = sample_truncated(low, high, rest, self.marginal.cdf_of, self.marginal.quantile_of)
         return mean + sigma * t, interval // self.n_pieces
 
 
-def taken(ends: Tensor, at: Tensor) -> Tensor:
-    """Returns the ends of one interval for each of N rows. Shape: (N, m) or (1, m), (N,)
-    -> (N,)."""
+def end_at(ends: Tensor, at: Tensor) -> Tensor:
+    """Returns the end of one interval for each of N rows. Shape: (N, m) or (1, m), (N,) -> (N,)."""
     return ends.expand(len(at), -1).gather(-1, at[:, None])[:, 0]
 
 
-def truncated(
+def sample_truncated(
     low: Tensor,
     high: Tensor,
     noise: Tensor,
     cdf: Callable[[Tensor], Tensor] = normal_cdf,
     quantile: Callable[[Tensor], Tensor] = torch.special.ndtri,
 ) -> Tensor:
-    """Draws between low and high, by inversion from the nearer tail of a symmetric distribution.
+    """Returns samples between low and high of a symmetric distribution, from the nearer tail.
 
-    Beyond the range of the doubles it is the end that is nearer to the middle. Shape: (N,) each.
+    If the interval's probability underflows, returns the end that is nearer to the centre. Shape:
+    (N,) each.
     """
     flip = low > -high
     a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
@@ -333,11 +339,11 @@ def truncated(
     return torch.where(flip, -x, x)
 
 
-def inverted(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (code, what is left of the noise): the code whose stretch of (0, 1) the noise falls
-    into.
+def invert(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns (code, remaining noise): the code at which the cumulative probability reaches the
+    noise.
 
-    Given the code, where in its stretch the noise fell is uniform again.
+    The remaining noise is its relative position in the code's interval, which is again uniform.
 
     Shape: (N, K), (N,) -> (N,), (N,).
     """
@@ -350,12 +356,12 @@ def inverted(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     return codes[:, 0], rest.clamp(1e-15, 1.0 - 1e-15)
 
 
-def chosen(log_mass: Tensor, noise: Tensor) -> Triple:
-    """Returns (log of the total, which part the noise falls into, what is left of it).
+def choose(log_mass: Tensor, noise: Tensor) -> Triple:
+    """Returns (log total, index chosen by the noise, remaining noise).
 
-    Where there is nothing to choose from, any part, with a total of -inf. Shape: (N, K), (N,).
+    If all masses are zero, the total is -inf and the index arbitrary. Shape: (N, K), (N,).
     """
     total = log_mass.logsumexp(-1)
     is_empty = torch.isneginf(total)[:, None]
     relative = torch.where(is_empty, 0.0, log_mass - torch.where(is_empty, 0.0, total[:, None]))
-    return (total, *inverted(relative, noise))
+    return (total, *invert(relative, noise))

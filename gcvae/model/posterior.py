@@ -1,4 +1,4 @@
-"""Draws of p(z | row), by importance from the encoder."""
+"""Samples of the posterior p(z | row), by importance sampling from the encoder."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ def posterior_draws(
     names: Sequence[str],
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """z_s ~ q(z|x) with weights w_s proportional to p(x|z_s) p(z_s) / q(z_s|x), which sum to one.
+    """Returns z_s ~ q(z|x) with normalised weights w_s proportional to p(x|z_s) p(z_s) / q(z_s|x).
 
-    Blank cells are integrated out.
+    Unobserved cells are integrated out.
 
     Args:
+        model: Model.
         row: One row.
+        n_draws: Number S of samples.
         names: Names of the columns, for the error.
+        generator: Random generator.
 
     Shape: (S, K), (S,).
-    Raises: TableError for a row that the model gives no probability at any draw.
+
+    Raises:
+        TableError: The row has probability zero at every sample.
     """
     with torch.no_grad():
         eta, log_tau = model.encoder(row)

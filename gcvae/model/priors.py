@@ -23,7 +23,7 @@ _QUANTILE_DRAWS = 20_000
 
 
 class Prior(nn.Module, ABC):
-    """p(z) with an exact density.
+    """Prior p(z) with a tractable density.
 
     Shape: z (..., K).
     """
@@ -34,25 +34,24 @@ class Prior(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z). Shape: (..., K) -> (...)."""
+        """Returns log p(z). Shape: (..., K) -> (...)."""
 
     @property
     def n_uniforms(self) -> int:
-        """How many uniform numbers a draw takes, beside K normal ones."""
+        """Number of uniform numbers per sample, in addition to K normal ones."""
         return 0
 
     @abstractmethod
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Returns the draws of z that this noise makes. Shape: (n, `n_uniforms`), (n, K)
-        -> (n, K)."""
+        """Returns the samples of z for given noise. Shape: (n, `n_uniforms`), (n, K) -> (n, K)."""
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Draws of z. Shape: (n, K)."""
+        """Returns samples of z. Shape: (n, K)."""
         u = uniform((n, self.n_uniforms), generator)
         return self.at_noise(u, normal((n, self.d_latent), generator))
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """KL[q(z|x) || p(z)], estimated by log q(z|x) - log p(z) at z ~ q(z|x).
+        """Returns KL[q(z|x) || p(z)], estimated by log q(z|x) - log p(z) at z ~ q(z|x).
 
         Shape: (..., K) three times -> (...), nats.
         """
@@ -60,7 +59,7 @@ class Prior(nn.Module, ABC):
         return (log_normal_density(eps) - log_tau).sum(-1) - self.log_prob(z)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Quantiles of each dimension, of many draws. Shape: (S,) -> (S, K)."""
+        """Returns quantiles of each dimension, estimated from samples. Shape: (S,) -> (S, K)."""
         draws = self.sample(_QUANTILE_DRAWS, generator).double().numpy()
         quantiles: Numbers = np.quantile(draws, probability, axis=0)
         return quantiles
@@ -70,7 +69,7 @@ class StandardNormalPrior(Prior):
     """p(z) = N(0, I_K). Source: Eq. (vae1)."""
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z). Shape: (..., K) -> (...)."""
+        """Returns log p(z). Shape: (..., K) -> (...)."""
         return log_normal_density(z).sum(-1)
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
@@ -78,7 +77,7 @@ class StandardNormalPrior(Prior):
         return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """KL[q(z|x) || N(0, I)] in closed form. Shape: (..., K) -> (...), nats."""
+        """Returns KL[q(z|x) || N(0, I)] in closed form. Shape: (..., K) -> (...), nats."""
         return gaussian_kl(eta, log_tau)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
@@ -87,7 +86,8 @@ class StandardNormalPrior(Prior):
 
 
 def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
-    """KL[N(eta, tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2), nats.
+    """Returns KL[N(eta, tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2),
+    nats.
 
     Shape: (..., K), (..., K) -> (...).
     Source: Section 3, below Eq. (elbo_vae_roc).
@@ -96,11 +96,11 @@ def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
 
 
 class GaussianMixturePrior(Prior):
-    """p(z) = sum_c w_c N(z; m_c, L_c L_c^T) with full covariances.
+    """Gaussian mixture p(z) = sum_c w_c N(z; m_c, L_c L_c^T) with full covariances.
 
     # PAPER-DIFF: the paper's prior is N(0, I) throughout. Training keeps it; afterwards the mixture
-    is fitted to draws of the posterior over the training rows, so that rows are drawn from where
-    the rows are.
+    # is fitted to posterior samples of the training rows, so that generated rows come from the
+    # regions of z that training rows use.
 
     Shape: log_weight (C,), mean (C, K), factor (C, K, K) lower triangular.
     """
@@ -118,7 +118,7 @@ class GaussianMixturePrior(Prior):
         self.register_buffer("factor", factor)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z). Shape: (..., K) -> (...)."""
+        """Returns log p(z). Shape: (..., K) -> (...)."""
         eye = torch.eye(self.d_latent, dtype=z.dtype, device=z.device)
         inverse = torch.linalg.solve_triangular(self.factor.to(z), eye, upper=False)
         shift = (inverse @ self.mean.to(z)[..., None])[..., 0]
@@ -136,15 +136,15 @@ class GaussianMixturePrior(Prior):
         return 1
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Draws of z. Shape: (n, 1), (n, K) -> (n, K)."""
+        """Returns samples of z. Shape: (n, 1), (n, K) -> (n, K)."""
         upper = self.log_weight.exp().cumsum(0)
         c = torch.searchsorted(upper, u[:, 0].contiguous()).clamp(max=len(self.mean) - 1)
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
 
     def widened(self, places: Tensor) -> GaussianMixturePrior:
-        """The same in the dimensions that are true in `places`, N(0, 1) in all others.
+        """Returns this prior in the dimensions where `places` is true, and N(0, 1) in all others.
 
-        Shape: places (K,), as many of them true as this prior has dimensions.
+        Shape: places (K,), with as many true entries as this prior has dimensions.
         """
         wide = GaussianMixturePrior(len(self.mean), len(places))
         wide.log_weight.copy_(self.log_weight)
@@ -157,12 +157,13 @@ class GaussianMixturePrior(Prior):
 class AutoregressiveMixturePrior(Prior):
     """p(z) = prod_k p(z_k | z_<k), each a mixture of C Gaussians from a masked network.
 
-    A group of hidden units belongs to each k; the units of group k see only z_1 .. z_{k-1}, in the
-    later layers through the groups up to their own. So one pass gives the density of all
-    dimensions, and drawing them one after the other costs one pass too.
+    Each k has a group of hidden units that depend on z_1 .. z_{k-1} only, in later layers through
+    the groups up to their own. One pass gives the density of all dimensions; sampling them in order
+    also costs one pass.
 
     # PAPER-DIFF: the paper's prior is N(0, I) throughout. This one is trained with the model: the
-    posterior need not fill a Gaussian without gaps, and rows are drawn from where the rows are.
+    # posterior need not fill a Gaussian without gaps, and rows are generated from regions of z that
+    # training rows use.
 
     Source: Germain et al. 2015 (masked autoencoder), mixture densities for its outputs.
     """
@@ -183,7 +184,7 @@ class AutoregressiveMixturePrior(Prior):
             )
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log p(z). Shape: (..., K) -> (...)."""
+        """Returns log p(z). Shape: (..., K) -> (...)."""
         log_weight, mean, log_sigma = self.mixtures(z)
         t = (z[..., None] - mean) * (-log_sigma).exp()
         log_terms = log_weight - log_sigma + log_normal_density(t)
@@ -191,7 +192,7 @@ class AutoregressiveMixturePrior(Prior):
         return log_prob
 
     def mixtures(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Log weights, means and log deviations of every p(z_k | z_<k).
+        """Returns log weights, means and log deviations of every p(z_k | z_<k).
 
         Shape: (..., K) -> three of (..., K, C).
         """
@@ -212,18 +213,18 @@ class AutoregressiveMixturePrior(Prior):
         return self.d_latent
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Draws of z, dimension by dimension. Shape: (n, K), (n, K) -> (n, K)."""
+        """Returns samples of z, dimension by dimension. Shape: (n, K), (n, K) -> (n, K)."""
         act, n = nn.functional.silu, len(eps)
         z = self.enter.weight.new_zeros(n, self.d_latent)
         entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))
         for k in range(self.d_latent):
-            own = _of_group(k, self.d_group)
+            own = _group_slice(k, self.d_group)
             seen = slice(0, own.stop)
             h = self.enter.part(z[:, :k], own)
             entered[:, own] = act(h)
             inner[:, own] = act(self.inner.part(entered[:, seen], own))
             left[:, own] = act(h + self.outer.part(inner[:, seen], own))
-            outputs = self.leave.part(left[:, seen], _of_group(k, 3 * self.n_components))
+            outputs = self.leave.part(left[:, seen], _group_slice(k, 3 * self.n_components))
             log_weight, mean, log_sigma = (part[:, 0] for part in self._of_outputs(outputs))
             upper = log_weight.exp().cumsum(-1)
             c = (upper <= u[:, k, None]).sum(-1, keepdim=True).clamp(max=self.n_components - 1)
@@ -232,7 +233,7 @@ class AutoregressiveMixturePrior(Prior):
 
 
 class MaskedLinear(nn.Linear):
-    """(W * mask) x + b. Shape: mask (d_out, d_in), bool."""
+    """Masked linear layer (W * mask) x + b. Shape: mask (d_out, d_in), bool."""
 
     mask: Tensor
 
@@ -243,22 +244,22 @@ class MaskedLinear(nn.Linear):
             self.weight.mul_((mask.shape[1] / mask.sum(1).clamp(min=1)).sqrt()[:, None])
 
     def forward(self, x: Tensor) -> Tensor:
-        """All outputs."""
+        """Returns all outputs."""
         return nn.functional.linear(x, self.weight * self.mask, self.bias)
 
     def part(self, x: Tensor, outputs: slice) -> Tensor:
-        """Some outputs, from the first inputs alone, which are all that these see."""
+        """Returns some outputs, from the first inputs, on which alone they depend."""
         seen = outputs, slice(x.shape[-1])
         weight = self.weight[seen] * self.mask[seen]
         return nn.functional.linear(x, weight, self.bias[outputs])
 
 
-def _of_group(k: int, width: int) -> slice:
+def _group_slice(k: int, width: int) -> slice:
     return slice(k * width, (k + 1) * width)
 
 
 def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior:
-    """Returns the mixture by expectation maximisation over draws of z. Shape: (n, K)."""
+    """Fits a mixture to samples of z by expectation maximisation. Shape: (n, K)."""
     if z.shape[1] == 0:
         return GaussianMixturePrior(1, 0)
     fitted = fit_gaussian_mixture(z, n_components, generator_for(seed, "mixture"))
@@ -276,9 +277,9 @@ def fit_best_mixture(
     seed: int,
     report: Report = report_to_nobody,
 ) -> GaussianMixturePrior:
-    """Returns the mixture whose number of components gives held-out draws the highest density.
+    """Fits mixtures and returns the one with the highest density of held-out samples.
 
-    A component has fifty draws at least; the fewest components are tried in any case.
+    Numbers of components with fewer than fifty samples each are skipped, except the smallest.
     """
     first, *others = sorted(choices)
     allowed = [first, *(n for n in others if n * _LEAST_DRAWS <= len(z))]

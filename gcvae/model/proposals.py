@@ -1,10 +1,12 @@
-"""Proposal of the draws of z for importance-weighted bounds: a defensive mixture of encoder and
+"""Proposal distribution of z for importance-weighted bounds: a defensive mixture of posterior and
 prior.
 
-The encoder's posterior alone has light tails where the true one may have heavy ones, and knows
-little of rows with many blanks. So a share of the draws is from the prior, and every draw is
-weighted against the mixture (balance heuristic): no weight exceeds p(x|z) / share, and all weights
-of a row without known cells are near one.
+    q(z) = (1 - a) N(eta, (c tau)^2) + a p(z)
+
+The encoder's posterior may have lighter tails than the true one, and is poor for rows with many
+unobserved cells. Therefore a share a of the samples comes from the prior, and every sample is
+weighted against the mixture (balance heuristic): no weight exceeds p(x|z) / a, and all weights of a
+row without observed cells are near one.
 """
 
 from __future__ import annotations
@@ -17,34 +19,33 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.decoders import GenerativeModel, beside
+from gcvae.model.decoders import GenerativeModel, join_context
 from gcvae.numerics.batches import draws_without_end, filled
 from gcvae.numerics.normal import log_normal_density
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.numerics.sobol import sobol_points
 
 _PRIOR_SHARE = 10
-"""One draw in this many is from the prior."""
+"""One sample in this many is from the prior."""
 _LEAST_DRAWS = 10
-"""Least number of draws of a complete row for which some are from the prior, ..."""
+"""Minimum number of samples of a complete row for some to be from the prior, ..."""
 _LEAST_DRAWS_OF_BLANKS = 5
-"""... and of a row with missing cells; with fewer, all are from the unwidened posterior."""
+"""... and of a row with unobserved cells; with fewer, all are from the unwidened posterior."""
 _WIDENED = 1.1
-"""Factor by which the posterior's deviations are widened: too wide costs little, too
-narrow much."""
+"""Factor c of the posterior's deviations; too wide costs little, too narrow much."""
 
 
 @dataclass(frozen=True)
 class LatentDraws:
-    """Draws of z for each row, and log p(z) - log q(z), the prior against the mixture.
+    """Samples of z for each row, with log p(z) - log q(z), q being the proposal.
 
-    Shape: z (S', n, K), log_ratio (S', n) in float64. The first S are used, one replicate after the
-    other; the rest pads the batch, so that a row's result does not depend on the other rows.
+    The first S samples are used, one replicate after the other; the rest is padding, so that a
+    row's result does not depend on other rows. Contexts of rows are concatenated to z.
 
-    Beside each z stands the row's context, if it has one.
+    Shape: z (S', n, K), log_ratio (S', n) in float64.
 
     Attributes:
-        n_prior: Number of each replicate's draws, the last ones, that are from the prior.
+        n_prior: Number of samples of each replicate, the last ones, that are from the prior.
     """
 
     z: Tensor
@@ -55,13 +56,11 @@ class LatentDraws:
 def draw_latents(
     model: GenerativeModel, rows: EncodedTable, n_draws: int, replicates: Sequence[RowNoise]
 ) -> LatentDraws:
-    """Draws S latent vectors for each row and each independent replicate.
+    """Samples S latent vectors for each row and each independent replicate.
 
-    A fixed share of a replicate's draws is from the prior, the others from the widened posterior
-    N(eta, (c tau)^2), no wider than the prior's deviation of one, at points of a Sobol sequence,
-    shifted for each row. Its best dimensions go to those of z with the smallest tau.
-
-    q(z) = (1 - a) N(eta, (c tau)^2) + a p(z), a the share that is drawn from the prior.
+    A fixed share of a replicate's samples is from the prior. The others are from the widened
+    posterior N(eta, (c tau)^2), with deviations of at most one, at points of a Sobol sequence that
+    is shifted for each row. Its first dimensions are used for those of z with the smallest tau.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """
@@ -73,8 +72,8 @@ def draw_latents(
         tau = torch.minimum(_WIDENED * tau, tau.clamp(min=1.0))
     parts = []
     for noise in replicates:
-        parts.append(eta + tau * _even(noise, n_draws - n_prior, tau).to(eta))
-        parts += [_of_prior(model, noise, n_prior, eta)] if n_prior else []
+        parts.append(eta + tau * _sobol_normals(noise, n_draws - n_prior, tau).to(eta))
+        parts += [_prior_samples(model, noise, n_prior, eta)] if n_prior else []
     n_all = n_draws * len(replicates)
     n_filled = draws_without_end(n_all, len(rows))
     z = torch.cat([*parts, eta.expand(n_filled - n_all, *eta.shape)])
@@ -83,17 +82,17 @@ def draw_latents(
     if n_prior:
         share = n_prior / n_draws
         log_q = torch.logaddexp(log_q + math.log1p(-share), log_p + math.log(share))
-    return LatentDraws(beside(z, rows.context), log_p - log_q, n_prior)
+    return LatentDraws(join_context(z, rows.context), log_p - log_q, n_prior)
 
 
 def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor]:
-    """eta and tau of each row. Shape: (n, K) each."""
+    """Returns eta and tau of each row. Shape: (n, K) each."""
     eta, log_tau = model.encoder(rows.take(filled(torch.arange(len(rows), device=rows.device))))
     return eta[: len(rows)], log_tau.exp()[: len(rows)]
 
 
-def _of_prior(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: Tensor) -> Tensor:
-    """Draws of the prior, for each row of `eta`. Shape: eta (n, K) -> (S, n, K)."""
+def _prior_samples(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: Tensor) -> Tensor:
+    """Returns samples of the prior for each row of `eta`. Shape: eta (n, K) -> (S, n, K)."""
     noise = noise.of("prior")
     u = noise.of("component").uniform(n_draws, model.prior.n_uniforms).to(eta)
     eps = noise.normal(n_draws, eta.shape[-1]).to(eta)
@@ -101,8 +100,9 @@ def _of_prior(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: Tensor
     return drawn.view(n_draws, *eta.shape)
 
 
-def _even(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
-    """Normal noise at shifted points of Sobol's sequence. Shape: tau (n, K) -> (S, n, K)."""
+def _sobol_normals(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
+    """Returns normal noise at shifted points of a Sobol sequence. Shape: tau (n, K) -> (S, n,
+    K)."""
     place = tau.argsort(dim=-1, stable=True).argsort(dim=-1).cpu().numpy()
     points = sobol_points(n_draws, tau.shape[-1])[:, place]
     eps: Tensor = torch.special.ndtri(noise.of("encoder").shifted(points))

@@ -1,8 +1,8 @@
-"""Generation of rows from the autoregressive decoder, without normalising probabilities.
+"""Generates rows from the autoregressive decoder without normalising probabilities.
 
-A code is drawn by inversion of masses that are not normalised (`ColumnWeights`): of u times their
-sum, the first code whose cumulated mass reaches it. Numbers are drawn in the rows alone that have
-one. What a cell adds to the running sum is read from a table of its column's codes.
+A code is sampled by inversion of unnormalised masses (`ColumnWeights`): the first code whose
+cumulative mass reaches u times the total. Numbers are computed only for rows that have one.
+Contributions of cells to the running sum come from a table of the column's codes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gcvae.numerics.affine import through
 from gcvae.numerics.generators import uniform
 
 _ROWS_AT_ONCE = 2048
-"""Rows that go through the columns together: what they need stays in a core's cache."""
+"""Number of rows per block, such that working memory fits a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,9 @@ class RowDraws:
 
 
 def _drawn(masses: Tensor, noise: Tensor) -> Tensor:
-    """Codes at uniform noise: never one without mass. Shape: (n, K), (n,) -> (n,)."""
+    """Returns codes by inversion of uniform noise, never one without mass. Shape: (n, K), (n,) ->
+    (n,)."""
     upper = masses.cumsum(-1)
-    # The first that reaches a positive height; rounding takes none above the last of them.
+    # The first code whose cumulative mass reaches the target, at most the last one with mass.
     height = noise[:, None] * upper[:, -1:]
     return torch.searchsorted(upper, height)[:, 0]

@@ -1,10 +1,8 @@
-"""Likelihoods of rows under the autoregressive decoder, computed from only the masses that scores
-need.
+"""Computes likelihoods of rows under the autoregressive decoder with few evaluations.
 
-Of a column's codes a score needs the logarithm of the sum of their masses and one mass
-(`ColumnWeights.log_code`); of what the cells before add to a column's running sum, one vector for
-each row, however many draws of z it has. Blank cells are drawn on the way, and only in the rows
-that have them is anything of a cell different from draw to draw.
+A score needs the log of the sum of a column's masses and one mass (`ColumnWeights.log_code`), and
+one contribution to the running sum for each row, whatever the number of samples of z. Unobserved
+cells are sampled on the way; only rows that have them need contributions for each sample.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ from gcvae.numerics.batches import filled
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells on their way through the columns, and the log of each one's probability.
+    """Cells of rows during a pass through the columns, with the log probability of each.
 
-    Shape: log_prob (D, N), codes int64 and values (D, m), N a multiple of m: with m < N the same m
-    rows come again and again, each time at other z.
+    Shape: log_prob (D, N), codes int64 and values (D, m), N a multiple of m; m < N repeats the m
+    rows, each time at another z.
     """
 
     log_prob: Tensor
@@ -39,7 +37,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class _At:
-    """A column at N places. Shape: outputs (N, K + 3 M), mixture (N, 3 M)."""
+    """A column at N latent vectors. Shape: outputs (N, K + 3 M), mixture (N, 3 M)."""
 
     column: ColumnWeights
     outputs: Tensor
@@ -57,7 +55,8 @@ class RowLikelihoods:
         self.columns = columns_in_order(network, marginals)
 
     def __call__(self, rows: EncodedTable, z: Tensor, noise: Tensor) -> Tensor:
-        """log p(x|z) of the first column in the network's order, of the first two, and so on.
+        """Returns log p(x|z) of the first column in the network's order, of the first two, and so
+        on.
 
         Shape: rows (n, D), z (S, n, K), noise (S, n, D) -> (S, n, D), float64.
         """
@@ -70,9 +69,10 @@ class RowLikelihoods:
 
     @torch.no_grad()
     def through(self, rows: EncodedTable, context: Tensor, noise: Tensor) -> Cells:
-        """Passes through the columns: known cells are scored, missing ones drawn.
+        """Passes through the columns: observed cells are scored, unobserved ones sampled.
 
-        A number that stands for an interval is scored by the interval's mass, and drawn inside it.
+        A number that stands for an interval is scored by the interval's probability, and sampled
+        inside.
 
         Shape: rows (n, D) or (1, D), context (..., n, d_context), noise (..., n, D).
         """
@@ -94,7 +94,7 @@ class RowLikelihoods:
         return cells
 
     def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
-        """Returns the cells as they are known, those of whole rows once for all draws."""
+        """Returns the known cells; complete rows are stored once for all samples of z."""
         n_all = noise[..., 0].numel()
         is_whole = rows.intervals is None and bool(rows.observed.all())
         times = 1 if is_whole else n_all // len(rows)
@@ -120,7 +120,7 @@ class RowLikelihoods:
         cells.log_prob[j, index] += numbers.log_prob(value.repeat(times)) + log_slope.repeat(times)
 
     def _draw_blanks(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
-        """Draws the missing cells of a column within their regions. Shape: noise (N, D)."""
+        """Samples the unobserved cells of a column in their regions. Shape: noise (N, D)."""
         j = at.column.number
         times = cells.codes.shape[1] // len(rows)
         blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
@@ -137,7 +137,7 @@ class RowLikelihoods:
         cells.codes[j, blank], cells.values[j, blank] = drawn.codes.long(), drawn.values
 
     def _narrow_intervals(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
-        """Scores a column's intervals, and draws numbers inside. Shape: noise (N,)."""
+        """Scores a column's intervals, and samples numbers inside. Shape: noise (N,)."""
         j = at.column.number
         if rows.intervals is None or at.column.place is None:
             return
@@ -149,7 +149,7 @@ class RowLikelihoods:
         cells.values[j, index] = within.draw(cells.values[j, index], noise[index])
 
     def _distribution(self, at: _At, index: Tensor, codes: Tensor) -> ColumnDistribution:
-        """Returns the column at some of its places. Shape: index (b,), codes (D, N)."""
+        """Returns the distribution of the column for some rows. Shape: index (b,), codes (D, N)."""
         column, outputs, mixture = at.column, at.outputs[index], at.mixture[index]
         log_beta = column.log_beta(outputs, mixture, codes[:, index])
         if column.place is None:
@@ -158,8 +158,7 @@ class RowLikelihoods:
         return ColumnDistribution(log_beta, column.point_code, column.marginal(outputs), transform)
 
     def _step(self, column: ColumnWeights, cells: Cells, total: Tensor, lines: Tensor) -> None:
-        """Adds the contributions of a column's cells, in place. Shape: total (N, d_sum), lines (N,
-        D_real)."""
+        """Adds the contributions of a column's cells, in place. Shape: (N, d_sum), (N, D_real)."""
         codes, values = cells.codes[column.number], cells.values[column.number]
         cells_of = filled(torch.arange(len(codes), device=codes.device))
         added = self.network.added_by_all(

@@ -1,12 +1,11 @@
-"""Autoregressive passes: a decoder's columns one after the other, each particle at its own latent
-vector.
-
-The latent vector is z and, if a factor f couples the columns, f: given both, the columns are
-independent (copula, principal direction) or depend on earlier ones (autoregressive decoder).
+"""Autoregressive passes over a decoder's columns, for N particles at their own latent vectors.
 
     autoregressive decoder   p_j(x_j | x_<j, z)
     Gaussian copula          q_j = (b_j . f + e_j) / psi_j,  f ~ N(0, I_r)
     principal direction      x_j = mu_j + a_j f + sqrt(omega) e_j,  f ~ N(0, 1)
+
+The latent vector is z and, if a factor f couples the columns, f. Given both, the columns are
+independent (copula, principal direction) or depend on earlier ones (autoregressive decoder).
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from gcvae.model.number_marginals import Marginal
 
 
 class ColumnWalk(Protocol):
-    """Pass of N particles through the columns."""
+    """Pass of N particles over the columns."""
 
     @property
     def order(self) -> Sequence[int] | None:
-        """The order of the columns; None where any order gives the same distribution."""
+        """Order of the columns; None if it does not matter."""
 
     def column(self, j: int) -> WalkedColumn:
         """Returns column j, given the earlier columns."""
@@ -43,10 +42,10 @@ class ColumnWalk(Protocol):
 
 @dataclass(frozen=True)
 class IndependentWalk:
-    """Columns that are independent given the latent.
+    """Pass over columns that are independent given the latent vector.
 
-    Those of a Gaussian copula are so given its factor f, by which `pull` = B f and `scale` = psi
-    move each column's normal score.
+    For a Gaussian copula with factor f, `pull` = B f and `scale` = psi shift and scale each
+    column's normal score.
 
     Shape: pull, scale (N, D), or None without a copula.
     """
@@ -58,10 +57,10 @@ class IndependentWalk:
 
     @property
     def order(self) -> None:
-        """None: any order will do."""
+        """None: the order does not matter."""
 
     def column(self, j: int) -> WalkedColumn:
-        """Column j given z and f."""
+        """Returns the distribution of column j given z and f."""
         alone = self.marginals.column(self.parameters, j)
         if self.pull is None or self.scale is None:
             return alone
@@ -69,13 +68,13 @@ class IndependentWalk:
         return CopulaColumn(alone, places, self.pull[:, j], self.scale[:, j])
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Does nothing: given the latent vector, columns are independent."""
+        """Does nothing, because columns are independent."""
 
 
 class AutoregressiveWalk:
-    """Pass of N rows through the columns, each at its z.
+    """Pass of N rows over the columns, each at its z.
 
-    Shape: all leading dimensions of the conditional in one, N.
+    Shape: the leading dimensions of the conditional are flattened to N.
     """
 
     def __init__(
@@ -104,8 +103,7 @@ class AutoregressiveWalk:
     def with_functions(
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
     ) -> ColumnDistribution:
-        """Returns column j of these rows with the functional dependencies on earlier columns
-        applied."""
+        """Applies functional dependencies on earlier columns to column j of these rows."""
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:
@@ -127,11 +125,11 @@ class AutoregressiveWalk:
             mixture = with_means_moved(mixture, self.lines[:, place])
             marginal = self.marginals.numbers_of(mixture)
             if added.bins is not None:
-                marginal = steps.marginal(marginal, j, added.bins + steps.own_offsets(j, offsets))
+                marginal = steps.marginal(marginal, j, added.bins + steps.bin_offsets(j, offsets))
             transform = self.network.warps.column(place)
         if g is not None and added.logits is not None:
             logits = self.outputs.logits[g][:, at] + added.logits
-            of_codes = steps.of_codes(j, offsets)
+            of_codes = steps.code_logits(j, offsets)
             if of_codes is not None:
                 logits[:, : of_codes.shape[1]] += of_codes
             logits = self.marginals.atom_shapes[g].add_to_row(logits, mixture, at)

@@ -1,7 +1,7 @@
-"""Adam with decoupled weight decay: torch's own steps, its moments held here.
+"""Adam with decoupled weight decay, from torch's functional step.
 
-`torch.optim.AdamW` does the same, and imports torch's compiler to do it: one to two seconds of
-every process that fits a model.
+`torch.optim.AdamW` computes the same, but imports torch's compiler, which takes one to two seconds
+in every process that fits a model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LEAST_DEVIATION = 1e-8
 
 
 class AdamW:
-    """The moments of the gradients of some parameters.
+    """Adam optimiser with decoupled weight decay; holds the moments of the gradients.
 
     Source: Kingma & Ba 2015, Algorithm 1; Loshchilov & Hutter 2019, Algorithm 2.
     """
@@ -24,12 +24,12 @@ class AdamW:
     def __init__(
         self, parameters: Sequence[Tensor], betas: tuple[float, float], weight_decay: float
     ) -> None:
-        """No step yet.
+        """Initialises the moments with zeros.
 
         Args:
-            parameters: What is moved.
-            betas: How much of the means of gradients and of their squares a step keeps.
-            weight_decay: Share of a parameter, times the step size, by which a step shrinks it.
+            parameters: Parameters to update.
+            betas: Decay of the means of gradients and of squared gradients per step.
+            weight_decay: Shrinkage of parameters per step, relative to the step size.
         """
         self._parameters, self._betas, self._weight_decay = list(parameters), betas, weight_decay
         self._means = [torch.zeros_like(p) for p in self._parameters]
@@ -37,12 +37,12 @@ class AdamW:
         self._steps = [torch.zeros((), device=p.device) for p in self._parameters]
 
     def forget_gradients(self) -> None:
-        """The next backward pass starts from none."""
+        """Clears the gradients."""
         for parameter in self._parameters:
             parameter.grad = None
 
     def step(self, rate: float) -> None:
-        """Moves the parameters that have a gradient, by this step size."""
+        """Updates the parameters that have a gradient, with this step size."""
         moved = [i for i, p in enumerate(self._parameters) if p.grad is not None]
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         parts = self._parameters, self._means, self._squares, self._steps
@@ -56,7 +56,7 @@ class AdamW:
             )  # fmt: skip
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps."""
+        """Returns the state for a checkpoint."""
         return {
             f"{i}/{name}": tensor
             for name, tensors in self._named.items()
@@ -64,7 +64,7 @@ class AdamW:
         }
 
     def take_tensors(self, kept: Mapping[str, Tensor]) -> None:
-        """Goes on from a checkpoint."""
+        """Restores the state of a checkpoint."""
         for name, tensors in self._named.items():
             for i, tensor in enumerate(tensors):
                 tensor.copy_(kept[f"{i}/{name}"])

@@ -1,8 +1,8 @@
-"""Affine maps of many rows, for draws and scores, by the faster of the matrix products at hand.
+"""Affine maps of many rows without gradients, using the fastest available matrix product.
 
-oneDNN has products for each kind of processor, and adds, and applies the activation, while a part
-of the result is still in the cache. MKL, which torch's `addmm` asks, leaves half of a processor of
-AMD idle. Where gradients are wanted, on other devices and in float64 it is `addmm` all the same.
+oneDNN has kernels for each CPU type, and adds and applies the activation while results are in the
+cache. MKL, which torch's `addmm` uses, is about half as fast on AMD CPUs. With gradients, on other
+devices and in float64 `addmm` is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _NO_SCALARS: list[float] = []
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | None = None) -> Tensor:
-    """W x + b, and `plus`. Shape: (n, d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n, d_out)."""
+    """Returns W x + b + plus. Shape: (n, d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n,
+    d_out)."""
     if not _is_plain(x, weight):
         product = nn.functional.linear(x, weight, bias)
         return product if plus is None else product + plus
@@ -30,7 +31,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | Non
 
 
 def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """silu(W x + b). Shape: (n, d_in), (d_out, d_in), (d_out,) -> (n, d_out)."""
+    """Returns silu(W x + b). Shape: (n, d_in), (d_out, d_in), (d_out,) -> (n, d_out)."""
     if not _is_plain(x, weight):
         return nn.functional.silu(nn.functional.linear(x, weight, bias), inplace=True)
     found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "swish", _NO_SCALARS, None)
@@ -38,7 +39,7 @@ def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def through(network: nn.Module, x: Tensor) -> Tensor:
-    """Returns the outputs of a network whose affine maps are those of `affine`."""
+    """Applies a network, with `affine` for its linear layers."""
     if isinstance(network, nn.Linear):
         return affine(x, network.weight, network.bias)
     if isinstance(network, nn.Sequential):
@@ -50,7 +51,8 @@ def through(network: nn.Module, x: Tensor) -> Tensor:
 
 
 def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Returns whether oneDNN has the product: of one row it has another, with other last digits."""
+    """Returns whether oneDNN supports the product and its results do not depend on the number of
+    rows."""
     return (
         _HAS_ONEDNN
         and x.dim() == 2

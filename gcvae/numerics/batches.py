@@ -1,8 +1,8 @@
-"""Shapes of batches, and sizes in which a row's numbers are the same, to the last digit, anywhere.
+"""Batch sizes for which the result of a row does not depend on the other rows, to the last bit.
 
-Vectors of the processor take so many numbers together, and what is left at a batch's end is
-computed in another way, whose last digit may differ; so may that of products of few rows. A batch
-of many numbers that leaves nothing is the same for every row in it.
+SIMD loops compute a fixed number of values at a time and use another code path, whose last bit may
+differ, for the remainder and for products of few rows. A large batch without remainder gives every
+row the same result.
 """
 
 from __future__ import annotations
@@ -15,25 +15,23 @@ import torch
 from torch import Tensor
 
 LANES = 16
-"""Numbers that torch's loops take together: two vectors of eight."""
+"""Number of values that torch's loops compute at a time: two vectors of eight."""
 _LEAST = 64
-"""Products of fewer rows go other ways."""
+"""Matrix products of fewer rows use other code paths."""
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> torch.Size:
-    """Returns the shape that these have together; torch's own function takes forty times
-    as long."""
+    """Returns the broadcast shape; torch's own function takes forty times as long."""
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 def draws_without_end(n_draws: int, n_rows: int) -> int:
-    """Returns the least number of draws of each row, not under `n_draws`, that makes such
-    a batch."""
+    """Returns the least number of samples per row, at least `n_draws`, that gives such a batch."""
     step = LANES // math.gcd(LANES, n_rows)
     return -(-max(n_draws, _LEAST // n_rows) // step) * step
 
 
 def filled(index: Tensor) -> Tensor:
-    """Row numbers, the first again and again to a size without an end; none stay none. (m,)."""
+    """Pads row indices with the first one to such a batch size; empty stays empty. Shape: (m,)."""
     missing = -len(index) % LANES
     return torch.cat([index, index[:1].expand(missing if len(index) else 0)])

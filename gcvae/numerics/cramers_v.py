@@ -1,4 +1,4 @@
-"""Cramér's V of all pairs of grouped columns."""
+"""Cramér's V of all pairs of columns, whose values are grouped."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ Groups = NDArray[np.int64]
 Matrix = NDArray[np.float64]
 
 MOST_GROUPS = 50
-"""A column of more values than this is grouped by quantiles."""
+"""Columns with more values are grouped by quantiles."""
 N_BINS = 10
 _COUNT_BUDGET = 8e8
-"""Cells that may be counted, over all pairs: some seconds on one core."""
+"""Maximum number of counted cells over all pairs: some seconds on one core."""
 
 
 def group(ranks: NDArray[np.float64]) -> Groups:
-    """Returns a column's values as groups: its levels, or ten quantile bins if it has more than 50.
+    """Groups a column's values: one group per level, or ten quantile bins for more than 50 values.
 
-    A value that fills a bin by itself is a group by itself: of a column of hardly anything but
-    zeros all quantiles are zero, and yet it tells zeros from the others.
+    A value that fills a quantile bin has a group of its own, so that a column of mostly zeros still
+    distinguishes zeros from other values.
 
     Shape: (n,) -> (n,).
     """
@@ -36,11 +36,11 @@ def group(ranks: NDArray[np.float64]) -> Groups:
 
 
 def cramers_v(groups: Sequence[Groups]) -> Matrix:
-    """Cramér's V of every pair of grouped columns, corrected for its bias.
+    """Returns the bias-corrected Cramér's V of every pair of grouped columns.
 
     phi^2 = sum_ab O_ab^2 / (R_a C_b) - 1, less its expectation (r - 1)(c - 1) / (n - 1) under
-    independence, over the corrected number of groups. With very many columns the first rows are
-    counted, as many as take some seconds. A column of one group has no V with others: NaN.
+    independence, over the corrected number of groups. With very many columns only the first rows
+    are counted, within a time budget. Columns of one group have NaN.
 
     Shape: D arrays (n,) -> (D, D).
     Source: Bergsma 2013.
@@ -57,7 +57,7 @@ def cramers_v(groups: Sequence[Groups]) -> Matrix:
 
 
 def _first_rows(groups: Sequence[Groups]) -> list[Groups]:
-    """Returns the rows that are counted, their groups numbered without gaps."""
+    """Returns the counted rows, with groups renumbered without gaps."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 
@@ -65,7 +65,7 @@ def _first_rows(groups: Sequence[Groups]) -> list[Groups]:
 def _phi_squared(
     column: Groups, others: list[Groups], share: Matrix, other_shares: list[Matrix]
 ) -> Matrix:
-    """phi^2 of one column with each of some others. Shape: (len(others),)."""
+    """Returns phi^2 of one column with each of the others. Shape: (len(others),)."""
     n, k = len(column), len(share)
     found = np.empty(len(others))
     for j, other in enumerate(others):

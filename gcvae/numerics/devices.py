@@ -1,4 +1,4 @@
-"""Where a model is trained."""
+"""Devices on which models are trained."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from gcvae.errors import SettingError
 
 
 def device_named(name: str) -> torch.device:
-    """Returns the device: `auto` is CUDA where there is one.
+    """Returns the device with this name; `auto` is CUDA if available, otherwise the CPU.
 
-    Raises: SettingError for an unknown name, or CUDA where there is none.
+    Raises:
+        SettingError: The name is unknown, or CUDA is not available.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -1,6 +1,6 @@
-"""Sums of floats that do not depend on the order, nor on who added which part.
+"""Exact sums of floats, which do not depend on the order or on how the terms are divided.
 
-So a job of scores has the same summary however many workers share it; no rounded sum has.
+The summary of a score job is therefore the same for any number of workers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Self
 
 
 class ExactSum:
-    """The exact sum of finite floats, beside that of the others (infinities, NaN).
+    """Exact sum of finite floats, with a separate sum of infinities and NaN.
 
     >>> total = ExactSum()
     >>> for value in (1e16, 1.0, -1e16): total.add(value)
@@ -20,7 +20,7 @@ class ExactSum:
     """
 
     def __init__(self, finite: Fraction = Fraction(0), other: float = 0.0) -> None:
-        """A sum so far; nothing as yet."""
+        """Starts with these sums."""
         self._finite = finite
         self._other = other
 
@@ -32,17 +32,17 @@ class ExactSum:
             self._other += value
 
     def add_all(self, sum_: ExactSum) -> None:
-        """Adds what another has summed."""
+        """Adds another sum."""
         self._finite += sum_._finite
         self._other += sum_._other
 
     @property
     def value(self) -> float:
-        """The sum, rounded once."""
+        """The sum, rounded once to a float."""
         return float(self._finite) + self._other
 
     def to_json(self) -> list[str]:
-        """What `from_json` needs; nothing is lost on the way."""
+        """Returns a lossless document for `from_json`."""
         return [hex(self._finite.numerator), hex(self._finite.denominator), repr(self._other)]
 
     @classmethod

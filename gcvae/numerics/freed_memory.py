@@ -1,19 +1,19 @@
-"""What the allocator does with memory that tensors have left."""
+"""Configures the allocator to keep freed memory."""
 
 from __future__ import annotations
 
 import torch
 
 _BYTES = 33_000_000
-"""Just under the 32 MiB up to which the GNU allocator learns."""
+"""Size just below 32 MiB, the upper limit of the GNU allocator's adaptive threshold."""
 
 
 def keep_freed_memory() -> None:
-    """Has the process keep up to 64 MiB of freed memory, instead of asking for it anew each time.
+    """Makes the process keep up to 64 MiB of freed memory for reuse.
 
-    A training step or a block of rows frees what it has allocated. The GNU allocator gives such
-    memory back, and the kernel clears each page that is asked for again: a seventh of a step's
-    time. It keeps twice the largest block that was ever freed, so one that is never touched is
-    freed here. Other allocators take no notice.
+    Training steps and blocks of rows free what they allocate. By default the GNU allocator returns
+    such memory to the kernel, which clears each page when it is requested again: a seventh of a
+    step's time. The allocator keeps twice the largest block that was ever freed, so this function
+    allocates and frees one large block. Other allocators are not affected.
     """
     torch.empty(_BYTES, dtype=torch.uint8)

@@ -1,7 +1,8 @@
-"""Mixtures of Gaussians with full covariances, fitted by expectation maximisation.
+"""Gaussian mixtures with full covariances, fitted by expectation maximisation.
 
-The log density of a Gaussian is linear in 1, x_i and x_i x_j. So one matrix product gives those of
-all points under all components, and one more, of responsibilities, all moments.
+The log density of a Gaussian is linear in 1, x_i and x_i x_j. One matrix product therefore gives
+the densities of all points under all components, and another one, with the responsibilities, all
+moments.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 
 _MOST_STEPS = 60
 _LEAST_RISE = 1e-3
-"""Nats a point; a step that brings less is the last."""
+"""Fitting stops when a step gains fewer nats per point."""
 _RIDGE = 1e-4
 """Added to variances."""
 _LEAST_POINTS = 1e-10
@@ -22,7 +23,7 @@ _LEAST_POINTS = 1e-10
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """sum_c w_c N(x; m_c, L_c L_c^T).
+    """Gaussian mixture sum_c w_c N(x; m_c, L_c L_c^T).
 
     Shape: weight (C,), mean (C, K), factor (C, K, K) lower triangular; float64.
     """
@@ -32,7 +33,7 @@ class GaussianMixture:
     factor: Tensor
 
     def log_terms(self, moments: Tensor) -> Tensor:
-        """log w_c N(x; c) of points by their `_moments`. Shape: (n, F) -> (n, C)."""
+        """Returns log w_c N(x; c) of points, given as `_moments`. Shape: (n, F) -> (n, C)."""
         d = self.mean.shape[1]
         precision = torch.cholesky_inverse(self.factor)
         slope = (precision @ self.mean[..., None])[..., 0]
@@ -47,7 +48,7 @@ class GaussianMixture:
 def fit_gaussian_mixture(
     x: Tensor, n_components: int, generator: torch.Generator
 ) -> GaussianMixture:
-    """Returns the mixture of the highest likelihood near its start, which is k-means++.
+    """Fits a mixture by maximum likelihood, initialised by k-means++.
 
     Shape: x (n, K), K > 0 and n at least `n_components`.
     Source: Dempster, Laird & Rubin 1977; Arthur & Vassilvitskii 2007.
@@ -69,7 +70,7 @@ def fit_gaussian_mixture(
 
 
 def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
-    """Returns the mixture of points that belong to components by shares. Shape: (n, C), (n, F)."""
+    """Returns the mixture with these responsibilities (M step). Shape: (n, C), (n, F)."""
     sums = shares.T @ moments
     count = sums[:, 0].clamp(min=_LEAST_POINTS)
     means = sums / count[:, None]
@@ -82,7 +83,7 @@ def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
 
 
 def _moments(x: Tensor) -> Tensor:
-    """1, x_i and x_i x_j with i <= j. Shape: (n, K) -> (n, F)."""
+    """Returns 1, x_i and x_i x_j with i <= j. Shape: (n, K) -> (n, F)."""
     i, j = _pairs(x.shape[1])
     return torch.cat([torch.ones_like(x[:, :1]), x, x[:, i] * x[:, j]], dim=1)
 
@@ -93,7 +94,7 @@ def _pairs(d: int) -> tuple[Tensor, Tensor]:
 
 
 def _spread_centres(x: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """n of the points, each drawn by its squared distance from those before, the best of a few.
+    """Returns n of the points as initial centres, by greedy k-means++.
 
     Shape: (n_points, K) -> (n, K).
     """
@@ -111,7 +112,7 @@ def _spread_centres(x: Tensor, n: int, generator: torch.Generator) -> Tensor:
 
 
 def _distances(x: Tensor, centres: Tensor) -> Tensor:
-    """Squared distances. Shape: (n, K), (C, K) -> (n, C)."""
+    """Returns squared distances. Shape: (n, K), (C, K) -> (n, C)."""
     cross = x @ centres.T
     square: Tensor = x.square().sum(1, keepdim=True) - 2.0 * cross + centres.square().sum(1)
     return square.clamp_(min=0.0)

@@ -1,4 +1,4 @@
-"""Kendall's tau-b, and normal scores of ranks, of all columns at once."""
+"""Kendall's tau-b and normal scores of all columns at once."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Matrix = NDArray[np.float64]
 
 _PRODUCT_BUDGET = 4e10
 _DIFFERENCE_BUDGET = 2e8
-"""Multiplications and differences that one tau-b map may cost: a second or two on one core."""
+"""Maximum number of operations for one tau-b map: a second or two on one core."""
 
 
 def tau_of_correlation(rho: Tensor) -> Tensor:
-    """Kendall's tau of a Gaussian copula, tau = (2/pi) arcsin rho. Shape: as rho.
+    """Returns Kendall's tau of a Gaussian copula, tau = (2/pi) arcsin rho. Shape: as rho.
 
     >>> round(float(tau_of_correlation(torch.tensor(0.5))), 6)
     0.333333
@@ -30,16 +30,15 @@ def tau_of_correlation(rho: Tensor) -> Tensor:
 
 
 def tau_b(ranks: Tensor) -> Matrix:
-    """Kendall's tau-b of every pair of columns.
+    """Returns Kendall's tau-b of every pair of columns.
 
-    tau_b(x, y) = sum s_x s_y / sqrt(sum s_x^2 sum s_y^2) over pairs of rows, s the sign of the
-    pair's difference, zero for a tie. Row i is compared with row i + k for a set of shifts k, so
-    every row takes part in as many pairs and all columns come from one matrix product a shift.
-    With all shifts it is exact. Where that costs too much, some are taken, evenly spread: over n
-    rows in random order and m pairs, that adds a variance of at most 1/m to the 4/(9n) and more
-    that n rows have anyway.
+    tau_b(x, y) = sum s_x s_y / sqrt(sum s_x^2 sum s_y^2) over pairs of rows, with s the sign of the
+    pair's difference, zero for a tie. Row i is compared with row i + k for a set of shifts k; each
+    shift needs one matrix product for all columns. With all shifts the result is exact. If that is
+    too expensive, evenly spaced shifts are used: over n rows in random order and m pairs, that adds
+    a variance of at most 1/m to the sampling variance of at least 4/(9n).
 
-    A column of ties only has no tau with others: NaN. Rows must be in random order.
+    Columns with one value have NaN. Rows must be in random order.
 
     Shape: ranks (n, D) -> (D, D), symmetric with ones on the diagonal.
     Source: Kendall 1945; balanced incomplete U-statistics, Blom 1976.
@@ -48,7 +47,7 @@ def tau_b(ranks: Tensor) -> Matrix:
     n, d = cells.shape
     product = torch.zeros(d, d, dtype=torch.float64)
     for shift in _shifts(n, d):
-        # Half way round, every pair would come up twice.
+        # at a shift of n/2 every pair occurs twice
         n_pairs = n // 2 if 2 * shift == n else n
         signs = torch.sign(cells - cells.roll(shift, 0))[:n_pairs]
         product += (signs.T @ signs).double()
@@ -58,7 +57,7 @@ def tau_b(ranks: Tensor) -> Matrix:
 
 
 def _shifts(n_rows: int, n_columns: int) -> list[int]:
-    """Returns the shifts that are compared: all of 1 .. n/2, or as many as the budget allows."""
+    """Returns the shifts to compare: all of 1 .. n/2, or as many as the budget allows."""
     pairs = min(_PRODUCT_BUDGET / n_columns**2, _DIFFERENCE_BUDGET / n_columns)
     most = max(1, int(pairs / max(n_rows, 1)))
     last = n_rows // 2
@@ -66,14 +65,15 @@ def _shifts(n_rows: int, n_columns: int) -> list[int]:
 
 
 def with_unit_diagonal(matrix: Matrix) -> Matrix:
-    """Returns the symmetric part, with ones on the diagonal and clipped to [-1, 1]; NaN stays."""
+    """Returns the symmetric part, clipped to [-1, 1], with ones on the diagonal; NaN stays."""
     symmetric = np.clip((matrix + matrix.T) / 2.0, -1.0, 1.0)
     np.fill_diagonal(symmetric, 1.0)
     return symmetric
 
 
 def normal_scores(ranks: Tensor) -> Matrix:
-    """s = Phi^-1(mid-rank / (n + 1)) of each cell in its column. Shape: (n, D) -> (n, D)."""
+    """Returns s = Phi^-1(mid-rank / (n + 1)) of each cell in its column. Shape: (n, D) -> (n,
+    D)."""
     middle = pd.DataFrame(ranks.numpy()).rank().to_numpy()
     scores: Matrix = ndtri(middle / (len(ranks) + 1))
     return scores

@@ -1,4 +1,4 @@
-"""The memory of this machine, for refusing at once what can never fit into it."""
+"""Checks that data frames can fit into the machine's memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _GIB = 2.0**30
 
 
 def refuse_rows_beyond_memory(rows: int, block: pd.DataFrame) -> None:
-    """Raises where so many rows like those of a block need more memory than the machine has.
+    """Raises an error if `rows` rows like those of a block need more than the physical memory.
 
-    rows * (bytes of the block / its rows) > physical memory. Where the system does not say how much
-    it has, nothing is refused.
+    rows * (bytes of the block / its rows) > physical memory. If the memory size is unknown, nothing
+    is refused.
 
     Raises:
-        SettingError: The rows do not fit; it says how many bytes they need.
+        SettingError: The rows do not fit; the message has the number of bytes they need.
     """
     names = getattr(os, "sysconf_names", {})
     if not len(block) or not {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(names):

@@ -1,8 +1,10 @@
-"""Sums of exponentials of quadratics, and their logarithms, with a gradient of their own.
+"""Log sums of exponentials of quadratics, with a memory-efficient gradient.
 
-Autograd would keep each step's result. A mixture of M components at K atoms has n M K exponentials,
-which are most of what a training step writes to memory: they are written once here, and made into
-their gradient where they lie.
+    log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2))
+
+A mixture of M components at K atoms has n M K exponentials, most of what a training step writes to
+memory. Autograd would store each intermediate result; here the exponentials are stored once and
+converted to their gradient in place.
 """
 
 from __future__ import annotations
@@ -15,18 +17,18 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 _AT_ONCE = 1_000_000
-"""Exponentials in memory at a time, where no gradient asks for all of them."""
+"""Number of exponentials in memory at a time without gradients."""
 
 
 def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
-    """log of `least` + sum_m exp(A_m + B_m s_k + C_m s_k^2) at each s_k.
+    """Returns log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2)) at each s_k.
 
     Shape: terms (G, M, n, 3), powers (G, 3, K) -> (G, n, K).
 
     Args:
         terms: (A, B, C) of each component.
-        powers: (1, s, s^2) of each place; no gradient is taken of them.
-        least: What the sum is at least.
+        powers: (1, s, s^2) of each s_k, without gradient.
+        least: Lower limit of the sum.
     """
     if terms.requires_grad and torch.is_grad_enabled():
         found: Tensor = _LogMixtureSums.apply(terms, powers, least)  # type: ignore[no-untyped-call]

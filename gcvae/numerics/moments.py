@@ -1,4 +1,4 @@
-"""Moments of numbers of any size."""
+"""Mean and standard deviation without overflow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from gcvae.arrays import Numbers
 
 
 def mean_and_deviation(numbers: Numbers) -> tuple[float, float]:
-    """Returns the mean and the standard deviation, of however large or small numbers; 0, 0
-    of none."""
+    """Returns the mean and the standard deviation of numbers of any size; (0, 0) without
+    numbers."""
     size = float(np.abs(numbers).max(initial=0.0))
     if size == 0.0:
         return 0.0, 0.0
-    unit = 1.0 if 1e-150 < size < 1e150 else size  # squares would leave the finite numbers
+    unit = 1.0 if 1e-150 < size < 1e150 else size  # squares would overflow
     scaled = numbers / unit
     return float(scaled.mean()) * unit, float(scaled.std()) * unit

@@ -1,6 +1,6 @@
-"""The standard normal distribution where float arithmetic runs out of range.
+"""Standard normal distribution, accurate in the far tails.
 
-Tails are carried as logarithms: at ten standard deviations Phi(x) is 7e-24 and at forty it is
+Tails are represented by logarithms: at ten standard deviations Phi(x) is 7e-24 and at forty it is
 below the smallest double, while log Phi(x) is an ordinary number.
 """
 
@@ -18,28 +18,29 @@ _SMALLEST_PLAIN_MASS = {torch.float64: 1e-280, torch.float32: 1e-30}
 
 
 def log_normal_density(x: Tensor) -> Tensor:
-    """log phi(x) = -x^2/2 - log sqrt(2 pi). Shape: as x."""
+    """Returns log phi(x) = -x^2/2 - log sqrt(2 pi). Shape: as x."""
     log_density: Tensor = -0.5 * x.square() - LOG_SQRT_2PI
     return log_density
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Phi(x), to the last digits in the lower tail too. Shape: as x.
+    """Returns Phi(x), accurate in the lower tail. Shape: as x.
 
-    torch.special.ndtr is 1 + erf there and has lost all digits at x = -9.
+    torch.special.ndtr uses 1 + erf there and has no correct digits at x = -9.
     """
     cdf: Tensor = 0.5 * torch.erfc(-x * math.sqrt(0.5))
     return cdf
 
 
 def _mills_ratio(x: Tensor) -> Tensor:
-    """Phi(x) / phi(x), a scaled function that does not underflow. Shape: as x."""
+    """Returns Phi(x) / phi(x), which does not underflow. Shape: as x."""
     ratio: Tensor = math.sqrt(0.5 * math.pi) * torch.special.erfcx(-x * math.sqrt(0.5))
     return ratio
 
 
 class _LogNormalCdf(torch.autograd.Function):
-    """log Phi(x); torch.special.log_ndtr has a wrong gradient in float32 below x = -1e3."""
+    """Computes log Phi(x); torch.special.log_ndtr has a wrong gradient in float32 below x =
+    -1e3."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -54,13 +55,13 @@ class _LogNormalCdf(torch.autograd.Function):
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:
-    """log Phi(x), with a gradient that holds at any x. Shape: as x."""
+    """Returns log Phi(x), with a correct gradient at any x. Shape: as x."""
     log_cdf: Tensor = _LogNormalCdf.apply(x)  # type: ignore[no-untyped-call]
     return log_cdf
 
 
 class _InverseLogNormalCdf(torch.autograd.Function):
-    """x such that log Phi(x) = log_p, for log_p <= log(1/2)."""
+    """Computes x with log Phi(x) = log_p, for log_p <= log(1/2)."""
 
     @staticmethod
     def forward(ctx: Any, log_p: Tensor) -> Tensor:
@@ -75,14 +76,14 @@ class _InverseLogNormalCdf(torch.autograd.Function):
 
 
 def _inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """Returns the direct inverse, or Newton's method on log Phi where exp(log_p) underflows."""
+    """Returns the inverse, by Newton's method on log Phi if exp(log_p) underflows."""
     far = log_p < -300.0
     x: Tensor = torch.special.ndtri(log_p.clamp(min=-300.0).exp())
     return x.masked_scatter(far, _far_inverse_log_cdf(log_p[far])) if bool(far.any()) else x
 
 
 def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """Newton's method, started from the tail's expansion.
+    """Returns the inverse by Newton's method, started from the tail's asymptotic expansion.
 
     Phi(x) ~ phi(x)/|x| gives x^2 ~ -2 log_p - log(2 pi) - log(x^2).
     """
@@ -94,10 +95,10 @@ def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
 
 
 def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
-    """q = Phi^-1(u), taken from the nearer tail: u = exp(log_below), 1 - u = exp(log_above).
+    """Returns q = Phi^-1(u) from the nearer tail: u = exp(log_below), 1 - u = exp(log_above).
 
-    Both tails are given because neither can be had from the other once it is close to one. A tail
-    of probability zero (log = -inf) gives an infinite score with a zero gradient.
+    Both tails are given because a tail near one does not determine the other accurately. A tail of
+    probability zero (log = -inf) gives an infinite score with a zero gradient.
 
     Shape: as the arguments, which broadcast.
     """
@@ -112,10 +113,10 @@ def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
 
 
 def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
-    """log [Phi(upper) - Phi(lower)] for lower < upper, either of which may be infinite.
+    """Returns log [Phi(upper) - Phi(lower)] for lower < upper; both may be infinite.
 
-    By symmetry the interval is moved to the lower half, where the difference of two small numbers
-    is exact. The few intervals so far out that Phi underflows are taken in logs.
+    By symmetry the interval is moved to the lower half, where the difference is accurate. If Phi
+    underflows, the difference is computed in logarithms.
 
     Shape: as the arguments, which broadcast.
     """
@@ -131,17 +132,16 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _log_far_interval(low: Tensor, high: Tensor) -> Tensor:
-    """`log_interval` in logs, for low < high in the lower half.
+    """Computes `log_interval` in logarithms, for low < high in the lower half.
 
-    Infinite ends are branches of their own: as ordinary numbers they would make the gradient
-    0 * inf.
+    Infinite ends are separate cases, because their gradient would be 0 * inf.
     """
     log_high = _log_cdf(high)
     return log_high + log_one_minus_exp(_log_cdf(low) - log_high)
 
 
 def _log_cdf(x: Tensor) -> Tensor:
-    """log Phi(x) with zero gradient at x = -inf (value -inf) and x = +inf (value 0)."""
+    """Returns log Phi(x), with zero gradient at x = -inf (value -inf) and x = +inf (value 0)."""
     infinite = torch.isinf(x)
     finite = log_normal_cdf(torch.where(infinite, 0.0, x))
     at_the_end = torch.where(x > 0, 0.0, -torch.inf).to(x.dtype)
@@ -149,7 +149,7 @@ def _log_cdf(x: Tensor) -> Tensor:
 
 
 def log_one_minus_exp(x: Tensor) -> Tensor:
-    """log(1 - e^x) for x < 0, without cancellation on either side of x = -log 2. Shape: as x."""
+    """Returns log(1 - e^x) for x < 0, accurate on both sides of x = -log 2. Shape: as x."""
     empty = torch.isneginf(x)
     x = torch.where(empty, -1.0, x).clamp(max=-torch.finfo(x.dtype).tiny)
     near_zero = x > -math.log(2.0)

@@ -1,7 +1,7 @@
-"""Limits of numbers that tell of no single row: rounded outward to plain numbers.
+"""Limits of numbers that disclose no single row: rounded outward to plain numbers.
 
-A plain number is a multiple of 1, 2 or 5 times a power of ten, of about a twentieth of the range
-that all but the outermost rows lie in.
+A plain number is a multiple of 1, 2 or 5 times a power of ten, with a step of about a twentieth of
+the range of all but the outermost rows.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 PARTS = 20
-"""Steps of the inner range."""
+"""Number of steps in the inner range."""
 _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 
 
 @dataclass(frozen=True)
 class OuterRows:
-    """The ends of some numbers, and how far a bound has to be from them.
+    """Ends of some numbers, and the distances that limits must have from them.
 
     Attributes:
-        low, high: The smallest and the largest.
-        low_size, high_size: The inner range, or the distance to the numbers within where that is
-            more; None where enough rows have the end itself.
+        low, high: Minimum and maximum.
+        low_size, high_size: The inner range, or the distance to the inner numbers if that is
+            larger; None if enough rows have the end itself.
     """
 
     low: Any
@@ -35,12 +35,12 @@ class OuterRows:
 
     @classmethod
     def of(cls, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int) -> OuterRows:
-        """Returns the ends of distinct numbers, ascending, and how many rows have each.
+        """Returns the ends of distinct numbers, ascending, with their numbers of rows.
 
         Args:
-            found: Shape: (k,), k > 0.
-            counts: Shape: (k,).
-            rows: How many have to share an end for it to be told.
+            found: Distinct numbers. Shape: (k,), k > 0.
+            counts: Number of rows of each. Shape: (k,).
+            rows: Number of rows that have to share an end for it to be disclosed.
         """
         below, total = np.cumsum(counts), int(counts.sum())
         first = exact(found[np.searchsorted(below, min(rows, total))])
@@ -55,14 +55,14 @@ class OuterRows:
 
 
 def exact(number: Any) -> Decimal:
-    """Returns the number as it is written."""
+    """Returns the number as a decimal, equal to its shortest text."""
     value = number.item() if isinstance(number, np.generic) else number
     return _CONTEXT.create_decimal(repr(value))
 
 
 def plain_number(size: Decimal) -> Decimal:
-    """Returns the largest of 1, 2 and 5 times a power of ten that is no larger than a positive
-    size."""
+    """Returns the largest number of the form 1, 2 or 5 times a power of ten that is at most
+    `size`."""
     power = Decimal(1).scaleb(size.adjusted(), _CONTEXT)
     return max(power * n for n in (1, 2, 5) if power * n <= size)
 
@@ -70,15 +70,17 @@ def plain_number(size: Decimal) -> Decimal:
 def plain_limits(
     found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int, unit: Decimal
 ) -> tuple[Decimal, Decimal]:
-    """Limits around numbers: the numbers' own where enough rows have these, else plain ones.
+    """Returns limits around numbers: minimum and maximum if enough rows have them, else plain
+    numbers.
 
-    Numbers that have one sign keep it: none is less than 0 if these are not, nor 0 if none is.
+    If all numbers have one sign, so have the limits; the lower limit is positive if all numbers
+    are.
 
     Args:
-        found: Distinct, ascending. Shape: (k,), k > 0.
-        counts: Rows of each. Shape: (k,).
-        rows: How many rows are enough.
-        unit: Unit of which all numbers are multiples; 0 where there is none.
+        found: Distinct numbers, ascending. Shape: (k,), k > 0.
+        counts: Number of rows of each. Shape: (k,).
+        rows: Number of rows that is enough.
+        unit: Unit of which all numbers are multiples; 0 if there is none.
     """
     ends = OuterRows.of(found, counts, rows)
     low = exact(ends.low) if ends.low_size is None else _below(ends.low, ends.low_size, unit)
@@ -87,9 +89,10 @@ def plain_limits(
 
 
 def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
-    """Returns the plain number that is next below a smallest one, of the same sign."""
+    """Returns the next multiple of 1, 2 or 5 times a power of ten below a minimum, of the same
+    sign."""
     number = exact(end)
-    size = size or abs(number) or Decimal(PARTS)  # there are no others
+    size = size or abs(number) or Decimal(PARTS)  # no inner numbers
     step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))
     times = _CONTEXT.divide(number, step).to_integral_value(ROUND_FLOOR)
     bound = _CONTEXT.multiply(times, step)

@@ -1,10 +1,10 @@
-"""Permutations of 0 .. size - 1 that a key chooses, of any size, number by number.
+"""Keyed permutations of 0 .. size - 1, of any size, computed number by number.
 
-No table is held: number x has its place by arithmetic alone, and the place its number. So row i of
-a sample has the i-th number of a shuffled range without any other row being drawn.
+No table is stored: each number's image and preimage are computed by arithmetic. Row i of a sample
+can thus get the i-th number of a shuffled range without computing other rows.
 
-A Feistel network over Z_a x Z_b with a b >= size, walked on until it is back in the range. It
-shuffles; it hides nothing from those who want to compute it.
+A Feistel network over Z_a x Z_b with a b >= size, repeated until the result is in the range. It
+shuffles, but is not secure against those who want to invert it.
 
 Source: Black and Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002, Generalized-Feistel.
 """
@@ -21,11 +21,11 @@ Numbers = npt.NDArray[np.uint64]
 
 _ROUNDS = 4
 _WHOLE = (1 << 64) - 1
-_STEP = 0x9E3779B97F4A7C15  # the odd number nearest 2^64 over the golden ratio
+_STEP = 0x9E3779B97F4A7C15  # the odd number nearest to 2^64 / golden ratio
 
 
 def mixed(numbers: Numbers, key: int) -> Numbers:
-    """64 bits for each number that look random, a function of it and the key. Shape: (n,).
+    """Returns a 64-bit hash of each number and the key. Shape: (n,).
 
     Source: the finalizer of Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators,
     OOPSLA 2014.
@@ -37,24 +37,23 @@ def mixed(numbers: Numbers, key: int) -> Numbers:
 
 
 def shuffled(numbers: Numbers, size: int, key: int) -> Numbers:
-    """Returns the place of each number in the permutation. Shape: (n,), all in [0, size)."""
+    """Returns the image of each number under the permutation. Shape: (n,), all in [0, size)."""
     return _walked(numbers, size, list(_rounds(size, key)))
 
 
 def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
-    """Returns the number at each place: `unshuffled(shuffled(x)) = x`. Shape: (n,), in [0,
-    size)."""
+    """Returns the preimage: `unshuffled(shuffled(x)) = x`. Shape: (n,), in [0, size)."""
     return _walked(places, size, [(half, k, -1) for half, k, _ in reversed([*_rounds(size, key)])])
 
 
 def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
-    """Yields (which half changes, key of the round, sign) of each round."""
+    """Yields (index of the changed half, key of the round, sign) for each round."""
     assert 1 <= size < 1 << 63, "places are 63 bits wide"
     yield from ((i % 2, (key + (i + 1) * _STEP) & _WHOLE, 1) for i in range(2 * _ROUNDS))
 
 
 def _walked(numbers: Numbers, size: int, rounds: list[tuple[int, int, int]]) -> Numbers:
-    """Returns the numbers after the rounds, repeated for those that left the range."""
+    """Applies the rounds, repeatedly for numbers outside of the range."""
     found = _through(numbers, size, rounds)
     outside = np.flatnonzero(found >= size)
     while len(outside):

@@ -1,7 +1,7 @@
-"""Random numbers of rows: each row has a key, and its numbers do not depend on the rows beside it.
+"""Random numbers of rows: a row's numbers depend on its key only, not on other rows.
 
-Number c of a row is a hash of its key and of c, so that nothing has to be drawn before it: rows may
-be taken in any order and any number of times, and their draws a few at a time.
+Number c of a row is a hash of the row's key and c. Rows may therefore be computed in any order,
+repeatedly, and a few samples at a time.
 
 Source: Steele, Lea & Flood 2014 (SplitMix64).
 """
@@ -22,7 +22,7 @@ from gcvae.numerics.seeds import check_seed
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 N_BITS = 52
-"""Of a double between 0 and 1, a half-step off both ends."""
+"""Random bits of a double in (0, 1), on a grid with a half-step at both ends."""
 
 Keys = npt.NDArray[np.uint64]
 
@@ -35,16 +35,17 @@ class RowNoise:
 
     @classmethod
     def numbered(cls, seed: int, purpose: str, numbers: Iterable[int]) -> RowNoise:
-        """Of the rows of these numbers.
+        """Returns the noise of the rows with these numbers.
 
-        Raises: SettingError for a seed that is negative or too large.
+        Raises:
+            SettingError: The seed is negative or too large.
         """
         stream = _number_of(f"{check_seed(seed)}\x1f{purpose}")
         return cls(_mixed(np.fromiter(numbers, dtype=np.uint64) * np.uint64(_GOLDEN) + stream))
 
     @classmethod
     def joined(cls, parts: Iterable[RowNoise]) -> RowNoise:
-        """Of the rows of all parts."""
+        """Concatenates the rows of all parts."""
         return cls(np.concatenate([part.keys for part in parts]))
 
     def __len__(self) -> int:
@@ -52,15 +53,15 @@ class RowNoise:
         return len(self.keys)
 
     def take(self, rows: Tensor) -> RowNoise:
-        """Returns the noise of the rows of these numbers."""
+        """Returns the noise of the rows with these indices."""
         return RowNoise(self.keys[rows.cpu().numpy()])
 
     def of(self, purpose: str) -> RowNoise:
-        """Other noise of the same rows, for this purpose."""
+        """Returns independent noise of the same rows for another purpose."""
         return RowNoise(_mixed(self.keys ^ _number_of(purpose)))
 
     def uniform(self, n_draws: int, width: int, first: int = 0) -> Tensor:
-        """Returns numbers from the open interval (0, 1), those of the draws from `first` on.
+        """Returns uniform samples from (0, 1); samples start at index `first`.
 
         Shape: (S, n, width), float64.
         """
@@ -70,7 +71,7 @@ class RowNoise:
         return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def shifted(self, points: Keys) -> Tensor:
-        """Points of the open unit cube, all of a row's moved by one random digital shift.
+        """Returns points of the open unit cube, with one random digital shift for each row.
 
         Shape: numbers of N_BITS bits, (S, n, width) or (S, 1, width) -> (S, n, width), float64.
         """
@@ -79,7 +80,7 @@ class RowNoise:
         return torch.from_numpy(((points ^ bits).astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def normal(self, n_draws: int, width: int) -> Tensor:
-        """Standard normal numbers. Shape: (S, n, width), float64."""
+        """Returns standard normal samples. Shape: (S, n, width), float64."""
         scores: Tensor = torch.special.ndtri(self.uniform(n_draws, width))
         return scores
 
@@ -89,7 +90,7 @@ def _number_of(text: str) -> np.uint64:
 
 
 def _mixed(x: Keys) -> Keys:
-    """Returns the finaliser of SplitMix64, a bijection of 64 bits. Shape: as x."""
+    """Applies the finaliser of SplitMix64, a bijection of 64 bits. Shape: as x."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
     return x ^ (x >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Which numbers are seeds. Loads without torch: the service and the commands look before it."""
+"""Validation and derivation of seeds. The module does not import torch."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import secrets
 from gcvae.numerics.whole_numbers import whole_number
 
 MAX_SEED = 2**63 - 1
-"""The largest integer that JSON readers, databases and torch all hold."""
+"""The largest integer that JSON readers, databases and torch support."""
 _FRESH_BITS = 53
-"""Readers of JSON that have float64 alone, such as a browser's, keep so many exactly."""
+"""Bits of random seeds; JSON readers with float64 numbers, such as browsers, keep these exactly."""
 
 
 def fresh_seed() -> int:
-    """Returns a seed that nobody else has, for those who do not say which."""
+    """Returns a random seed, for callers that give none."""
     return secrets.randbits(_FRESH_BITS)
 
 
 def derived_seed(*origin: str) -> int:
-    """Returns the seed of these texts: the same for the same ones."""
+    """Returns the seed determined by these texts."""
     digest = hashlib.sha256("\x1f".join(origin).encode()).digest()
     return int.from_bytes(digest[:8], "little") >> (64 - _FRESH_BITS)
 
 
 def check_seed(seed: int) -> int:
-    """Returns the seed itself.
+    """Returns the seed if it is valid.
 
     Raises:
-        SettingError: It is no whole number, negative or too large.
+        SettingError: It is not an integer, negative or too large.
     """
     return whole_number("seed", seed, 0, MAX_SEED)

@@ -1,10 +1,10 @@
-"""The law of total covariance: how much of a dependence runs through z, and how much is left.
+"""Law of total covariance: splits dependence into a part that runs through z and a remainder.
 
     Cov[s] = E_z Cov[s | z]  (within)  +  Cov_z E[s | z]  (between)
 
-s_j = Phi^-1(mid-rank / (n + 1)) are the outer normal scores of the rows that the model draws, so
-both parts are of the model that is sampled, whatever its decoder is made of. All rows of one z
-are a group; the parts are those of a one-way analysis of variance.
+s_j = Phi^-1(mid-rank / (n + 1)) are the normal scores of generated rows, so both parts describe the
+model with any decoder. All rows of one z are a group; the parts are those of a one-way analysis of
+variance.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 
 N_GROUPS = 10
-"""Groups of draws of z for the standard error."""
+"""Number of groups of z for the jackknife standard error."""
 
 
 @dataclass(frozen=True)
 class CovarianceParts:
-    """The two parts, as shares of correlation: they add up to the correlation of s.
+    """The two parts, as shares of correlation; they add up to the correlation of s.
 
-    Shape: all (D, D). The diagonal says which share of the column's variance the part is; NaN in
-    rows and columns of a column that has one value only.
+    Shape: all (D, D). The diagonal is the part's share of the column's variance. Columns with one
+    value have NaN.
     """
 
     within: Matrix
@@ -35,12 +35,12 @@ class CovarianceParts:
 
 
 def covariance_parts(scores: NDArray[np.float64]) -> CovarianceParts:
-    """Within and between of the normal scores of n rows for each of M draws of z.
+    """Returns the parts within and between, from the normal scores of n rows at each of M z.
 
     within = sum_mi (s_mi - s_m)(s_mi - s_m)^T / (M (n - 1)),
     between = sum_m (s_m - s)(s_m - s)^T / M - within / n,
-    each divided by the standard deviations of s; their sum is the covariance of all M n rows with
-    weights 1 / (M n), without remainder. Standard errors are by jackknife over ten groups of z.
+    each divided by the standard deviations of s. Their sum is the covariance of all M n rows with
+    weights 1 / (M n). Standard errors are by jackknife over ten groups of z.
 
     Shape: (M, n, D), n >= 2.
     Source: law of total covariance; Searle, Casella & McCulloch, Variance Components (1992), 3.
@@ -62,7 +62,7 @@ def covariance_parts(scores: NDArray[np.float64]) -> CovarianceParts:
 
 
 def _deviations(scores: Matrix, means: Matrix, mean: Matrix) -> tuple[Matrix, Matrix]:
-    """Returns (rows less their z's mean, z's means less the mean of all)."""
+    """Returns (rows minus the mean of their z, means of z minus the total mean)."""
     inside = scores - means[:, None]
     return inside.reshape(-1, scores.shape[-1]), means - mean
 

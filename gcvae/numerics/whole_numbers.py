@@ -1,4 +1,4 @@
-"""Counts and seeds that a caller gives. Loads without torch."""
+"""Validation of integer arguments. The module does not import torch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from gcvae.errors import Problem, SettingError
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Returns the number as an int; NumPy's whole numbers are whole, too.
+    """Returns the value as an int; NumPy integers are accepted.
+
+    Args:
+        name: Name of the argument, for the error.
+        value: The value.
+        least: Minimum.
+        most: Maximum; None for no maximum.
 
     Raises:
-        SettingError: it is no whole number, or out of range.
+        SettingError: The value is not an integer or out of range.
     """
     range_ = f"at least {least}" if most is None else f"from {least} to {most}"
     problem = Problem(f"{name} is {value!r}", f"/{name}", expected=f"a whole number, {range_}")

@@ -1,4 +1,4 @@
-"""The fields of a column of known kind: taken from its cells, checked against what is given."""
+"""Completes the fields of a column of known kind from its cells, and checks declared ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.spelling.date_text import (
     FIRST_DAY,
     LAST_DAY,
-    are_even,
+    are_uniform,
     other_order,
     read_dates,
     second_digits,
@@ -36,14 +36,14 @@ _ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype", "person
 
 @dataclass
 class Completion:
-    """A column on its way: its cells, what is given, and what is found wrong or odd.
+    """A column being completed: its cells, its declaration, and the problems and warnings so far.
 
     Attributes:
-        column: So far: name, kind, missing.
-        cells: Those that are not missing.
-        has_missing: Some other cells are.
-        draft: What the user says.
-        pointer: Of the draft in its document.
+        column: The column so far: name, kind, missing.
+        cells: Cells that are not missing.
+        has_missing: Whether there are other cells.
+        draft: The user's declaration.
+        pointer: JSON pointer of the declaration.
     """
 
     column: Column
@@ -55,7 +55,8 @@ class Completion:
     warnings: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Mask, message: str, key: str, expected: str) -> bool:
-        """Notes the first cell that is wrong, if there is one; `{}` in the message is the cell."""
+        """Records a problem at the first cell of the mask, if any; `{}` in the message is the
+        cell."""
         if wrong.any():
             place = f"{self.pointer}/{key}" if self.pointer else None
             found = self.cells.problem(wrong, message, pointer=place, expected=expected)
@@ -63,14 +64,14 @@ class Completion:
         return bool(wrong.any())
 
     def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
-        """Notes that a given field is wrong."""
+        """Records a problem of a declared field."""
         place = f"{self.pointer}/{key}"
         name = self.column.name
         self.problems.append(Problem(message, place, column=name, expected=expected))
 
 
 def complete_column(work: Completion) -> Column:
-    """The column with every field its kind needs; notes problems and warnings in `work`."""
+    """Returns the column with all fields of its kind; records problems and warnings in `work`."""
     kind = work.column.kind
     said = {key for key, value in work.draft.items() if key != "never" or value}
     for key in sorted(said - kind.members - _ANY_KIND):
@@ -100,7 +101,7 @@ def _complete_real(work: Completion) -> Column:
 
 
 def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> Column:
-    """The column with its steps and endings, where it is what it was said to be."""
+    """Returns the column with its steps and endings, if no declared field was refused."""
     if work.problems:
         return column
     values = values.astype(column.kind.dtype)
@@ -109,7 +110,7 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
-    """Decimals, padding and notation, as given and else as the cells are spelled."""
+    """Returns decimals, padding and notation: declared, else as in the cells."""
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
@@ -140,7 +141,8 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
-    """The given limit, a number or written as the cells are, or the one of the cells."""
+    """Returns the declared limit, a number or a text in the cells' format; else that of the
+    cells."""
     found = (values.min() if key == "minimum" else values.max()).item() if len(values) else None
     if work.column.kind.is_whole and found is not None:
         found = int(found)
@@ -160,7 +162,7 @@ def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None
 
 def _complete_datetime(work: Completion) -> Column:
     texts, draft = work.cells.texts, work.draft
-    date_format = draft.get("datetime_format") or work.cells.date_format or _found_format(work)
+    date_format = draft.get("datetime_format") or work.cells.date_format or _detected_format(work)
     if date_format is None:
         return work.column
     times = work.cells.times(date_format)
@@ -181,7 +183,7 @@ def _complete_datetime(work: Completion) -> Column:
 
 
 def _refuse_never(work: Completion, times: npt.NDArray[Any], date_format: str) -> bool:
-    """Notes what can not be a date for never, of those that are given."""
+    """Records problems of declared sentinel dates."""
     never = work.column.never
     expected = f"a date of the format {date_format} beyond {FIRST_DAY} to {LAST_DAY}"
     wrong = [text for text in never if not is_far(text, date_format)]
@@ -192,11 +194,11 @@ def _refuse_never(work: Completion, times: npt.NDArray[Any], date_format: str) -
     return work.refuse(taken, message, "never", "never: []") or bool(wrong)
 
 
-def _found_format(work: Completion) -> str | None:
+def _detected_format(work: Completion) -> str | None:
     texts = work.cells.texts
     if not len(texts):
         return "%Y-%m-%d"
-    found = work.cells.date_format_found
+    found = work.cells.inferred_date_format
     if found is None:
         work.refuse_field(
             f"the kind is datetime, but no one format fits all cells, the first {_first(texts)}",
@@ -209,7 +211,7 @@ def _found_format(work: Completion) -> str | None:
             f"is read as {found[0]}, though {other} fits every cell too: no day is beyond 12, so"
             " the order of day and month is assumed; if it is the other, give that datetime_format"
         )
-    if not are_even(texts, found[0]):
+    if not are_uniform(texts, found[0]):
         written = write_dates(work.cells.times(found[0])[:1], *found)[0]
         work.warnings.append(
             "has times of several offsets from UTC, or with and without digits of a second: they"
@@ -252,7 +254,7 @@ def _complete_levels(work: Completion) -> Column:
         if is_ordered and levels and not are_numeric(levels):
             work.warnings.append("is ordinal and has no levels given; they are taken in text order")
         return replace(work.column, levels=levels, **_number_fields(spelled, work))
-    levels = tuple(_like_cells(given, spelled is not None, cells))
+    levels = tuple(_levels_as_cells(given, spelled is not None, cells))
     fields = _number_fields(spelled if are_numeric(levels) else None, work)
     column = replace(work.column, levels=levels, **fields)
     known = set(levels)
@@ -264,7 +266,7 @@ def _complete_levels(work: Completion) -> Column:
 
 
 def _number_spelling(work: Completion) -> Spelling | None:
-    """The spelling of levels that are numbers; None where they are to be kept as text."""
+    """Returns the format of levels that are numbers; None if they are text."""
     cells = work.cells
     if not len(cells.texts) or not cells.all_numbers:
         return None
@@ -291,8 +293,9 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
     }
 
 
-def _like_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
-    """The given levels as numbers where the cells are numbers, as text where those are text."""
+def _levels_as_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
+    """Returns declared levels as numbers if the cells are numbers, as text if the cells are
+    text."""
     if numeric and not are_numeric(given):
         texts = pa.array([str(level) for level in given], pa.string())
         if cells.number_format is not None:
@@ -336,21 +339,18 @@ def _boolean_levels(work: Completion) -> tuple[Level, ...] | None:
 
 
 def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ...]:
-    """The given levels, the false one first where words or numbers say which that is.
-
-    True and false become the words of the cells, where those are words.
-    """
-    false_first = _in_order_of_meaning(given)
+    """Returns the declared levels as words of the cells, with the one that means false first."""
+    false_first = _false_first(given)
     if cells.source == "boolean" or not all(isinstance(level, bool) for level in given):
         return false_first
     pair = boolean_pair(cells.stripped)
     return pair if pair is not None and len(given) == 2 else false_first
 
 
-def _in_order_of_meaning(given: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Two levels such as yes and no, true and false, 1 and 0: the false one first.
+def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Sorts two levels such as yes and no, true and false, 1 and 0: the one that means false first.
 
-    Of other words nobody knows; they stay as they are.
+    Other words stay in their order.
     """
     texts = [str(level) for level in given]
     pair = ("0", "1") if set(texts) == {"0", "1"} else boolean_pair(pa.array(texts, pa.string()))
@@ -358,14 +358,15 @@ def _in_order_of_meaning(given: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def _complete_identifier(work: Completion) -> Column:
-    """Decimals of 0 say that the identifiers are whole numbers; without, they are text."""
+    """Completes an identifier; `decimals` 0 marks whole numbers, without it the identifiers are
+    text."""
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
 
 
 def _are_whole_numbers(cells: Cells) -> bool:
-    """Whether the texts as they are, spaces around them included, are whole numbers."""
+    """Returns whether the exact texts, including spaces, are whole numbers."""
     if cells.numerals is cells.texts:
         return cells.numbers is not None and cells.numbers.dtype == np.int64
     return bool(are_numbers(cells.texts).all()) and numbers_of(cells.texts).dtype == np.int64
@@ -394,7 +395,8 @@ def _complete_constant(work: Completion) -> Column:
 
 
 def _with_one_spelling(work: Completion) -> Completion:
-    """The work with the most frequent spelling only, where all cells are one number: 0 and -0."""
+    """Returns the work with only the most frequent text if all cells are one number, such as 0 and
+    -0."""
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work
@@ -402,7 +404,7 @@ def _with_one_spelling(work: Completion) -> Completion:
         return work
     work.warnings.append(why_respelled(work.cells))
     most_frequent = np.arange(len(cells.texts)) == cells.counts.argmax()
-    return replace(work, cells=cells.some(most_frequent))
+    return replace(work, cells=cells.select(most_frequent))
 
 
 COMPLETERS: dict[ColumnKind, Callable[[Completion], Column]] = {

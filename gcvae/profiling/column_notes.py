@@ -1,4 +1,5 @@
-"""What a careful colleague would say of a single column: markers, copies of keys, spellings."""
+"""Data-quality warnings on single columns: sentinel values, repeated keys, variant spellings of
+levels."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import is_time_of_day
 
-FEW_VALUES = 20  # other values, below which a lone negative number is a level like others
+FEW_VALUES = 20  # minimum number of other values for a lone negative number to count
 FEWEST_OTHERS = 3
 MOST_SHOWN = 3
 _NINES = [float("9" * n) for n in range(3, 13)]
@@ -30,12 +31,12 @@ Values = npt.NDArray[Any]
 
 
 def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
-    """What is odd about a column that is judged, where its user has not said how it is meant.
+    """Yields the warnings on a column, for properties that its user has not declared.
 
     Args:
-        cells: Those that are not missing.
-        column: Complete.
-        draft: What the user says of it.
+        cells: Cells that are not missing.
+        column: Complete column.
+        draft: The user's declaration.
     """
     says = set(draft)
     if is_unnamed(column.name) and says <= {"name"}:
@@ -58,7 +59,7 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
     if values is None:
         return
     candidates = (int(i) for i in np.flatnonzero(may_be))
-    chosen = [i for i in candidates if _stands_apart(i, values, may_be, cells)]
+    chosen = [i for i in candidates if _is_outlier(i, values, may_be, cells)]
     if not chosen:
         return
     chosen.sort(key=lambda i: -cells.counts[i])
@@ -75,7 +76,7 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
 
 
 def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values | None, Mask]:
-    """The values of the distinct texts, and which of them may be markers by how they look."""
+    """Returns (values of the distinct texts, which of them look like sentinel values)."""
     nothing = np.zeros(len(cells.texts), dtype=bool)
     if len(cells.texts) < 3:
         return None, nothing
@@ -98,7 +99,7 @@ def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values | None,
 
 
 def _lone_negative(values: Values, cells: Cells) -> Mask:
-    """The only negative whole number among many that are none, where it is more than a tail."""
+    """Returns the mask of a single negative integer among many numbers, if it is an outlier."""
     found = np.zeros(len(values), dtype=bool)
     negative = values < 0
     negative[negative] = ~np.isin(values[negative], _MARKERS)
@@ -111,13 +112,13 @@ def _lone_negative(values: Values, cells: Cells) -> Mask:
     return found
 
 
-def _stands_apart(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
-    """Whether a value lies far outside of all that are no candidates."""
+def _is_outlier(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
+    """Returns whether a value lies far outside of all values that are not candidates."""
     others = values[~may_be]
     if len(others) < FEWEST_OTHERS:
         return False
     low, high = float(others.min()), float(others.max())
-    gap = max(low - float(values[i]), float(values[i]) - high)  # infinite at most, without a sound
+    gap = max(low - float(values[i]), float(values[i]) - high)  # silently infinite
     most_frequent = cells.counts[~may_be].max()
     is_far = gap >= high - low > 0
     is_frequent = gap >= (high - low) / 4 and cells.counts[i] >= 3 * most_frequent
@@ -129,11 +130,11 @@ def _stands_apart(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
 
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:
-    """Keys that come again: values of single words; free text may come again."""
+    """Yields a warning on keys that repeat, for values of single words; free text may repeat."""
     is_copied = cells.counts > 1
     if not is_copied.any() or pc.any(pc.match_substring_regex(cells.stripped, r"\s")).as_py():
         return
-    code = int(np.argmax(is_copied))  # the first to appear
+    code = int(np.argmax(is_copied))  # the first in the table
     rows = np.flatnonzero(cells.codes == code)[:2]
     n = int(is_copied.sum())
     which = "one of its values comes" if n == 1 else f"{n} of its values come"
@@ -175,5 +176,5 @@ def _cells(cells: Cells, i: int) -> str:
 
 
 def _place(cells: Cells, i: int) -> str:
-    """Where a distinct text stands first."""
+    """Returns where a distinct text occurs first."""
     return cells.place(int(np.argmax(cells.codes == i)))

@@ -1,4 +1,4 @@
-"""The steps and endings of a column: as its user says, else as its cells have them."""
+"""Steps and endings of a column: declared, else inferred from its cells."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ def completed_steps(
     pointer: str,
     problems: list[Problem],
 ) -> Column:
-    """The column with its steps and endings; given ones that not all cells keep get the grid's.
+    """Returns the column with its steps and endings.
+
+    Declared steps that not all cells satisfy are replaced by the grid's.
 
     Args:
-        column: Complete but for them.
-        values: Its distinct ones. Shape: (U,).
-        codes: Which of them each cell is, -1 for none. Shape: (n,).
-        draft: What the user says.
-        pointer: Of the draft in its document.
-        problems: Takes what is wrong with given ones.
+        column: Complete except for these.
+        values: Its distinct values. Shape: (U,).
+        codes: Index of each cell's value, -1 for none. Shape: (n,).
+        draft: The user's declaration.
+        pointer: JSON pointer of the declaration.
+        problems: Receives problems of declared steps.
     """
     if "steps" not in draft and "endings" not in draft:
         return with_steps(pd.Series(values), codes, column)
@@ -50,7 +52,7 @@ def completed_steps(
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """The column with steps that end at its grid, so that every cell has a place."""
+    """Returns the column with steps that end at its grid, so that every cell is on it."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:

@@ -1,4 +1,4 @@
-"""Dates beyond what times are counted in, such as 9999-12-31, which stand for "never"."""
+"""Dates beyond the range of timestamps, such as 9999-12-31, which mean "never"."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _FAR_DATE = rf"^{_FAR_YEAR}([^0-9]|[0-9]{{4}}([^0-9]|$))|[^0-9]{_FAR_YEAR}([^0-9
 
 
 def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:
-    """True for each distinct text that is a date for "never": those that are said, or what is
-    found where nothing is said of the column's cells.
+    """Returns the mask of distinct texts that are sentinel dates: declared ones, else inferred
+    ones.
 
     Args:
-        cells: Of a column.
-        draft: What is said of it.
-        usual: The texts that mean "missing" in any column.
+        cells: Cells of a column.
+        draft: The user's declaration.
+        usual: Texts that mean "missing" in any column.
     """
     if "never" in draft:
         return cells.are_listed(draft["never"]) & ~usual
@@ -34,27 +34,27 @@ def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:
     kind: ColumnKind | None = draft.get("kind")
     may_be_dates = kind is None or "datetime_format" in kind.members
     if may_be_dates and not is_said:
-        never[~usual] = _dates_for_never(cells.some(~usual))
+        never[~usual] = _dates_for_never(cells.select(~usual))
     return never
 
 
 def _dates_for_never(cells: Cells) -> Mask:
-    """True for each distinct text that is a far date where all others are dates that can be read.
+    """Returns the mask of distinct texts that are far dates, if all others are valid dates.
 
-    Where there are more than a few such texts, these are dates of their own, and none is chosen.
+    If there are more than a few, they are ordinary dates and the mask is empty.
     """
     nothing = np.zeros(len(cells.texts), dtype=bool)
     if cells.source != "text" or len(cells.texts) < _FEWEST_DATES + 1:
         return nothing
     few = cells.texts.slice(0, MOST_NEVER + 1).to_pylist()
-    if not any(any(candidate_formats(text)) for text in few):  # of which one is no far date
+    if not any(any(candidate_formats(text)) for text in few):  # at least one is not a far date
         return nothing
     matches = pc.match_substring_regex(cells.texts, _FAR_DATE)
     far = np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
     if not 0 < far.sum() <= MOST_NEVER or len(far) - far.sum() < _FEWEST_DATES:
         return nothing
-    others = cells.some(~far)
-    found = others.date_format_found
+    others = cells.select(~far)
+    found = others.inferred_date_format
     if found is None or are_never(others.times(found[0])).any():
         return nothing
     texts = cells.texts.filter(pa.array(far)).to_pylist()
@@ -62,12 +62,14 @@ def _dates_for_never(cells: Cells) -> Mask:
 
 
 def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
-    """Which texts are dates, and of what format: the one of the most frequent cell's that reads
-    most of them; None where that cell has the shape of no date.
+    """Returns (which texts are dates, their format): the format of the most frequent cell.
+
+    Among several, the format that reads most texts. None if that cell does not look like a date.
 
     Args:
         cells: At least one.
-        as_written: Only those count that the format writes so, leading zeros and all.
+        as_written: Whether a text counts only if the format writes it identically, with leading
+            zeros.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
     if not formats:

@@ -1,7 +1,7 @@
-"""The schema that a table's cells speak for, completed around what its user says.
+"""Infers the schema of a table from its cells, and completes and checks what its user declared.
 
-A column is judged by its distinct cells: which of them mean "missing", what the others are, and how
-they are spelled. Where the user has said it, the cells are checked against what was said instead.
+A column is judged by its distinct cells: which of them mean "missing", the kind of the others, and
+their format. Declarations replace inference; the cells are checked against them.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.personal import PersonalKind
 from gcvae.schema.rule_documents import unknown_in_rules
 from gcvae.schema.suggestions import unknown_names
+from gcvae.spelling.format_inference import InferredFormat, find_format, may_be_grouped
 from gcvae.spelling.forms import NumberFormat
-from gcvae.spelling.found_formats import FoundFormat, find_format, may_be_grouped
 from gcvae.spelling.number_formats import completed_format, example
 from gcvae.spelling.number_text import are_whole
 
-FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal, if ...
-ROWS_PER_LEVEL = 2  # ... each has so many rows on average; else levels would tell single rows
+FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal if ...
+ROWS_PER_LEVEL = 2  # ... each has this many rows on average; else levels would disclose rows
 MANY_LEVELS = 1000
-LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
-MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
+LEVEL_SHARE = 0.1  # distinct values per row above which levels get a warning
+MOST_LEVEL_CHARACTERS = 1_000  # longer text is not a level; every model file would contain it
 
 
 def complete_schema(
@@ -91,7 +91,7 @@ def complete_schema(
     *,
     rules: bool = True,
 ) -> InferredSchema:
-    """The schema of the table, and what its user should look at; see `infer_schema`."""
+    """Returns the schema of the table with data-quality warnings; see `infer_schema`."""
     _check_shape(source)
     document = given.to_json() if isinstance(given, TableSchema) else given
     document = {} if document is None else document
@@ -127,19 +127,20 @@ def _judged(
     typed: GrowingColumns | None,
     report: Report,
 ) -> tuple[list[Column], list[str], list[Problem]]:
-    """The columns, what is odd about them, and where they contradict what was given.
+    """Returns (columns, warnings, problems of declarations).
 
     Args:
-        places: Of drafts in their document, and the drafts, by column.
-        notes: See each column.
-        typed: Takes each column's values, if somebody wants them.
-        report: Takes the progress.
+        source: Cells of the table.
+        places: Pointer and declaration of each declared column.
+        notes: Receives each column.
+        typed: Receives each column's values; None if they are not needed.
+        report: Receives the progress.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
     for i, name in enumerate(source.names):
         report(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
-        if draft.get("drop"):  # nobody looks at its cells
+        if draft.get("drop"):  # its cells are not read
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             continue
         judged = judge_column(source[name], draft, pointer, source.lines)
@@ -157,7 +158,7 @@ def _judged(
 
 
 def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
-    """The column with the types that it has elsewhere: in Parquet files and in data frames."""
+    """Returns the column with its types in Parquet files and data frames."""
     own, parquet_type = source.types(column)
     dtype = draft.get("dtype") or own
     is_other = own is not None and dtype != own
@@ -167,13 +168,13 @@ def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
 
 @dataclass(frozen=True)
 class Judged:
-    """A completed column, what is odd about it, and where it contradicts what was given.
+    """A completed column, with its warnings and the problems of its declaration.
 
     Attributes:
-        cells: All of it.
+        cells: All cells.
         missing: Which of its texts mean "missing". Shape: (U,).
-        present: Those that are not missing.
-        is_numbering: It has no name and does nothing but number the rows.
+        present: Cells that are not missing.
+        is_numbering: Whether it is a column without a name that numbers the rows.
     """
 
     column: Column
@@ -188,7 +189,7 @@ class Judged:
 def judge_column(
     series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, lines: Any
 ) -> Judged:
-    """The column of these cells, around what the draft says."""
+    """Completes the column of these cells, given its declaration."""
     if not isinstance(series, TextColumn):
         draft = _with_categories(draft, plain_series(series))
     cells = cells_of(series, lines, draft.get("datetime_format"))
@@ -203,16 +204,16 @@ def judge_column(
         warnings.append(words_warning(cells, words))
     if never.any():
         warnings.append(never_warning(cells, never))
-    present = cells.some(~(missing | never))
+    present = cells.select(~(missing | never))
     personal = find_personal(present, draft)
     if personal is not None and personal.kind.is_made_up:
         draft = {"kind": ColumnKind.IDENTIFIER} | draft
         warnings.append(personal_warning(personal))
     has_missing = bool(missing.any() or cells.n_blank)
-    found = _found_format(present, draft)
+    found = _detected_format(present, draft)
     if unread := _unread_numbers(present, found, draft, pointer):
         column = Column(cells.name, ColumnKind.CONTINUOUS)
-        return Judged(column, cells, missing, cells.some(~missing), warnings, problems + unread)
+        return Judged(column, cells, missing, cells.select(~missing), warnings, problems + unread)
     if (number_format := _number_format(found, draft)) != present.number_format:
         present = replace(present, number_format=number_format)
     kind = draft.get("kind") or _kind_of_draft(draft, present)
@@ -238,7 +239,7 @@ def judge_column(
         warnings += column_notes(present, column, draft)
     is_numbering = not has_missing and set(draft) == {"name"} and are_numbering(cells)
     if never.any():
-        present = cells.some(~missing)
+        present = cells.select(~missing)
     return Judged(column, cells, missing, present, warnings, problems, is_numbering)
 
 
@@ -282,14 +283,14 @@ def _unknown_names(drafts: list[Draft], names: list[str]) -> list[Problem]:
 
 
 def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
-    """The draft with the levels and the order that a categorical dtype holds."""
+    """Returns the declaration with levels and order of a categorical dtype."""
     dtype = series.dtype
     if not isinstance(dtype, pd.CategoricalDtype) or "kind" in draft or not len(dtype.categories):
         return draft
     kind = ColumnKind.ORDINAL if dtype.ordered else ColumnKind.CATEGORICAL
     categories = dtype.categories.tolist()
     if all(isinstance(level, bool) for level in categories):
-        return draft  # false and true are a kind of their own
+        return draft  # booleans have their own kind
     if all(isinstance(level, pd.Interval) for level in categories):
         categories = [str(level) for level in categories]
     if not all(isinstance(level, str | int | float) for level in categories):
@@ -301,7 +302,7 @@ def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
 
 
 def _missing_cells(cells: Cells, draft: Draft) -> Mask:
-    """True for each distinct text that means "missing"."""
+    """Returns the mask of distinct texts that mean "missing"."""
     given = draft.get("missing", {}).get("markers")
     if given is not None:
         return cells.are_listed(given)
@@ -312,37 +313,38 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
     weak = cells.are_markers(WEAK_MARKERS) & ~strong & ~listed
     words = cells.are_markers(MARKER_WORDS) & ~strong & ~listed
     if words.any():
-        rest = cells.some(~strong & ~weak & ~words)
+        rest = cells.select(~strong & ~weak & ~words)
         if len(rest.texts) >= FEW_VALUES and _is_strict(rest, draft):
             return strong | weak | words
-    rest = cells.some(~strong & ~weak)
+    rest = cells.select(~strong & ~weak)
     return strong | weak if weak.any() and _is_strict(rest, draft) else strong
 
 
 def _is_strict(cells: Cells, draft: Draft) -> bool:
-    """True where the cells are of a kind in which no word can stand."""
+    """Returns whether the cells are of a kind in which words are not allowed."""
     kind = draft.get("kind")
     if kind is not None:
         return bool(kind.is_strict)
     if not len(cells.texts):
         return False
-    if cells.all_numbers or boolean_pair(cells.texts) or cells.date_format_found:
+    if cells.all_numbers or boolean_pair(cells.texts) or cells.inferred_date_format:
         return True
     if cells_for_never(cells, draft, np.zeros(len(cells.texts), dtype=bool)).any():
         return True
-    found = _found_format(cells, draft)
+    found = _detected_format(cells, draft)
     return found is not None and bool(found.fits.all())
 
 
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
-    """The markers by falling frequency; one that was given but does not occur comes last."""
+    """Returns missing markers by descending frequency; declared ones that do not occur come
+    last."""
     given = draft.get("missing", {})
     found = _by_frequency(cells, missing, given.get("markers", ()))
     return Missing(given.get("allowed", has_missing), found, given.get("is_value", False))
 
 
 def _by_frequency(cells: Cells, chosen: Mask, given: Sequence[str]) -> tuple[str, ...]:
-    """The chosen texts, and then those that were given but do not occur."""
+    """Returns the chosen texts, followed by declared ones that do not occur."""
     places = np.flatnonzero(chosen)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
     found = [cells.texts[int(i)].as_py() for i in order]
@@ -367,8 +369,8 @@ def _forbidden_missing(cells: Cells, missing: Mask, draft: Draft, pointer: str) 
 # Number formats
 
 
-def _found_format(cells: Cells, draft: Draft) -> FoundFormat | None:
-    """How a column of text writes its numbers; None where they are plain, or no numbers."""
+def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
+    """Returns the number format of a text column; None if numbers are plain or it has none."""
     kind, given = draft.get("kind"), draft.get("number_format")
     if kind is None and ("datetime_format" in draft or "levels" in draft):
         kind = _kind_of_draft(draft, cells)
@@ -381,8 +383,8 @@ def _found_format(cells: Cells, draft: Draft) -> FoundFormat | None:
     return find_format(cells.stripped, cells.counts, given)
 
 
-def _number_format(found: FoundFormat | None, draft: Draft) -> NumberFormat | None:
-    """The format that the column has: one that reads every cell, or has to."""
+def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat | None:
+    """Returns the column's number format, if it reads every cell or is declared."""
     given, kind = draft.get("number_format"), draft.get("kind")
     if found is not None:
         has_to = given is not None or (kind is not None and kind.is_real)
@@ -391,9 +393,9 @@ def _number_format(found: FoundFormat | None, draft: Draft) -> NumberFormat | No
 
 
 def _unread_numbers(
-    cells: Cells, found: FoundFormat | None, draft: Draft, pointer: str
+    cells: Cells, found: InferredFormat | None, draft: Draft, pointer: str
 ) -> list[Problem]:
-    """The first cell that is no number of the format that is given."""
+    """Returns the problem of the first cell that the declared number format can not read."""
     if "number_format" not in draft or found is None or found.fits.all():
         return []
     expected = f"a number such as {example(found.format)}, or a text named in missing.markers"
@@ -403,9 +405,10 @@ def _unread_numbers(
 
 
 def _two_readings(
-    cells: Cells, kind: ColumnKind, draft: Draft, found: FoundFormat | None
+    cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
-    """What is assumed of 1,234 and 1.234, where nobody could tell what stands before the 234."""
+    """Yields the assumption on ambiguous numbers: in 1,234 and 1.234 the sign may group or be
+    decimal."""
     given = draft.get("number_format") or {}
     if cells.source != "text" or not kind.may_be_numbers or {"decimal", "thousands"} & set(given):
         return
@@ -420,7 +423,7 @@ def _two_readings(
 
 
 def _kind_of_draft(draft: Draft, cells: Cells) -> ColumnKind | None:
-    """The kind that the other given fields ask for."""
+    """Returns the kind that the other declared fields imply."""
     if "datetime_format" in draft:
         return ColumnKind.DATETIME
     if "levels" in draft:
@@ -441,7 +444,7 @@ def _infer_kind(
     cells: Cells,
     has_missing: bool,
     draft: Draft,
-    found: FoundFormat | None,
+    found: InferredFormat | None,
     warnings: list[str],
 ) -> ColumnKind:
     if len(cells.texts) == 0:
@@ -459,10 +462,10 @@ def _infer_kind(
 
 
 def _are_days(cells: Cells) -> bool:
-    """True for texts of eight digits that are all dates, such as 20240131."""
+    """Returns whether all texts are eight-digit dates, such as 20240131."""
     if cells.source != "text" or len(cells.texts) < 10:
         return False
-    found = cells.date_format_found
+    found = cells.inferred_date_format
     return found is not None and found[0] == "%Y%m%d"
 
 
@@ -493,13 +496,13 @@ def _numeric_kind(
 
 
 def _n_distinct(values: npt.NDArray[Any]) -> int:
-    """How many numbers there are, or at least FEW_VALUES of so many."""
+    """Returns the number of distinct numbers, counting at least up to FEW_VALUES."""
     start = len(np.unique(values[: 4 * FEW_VALUES]))
     return start if start >= FEW_VALUES else len(np.unique(values))
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
-    """True for whole numbers; floats without missing cells were meant to be floats."""
+    """Returns whether numbers are whole; a float column without missing cells counts as floats."""
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":
@@ -510,10 +513,10 @@ def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool
     return bool(pc.all(zero_decimals).as_py())
 
 
-def _text_kind(cells: Cells, found: FoundFormat | None, warnings: list[str]) -> ColumnKind:
+def _text_kind(cells: Cells, found: InferredFormat | None, warnings: list[str]) -> ColumnKind:
     if boolean_pair(cells.texts) is not None:
         return ColumnKind.BOOLEAN
-    if cells.date_format_found is not None:
+    if cells.inferred_date_format is not None:
         return ColumnKind.DATETIME
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     warnings += why_text(cells, found)

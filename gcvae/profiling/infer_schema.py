@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 def infer_schema(
     rows: Rows, given: Mapping[str, Any] | TableSchema | None = None, *, rules: bool = True
 ) -> InferredSchema:
-    """The schema of a table, read from all its rows; what `given` says wins.
+    """Infers the schema of a table from all its rows; declarations in `given` take precedence.
 
     Args:
         rows: Cells as text (of a text file) or typed (a data frame of pandas, polars or Arrow); or
-            a file, a path or a TableReader, of which memory holds a column at a time.
-        given: A schema, or a document that may leave anything out.
-        rules: Look for rules between columns, and count the rows that keep those which are given.
+            a file, a path or a TableReader, of which memory holds one column at a time.
+        given: A schema, or a document that may be incomplete.
+        rules: Whether to infer rules between columns, and count the rows that satisfy given ones.
 
     Raises:
-        SchemaError: `given` is malformed or contradicts the table, or rows break what it demands.
-        TableError: The table has no rows, no columns, or nothing but constants.
+        SchemaError: `given` is malformed or contradicts the table, or rows violate hard rules.
+        TableError: The table has no rows, no columns, or only constants.
     """
     from gcvae.files.source_columns import source_columns
     from gcvae.profiling.infer import complete_schema  # inference builds on the classes above

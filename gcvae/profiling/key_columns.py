@@ -1,4 +1,4 @@
-"""Columns that name rows: keys, addresses and other texts of which each row has its own."""
+"""Detects columns that identify rows: keys, addresses and other unique texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 
 
 def are_names(cells: Cells, n_rows: int) -> bool:
-    """True for texts that name rows: nearly all distinct; in a few rows of a form that says so."""
+    """Returns whether texts identify rows: nearly all distinct and, for few rows, of a typical
+    form."""
     n_levels = len(cells.texts)
     if n_rows >= IDENTIFIER_ROWS:
         return n_levels >= IDENTIFIER_SHARE * n_rows
@@ -31,18 +32,19 @@ def are_names(cells: Cells, n_rows: int) -> bool:
         return True
     forms = pc.unique(pc.replace_substring_regex(cells.stripped, "[0-9]", "0"))
     n_digits = forms[0].as_py().count("0")
-    # Digits alone, such as 00501, may be a code of something that other rows share.
+    # Digits only, such as 00501, may be a code that rows share.
     return len(forms) == 1 and FEWEST_DIGITS <= n_digits < len(forms[0].as_py())
 
 
 def are_phrases(cells: Cells) -> bool:
-    """True where most texts have three words and more."""
+    """Returns whether most texts have at least three words."""
     found = pc.match_substring_regex(cells.stripped, r"\S+\s+\S+\s+\S")
     return bool(pc.mean(found).as_py() > 0.5)
 
 
 def are_numbering(cells: Cells) -> bool:
-    """True for whole numbers that all differ, in a column without a name: an index, written out."""
+    """Returns whether a column without a name has distinct whole numbers, such as a written
+    index."""
     if not is_unnamed(cells.name) or (cells.counts > 1).any():
         return False
     return bool(are_whole(cells.stripped).all())

@@ -1,8 +1,9 @@
-"""Whole numbers that name rows, told from quantities by how close they come without being equal.
+"""Tells whole numbers that identify rows from quantities, by the number of neighbours and repeats.
 
-Of values drawn independently, whatever their distribution p, the expected pairs of neighbours are
-at most twice the pairs of equals, as sum p_v p_(v+1) <= sum p_v². Where many numbers are neighbours
-and next to none are equal, each was given out once. Numbers too sparse to tell may be named so.
+For independent values with any distribution p, the expected number of neighbouring pairs is at most
+twice that of equal pairs, because sum p_v p_(v+1) <= sum p_v². If many numbers are neighbours and
+almost none are equal, each was assigned once. Numbers too sparse for this test are judged by the
+column's name.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from scipy.special import pdtr
 
 from gcvae.cells.distinct_cells import Cells
 
-IDENTIFIER_SHARE = 0.9  # distinct values per row from which on a column may name its rows
-IDENTIFIER_ROWS = 50  # fewer rows say nothing about uniqueness, but for what is named like a key
+IDENTIFIER_SHARE = 0.9  # minimum number of distinct values per row of an identifier
+IDENTIFIER_ROWS = 50  # with fewer rows uniqueness counts only for names of keys
 FEWEST_NAMES = 3
 FEWEST_DIGITS = 4  # of a key
 KEY_SPREAD = 4  # whole numbers that never repeat in a range this many times their number are keys
@@ -36,7 +37,7 @@ _NUMBER_NAME = re.compile(
     r"|^(номер|numero|número|numéro|n°|رقم)(?=[_\W])",
     re.IGNORECASE,
 )
-"""Says that its numbers number something."""
+"""Column names of numbers that identify something."""
 _OWNER_NAME = re.compile(
     r"(invoice|rechnung|facture|factura|fattura|faktura|receipt|beleg|policy|police|póliza|полис"
     r"|contract|vertrag|contrat|contrato|договор|order|auftrag|bestellung|commande|pedido|заказ"
@@ -46,15 +47,15 @@ _OWNER_NAME = re.compile(
     r"|(^|[_\W])(ean|isbn|imei|ssn|upc)$",
     re.IGNORECASE,
 )
-"""Names something of which each has a number, and which may have an amount as well."""
-_GIVEN_OUT_SHARE = 0.98  # distinct values per row of keys that nothing but their distances shows
-_CHANCE = 1e-6  # that independent values look as if each was given out once
+"""Column names of things that have a number, but may also have an amount."""
+_GIVEN_OUT_SHARE = 0.98  # distinct values per row of keys judged by distances only
+_CHANCE = 1e-6  # probability that independent values look as if assigned once
 _APART = 8  # neighbours per equal pair; independent values have two at most
-_AS_MANY = 0.5  # of the neighbours that numbers given out at random would have
+_AS_MANY = 0.5  # relative to the neighbours of randomly assigned numbers
 _GROUP = 16  # neighbouring numbers over which a density is taken
-_EXPECTED_EQUALS = 20  # pairs of independent values; none of them is no accident
+_EXPECTED_EQUALS = 20  # expected equal pairs of independent values; none is then significant
 _FLAT = 3.0  # standard errors
-_MANY_DIGITS = 9  # of numbers all of which have as many, from which on hardly any is a quantity
+_MANY_DIGITS = 9  # numbers of one such width are hardly ever quantities
 _DAY_DIGITS = 8
 _DATE_WIDTHS = (6, 8, 10, 12, 14)
 _DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
@@ -64,12 +65,12 @@ Values = npt.NDArray[Any]
 
 
 def reading_of(cells: Cells, values: Values) -> Reading:
-    """Whether whole numbers name rows; "undecided" where they look so and nothing is sure.
+    """Returns whether whole numbers identify rows; "undecided" if it is likely but uncertain.
 
-    Money, shares, years and times name nothing.
+    Money, shares, years and times do not.
 
     Args:
-        cells: Those that are not missing.
+        cells: Cells that are not missing.
         values: Their numbers. Shape: (U,).
     """
     number_format = cells.number_format
@@ -101,7 +102,7 @@ def reading_of(cells: Cells, values: Values) -> Reading:
 
 
 def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Reading:
-    """The reading of numbers of which the distances alone do not say that they are keys."""
+    """Returns the reading of numbers whose distances do not decide."""
     name = unicodedata.normalize("NFKC", cells.name).strip()
     width, is_flat = _width(cells), _is_flat(values)
     if _NUMBER_NAME.search(name):
@@ -115,28 +116,28 @@ def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Readi
 
 
 def _width(cells: Cells) -> int:
-    """The digits of all numbers, as they are written; 0 where these differ, or are few."""
+    """Returns the number of digits if all numbers have the same; 0 otherwise, or if it is small."""
     lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
     least: int = lengths["min"]
     return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
 
 
 def _are_padded(cells: Cells) -> bool:
-    """Whether a number is written with a leading zero."""
+    """Returns whether a number has a leading zero."""
     found = pc.match_substring_regex(cells.numerals, "^0[0-9]")
     return bool(pc.any(found).as_py())
 
 
 @dataclass(frozen=True)
 class _Spacing:
-    """How whole numbers lie to each other.
+    """Statistics of distances between whole numbers.
 
     Attributes:
-        n_equal: Pairs of equal ones.
-        n_apart: Pairs of which one is the other's next number.
-        n_gaps: Numbers whose next one comes too.
-        n_expected: The same, were the numbers given out at random where they are.
-        unit: What all differences are multiples of.
+        n_equal: Number of equal pairs.
+        n_apart: Number of neighbouring pairs.
+        n_gaps: Number of values whose next value occurs, too.
+        n_expected: Expected `n_gaps` for numbers placed at random with the same density.
+        unit: Greatest common divisor of all differences.
     """
 
     n_equal: int
@@ -147,7 +148,7 @@ class _Spacing:
 
     @classmethod
     def of(cls, values: Values, counts: npt.NDArray[np.int64]) -> _Spacing:
-        """The spacing of values from 0 on that come so often. Shape: (U,), (U,)."""
+        """Returns the statistics of ascending values and their counts. Shape: (U,), (U,)."""
         order = np.argsort(values)
         ordered = values[order].astype(np.int64)
         firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -167,7 +168,7 @@ class _Spacing:
 
     @property
     def is_given_out(self) -> bool:
-        """Whether each was given out once, or nearly so, with others beside it."""
+        """Whether nearly every number was assigned once, with many neighbours."""
         return (
             self.n_apart >= _APART * self.n_equal
             and self.n_gaps >= _AS_MANY * self.n_expected
@@ -176,13 +177,13 @@ class _Spacing:
 
     @property
     def has_few_equals(self) -> bool:
-        """Whether next to none are equal where chance would make many so; steps say no more."""
+        """Whether almost no numbers are equal, although many would be by chance."""
         expected = self.n_expected / 2
         return self.unit == 1 and expected >= _EXPECTED_EQUALS and self.n_equal * _APART <= expected
 
 
 def _is_flat(values: Values) -> bool:
-    """Whether mean and variance are those of numbers drawn evenly from their range."""
+    """Returns whether mean and variance are those of a uniform distribution on the range."""
     low, high = float(values.min()), float(values.max())
     from_middle = (values.astype(np.float64) - low) / max(high - low, 1.0) - 0.5
     slack = _FLAT / np.sqrt(len(values))
@@ -191,8 +192,8 @@ def _is_flat(values: Values) -> bool:
 
 
 def _are_epochs(low: int, high: int) -> bool:
-    """Whether numbers may be times since 1970, in seconds or in thousandths of them and so on,
-    of a minute and more."""
+    """Returns whether numbers may be times since 1970, in seconds, milliseconds and so on, or
+    minutes."""
     first, last = EPOCH_SECONDS
     return any(
         first * unit <= low and high <= last * unit and high - low >= 60 * unit
@@ -201,8 +202,7 @@ def _are_epochs(low: int, high: int) -> bool:
 
 
 def _are_dates(values: Values, low: int, high: int) -> bool:
-    """Whether all numbers are dates in digits: 202401, 20240131, and with hours, minutes, seconds
-    and parts of these.
+    """Returns whether all numbers are dates in digits: 202401, 20240131, or with a time of day.
 
     Shape: values (U,).
     """
@@ -214,14 +214,15 @@ def _are_dates(values: Values, low: int, high: int) -> bool:
 
 
 def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
-    """Whether all are a day in digits and more digits, such as 201912150547. Shape: (U,)."""
+    """Returns whether all are a date followed by digits, such as 201912150547. Shape: (U,)."""
     width = len(str(low))
     is_longer = len(str(high)) == width > _DAY_DIGITS
     return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)
 
 
 def _begin_with_dates(values: Values, width: int, digits: int) -> bool:
-    """Whether numbers of one width begin with a date of so many digits. Shape: values (U,)."""
+    """Returns whether numbers of one width begin with a date of `digits` digits. Shape: values
+    (U,)."""
     rest = values.astype(np.int64) // 10 ** (width - digits)
     for least, most in reversed(_DATE_PARTS[: (digits - 4) // 2]):
         rest, part = np.divmod(rest, 100)

@@ -1,10 +1,10 @@
-"""Which columns hold names of people, and what leads to them; found by their cells and names.
+"""Detects personal columns, by their cells and names.
 
-Forms and check digits tell most kinds by the cells alone: e-mail addresses, URLs, IP addresses,
-IBANs, card numbers, phone numbers with their codes, and tax numbers that pass the check of a
-country where a number whose digits are exchanged does not. Names of people are told by Faker's
-lists of every locale. What cells alone leave open, such as a user name, takes a column's name that
-says so; one that says otherwise, such as `city` or `brand`, keeps words that are names too.
+Cells alone identify most kinds by form and check digits: e-mail addresses, URLs, IP addresses,
+IBANs, card numbers, phone numbers with country codes, and tax numbers that pass a country's check,
+if numbers with exchanged digits fail it. Names of people are matched with Faker's lists of every
+locale. Ambiguous cells, such as user names, also need a column name that suggests them; a name such
+as `city` or `brand` rules them out.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.personal import PersonalKind
 
 _LOOKED_AT = 1_000
-"""Distinct texts of a column."""
+"""Maximum number of distinct texts that are checked."""
 _NEARLY_ALL = 0.9
-"""Share of the texts, from which on cells alone tell a kind by its form."""
+"""Minimum share of texts of a form if cells alone decide."""
 _MOSTLY = 0.8
-"""The same, where the column's name says so too; of full names cells alone."""
+"""Minimum share if the column's name suggests the kind, and for full names."""
 _LISTED = 0.3
-"""Share of names in the lists where the column's name says that it holds some: no list is whole."""
+"""Minimum share of names in the lists if the column's name suggests names; lists are incomplete."""
 _FEWEST = 10
-"""Distinct texts, under which cells alone tell nothing."""
+"""Minimum number of distinct texts if cells alone decide."""
 _FEWEST_NAMED = 3
 _FEWEST_SINGLE = 20
-"""Distinct first or last names, under which cells alone tell nothing."""
+"""Minimum number of distinct first or last names if cells alone decide."""
 _MOST_LOCALES = 4
 _MOST_CHARACTERS = 200
 _LEAST_DISTINCT = 0.2
-"""Distinct user names per row."""
+"""Minimum number of distinct user names per row."""
 _MOST_BY_CHANCE = 0.25
-"""Share of tax numbers with exchanged digits that pass a country's check, if it checks anything."""
+"""Maximum share of tax numbers with exchanged digits that pass a country's check."""
 
 
 def _name(pattern: str) -> re.Pattern[str]:
@@ -123,7 +123,6 @@ _PHONE_FORM = re.compile(
 _PLACE_WITHOUT_SIGN = re.compile(r"[都道府県省市区郡县區縣].*(\d{6}$|[都道府県市区郡町村].*\d)|^〒")
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _USER = re.compile(r"[^\W\d_][\w.\-]{1,39}")
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _STREET = _name(
     r"stra(ss|ß)e|str\.|\bstreet|\bave(nue)?\b|\broad\b|\bdrive\b|\blane\b|\bboulevard\b|\brue\b|\bcalle\b"
     r"|\bvia\b|platz|gasse|weg\b|\bул\.|\bпер\.|\bпр\.|\bнаб\.|街|路|丁目|番地|οδός|شارع"
@@ -131,46 +130,46 @@ _STREET = _name(
 
 
 @dataclass(frozen=True)
-class FoundPersonal:
-    """What a column's cells are.
+class DetectedPersonal:
+    """Result of the detection.
 
     Attributes:
-        reason: For a sentence: "holds ...".
+        reason: End of a sentence: "holds ...".
     """
 
     kind: PersonalKind
     reason: str
 
 
-def find_personal(cells: Cells, draft: Draft) -> FoundPersonal | None:
-    """What the personal cells of a column are; None of one that is not personal.
+def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
+    """Returns the personal kind of a column; None if it is not personal.
 
     Args:
-        cells: Those that are not missing.
-        draft: What the user says of the column.
+        cells: Cells that are not missing.
+        draft: The user's declaration.
     """
     said = draft.get("personal")
     if said is not None:
-        return FoundPersonal(said, "the schema says so") if said else None
+        return DetectedPersonal(said, "the schema says so") if said else None
     if {"levels", "datetime_format", "minimum", "maximum", "number_format"} & set(draft):
         return None
     if cells.source not in ("text", "integer") or not len(cells.texts):
         return None
     if draft.get("kind") not in (None, ColumnKind.IDENTIFIER):
         return None
-    if cells.source == "text" and cells.date_format_found is not None:
+    if cells.source == "text" and cells.inferred_date_format is not None:
         return None
     found = next(_found(_Column(cells)), None)
-    return found and FoundPersonal(*found)
+    return found and DetectedPersonal(*found)
 
 
 def names_birth(name: str) -> bool:
-    """Whether a column is called a date of birth."""
+    """Returns whether a column's name means date of birth."""
     return _SAYS[PersonalKind.BIRTH_DATE].search(name) is not None
 
 
 class _Column:
-    """A column's name, and some of its texts."""
+    """Name and some texts of a column."""
 
     def __init__(self, cells: Cells) -> None:
         self.name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cells.name)
@@ -184,7 +183,7 @@ class _Column:
         return kind in _SAYS and _SAYS[kind].search(self.name) is not None
 
     def share(self, is_so: Callable[[str], Any]) -> float:
-        """The share of the texts that are so; looks at a few first."""
+        """Returns the share of texts for which `is_so` is true; stops early if it is small."""
         few = self.texts[:40]
         if sum(bool(is_so(text)) for text in few) < 0.2 * len(few):
             return 0.0
@@ -192,7 +191,7 @@ class _Column:
 
 
 def _found(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """The kinds that speak for the column, each with the reason; the surest first."""
+    """Yields the matching kinds with reasons, the most certain first."""
     enough = len(column.texts) >= _FEWEST
     if column.is_text:
         for kind, is_so, form in _FORMS:
@@ -228,7 +227,7 @@ _SURE = PersonalKind.EMAIL, PersonalKind.URL, PersonalKind.IBAN
 
 
 def _numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Phone and tax numbers."""
+    """Yields matching kinds of phone and tax numbers."""
     enough = len(column.texts) >= _FEWEST
     named = f"its name says so ({column.name})"
     digits = ((PersonalKind.PHONE, _is_phone), (PersonalKind.TAX_ID, _is_number))
@@ -262,7 +261,7 @@ def _has_letters(text: str) -> bool:
 
 @cache
 def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
-    """The checks of numbers that countries give to people."""
+    """Returns the checks of personal tax numbers by country."""
     from stdnum.br import cpf
     from stdnum.cn import ric
     from stdnum.cz import rc
@@ -286,7 +285,7 @@ def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
 
 
 def _country_of_tax_ids(column: _Column) -> str | None:
-    """The number whose check the texts pass, and texts with exchanged digits do not."""
+    """Returns the tax number whose check the texts pass, and texts with exchanged digits fail."""
     if column.share(_is_number) < _NEARLY_ALL:
         return None
     draw = random.Random(0)
@@ -300,7 +299,7 @@ def _country_of_tax_ids(column: _Column) -> str | None:
 
 
 def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Streets and postal addresses."""
+    """Yields matching kinds of streets and postal addresses."""
     if len(column.texts) < _FEWEST_NAMED or column.share(_EMAIL.fullmatch) > 0.5:
         return
     has_code = column.share(_is_whole_address)
@@ -321,7 +320,8 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Whether a text has a street and a place: lines or parts, or a number and no space."""
+    """Returns whether a text has a street and a town: lines or parts, or a number without
+    spaces."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -329,7 +329,7 @@ def _is_whole_address(text: str) -> bool:
 
 
 def _is_address_by_form(text: str) -> bool:
-    """Whether a text has lines, or parts with numbers, and a postal code."""
+    """Returns whether a text has lines, or parts with numbers, and a postal code."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     n_numbers = sum(re.search(r"\d", part) is not None for part in parts)
     is_split = "\n" in text or (len(parts) > 2 and n_numbers > 1)
@@ -340,7 +340,7 @@ def _is_address_by_form(text: str) -> bool:
 
 
 def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Names of people, by the lists and by what the column's name says."""
+    """Yields matching kinds of names, by the lists and the column's name."""
     says = [kind for kind in _OF_NAMES if column.says(kind)]
     others = _SAYS_OTHERWISE.search(column.name) is not None
     if (others and not says) or len(column.texts) < _FEWEST_NAMED:
@@ -382,7 +382,7 @@ def _is_like_name(text: str) -> bool:
 def _best(
     ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
 ) -> tuple[float, str]:
-    """The largest share of the texts that are of a kind in a locale's lists, and that locale."""
+    """Returns (largest share of texts in a locale's lists, that locale)."""
     return max(
         ((column.share(_reader(names_of(locale), kind)), locale) for _, locale in ranked),
         key=lambda found: found[0],
@@ -402,8 +402,8 @@ def _percent(share: float) -> str:
     return f"{share if share == 1.0 else min(share, 0.99):.0%}"
 
 
-def personal_warning(found: FoundPersonal) -> str:
-    """What is made of a personal column, and how to keep it."""
+def personal_warning(found: DetectedPersonal) -> str:
+    """Returns the warning on a personal column, with the declaration that keeps its cells."""
     return (
         f"holds {found.kind.plural}, for {found.reason}: none of its cells comes out, drawn rows"
         ' have made-up ones; "personal": false in the schema takes it as any other column'

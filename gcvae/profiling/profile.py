@@ -1,4 +1,4 @@
-"""What a table looks like by column: missing share, quantiles or level counts, histogram."""
+"""Profile of a table: missing shares, quantiles or level counts, and histograms by column."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ MOST_LEVELS = 50  # the rest are counted together
 def profile_table(
     table: TypedTable, schema: TableSchema, line_of: LineOf | None = None
 ) -> dict[str, Any]:
-    """A document of JSON types: the number of rows, the profile of each column, and the rules.
+    """Returns the number of rows, the profile of each column, and the rules, as JSON.
 
-    Of a dropped column its name, and that it is dropped; of a rule its document, its formula in
-    words, the rows in which it could hold, those in which it does, and the first that break it.
+    Of a dropped column the profile has the name only. A rule has its document, its formula, the
+    numbers of rows to which it applies and that satisfy it, and the first rows that violate it.
 
     Args:
-        table: Values, as `parse_table` gives them; memory holds a column of those in files.
-        schema: Of the table.
-        line_of: The line of a row of the table's file, None where it has none.
+        table: Values, as `parse_table` returns them; of a file, memory holds one column.
+        schema: Schema of the table.
+        line_of: Function from a row to its line in the table's file; None without a file.
     """
     columns = [
         {"name": c.name, "drop": True} if c.drop else profile_column(table[c.name], c)
@@ -45,7 +45,8 @@ def profile_table(
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """The profile of one column; of an identifier no value is shown, of never how many cells."""
+    """Returns the profile of one column, without values for identifiers; sentinel dates are
+    counted."""
     present = series[series.notna()]
     profile: dict[str, Any] = {
         "name": column.name,
@@ -76,7 +77,7 @@ def _profile_numbers(values: Numbers) -> dict[str, Any]:
 
 
 def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Quantiles and a histogram of times, each written in the column's format."""
+    """Returns quantiles and a histogram of times, in the column's format."""
     present = present[~are_never(present)]
     times = present.to_numpy(dtype="datetime64[ns]").astype(np.int64)
     profile = _profile_numbers(times.astype(np.float64))
@@ -93,7 +94,7 @@ def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
 
 
 def _profile_never(present: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """How many cells have each date for never, of a column that has some."""
+    """Returns the number of cells with each sentinel date, if the column has some."""
     if not column.never:
         return {}
     times = stand_ins(column.never, column.date_format)
@@ -109,7 +110,7 @@ def _written(nanoseconds: list[float], column: Column) -> list[str]:
 
 
 def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
-    """Counts of the most frequent levels, and of all others together."""
+    """Returns counts of the most frequent levels, and of all others together."""
     counts = present.astype(object).value_counts(sort=True)
     shown = counts.iloc[:MOST_LEVELS]
     levels = [
@@ -120,7 +121,7 @@ def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
 
 
 def _plain(level: Any) -> Any:
-    """The level as a JSON type."""
+    """Returns the level as a JSON value."""
     if isinstance(level, pd.Timestamp):
         return str(level)
     return level.item() if isinstance(level, np.generic) else level

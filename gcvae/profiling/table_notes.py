@@ -1,7 +1,7 @@
-"""What a careful colleague would say of a table before anything is learnt from it.
+"""Data-quality warnings on a whole table.
 
-Rows are looked at while the columns are judged one by one: of a file memory holds one column, and
-of what is noted here a few numbers a row.
+Columns are checked one at a time while they are judged: of a file memory holds one column and a few
+numbers per row.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _SEPARATORS = ((";", "a semicolon"), ("\t", "a tab"), ("|", "a bar"), (",", "a c
 
 @dataclass
 class _LastRow:
-    """What the last row holds below the other cells.
+    """Properties of a possible row of totals at the end.
 
     Attributes:
         sums, means: Columns whose last cell is the sum or the mean of those above.
-        others: Columns of numbers where it is neither.
+        others: Number columns whose last cell is neither.
         label: The word for a total in it, with its column.
-        blank: How many of its cells are missing.
+        blank: Number of its missing cells.
     """
 
     sums: list[str]
@@ -58,14 +58,14 @@ class _LastRow:
 
 
 class TableNotes:
-    """Sees the columns of a table one after the other, and says what is odd about its rows.
+    """Collects warnings while it sees the columns of a table one after the other.
 
     Attributes:
-        hidden_separator: What is said of an only column whose cells look like rows; None else.
+        hidden_separator: Warning on an only column whose cells look like rows; None otherwise.
     """
 
     def __init__(self, source: SourceColumns) -> None:
-        """No column is seen yet."""
+        """Starts before the first column."""
         self._source = source
         self._n_seen = 0
         self._last = _LastRow([], [], [])
@@ -78,19 +78,19 @@ class TableNotes:
         self.hidden_separator: str | None = None
 
     def see(self, cells: Cells, present: Cells, column: Column) -> None:
-        """Looks at one column.
+        """Checks one column.
 
         Args:
-            cells: All of it.
-            present: Those that are not missing.
-            column: What it was judged to be.
+            cells: All cells.
+            present: Cells that are not missing.
+            column: The completed column.
         """
         self._n_seen += 1
         if len(self._source.names) == 1:
             self.hidden_separator = _hidden_separator(cells)
         self._see_last(cells, present, column)
-        self._repeats_header = _both(self._repeats_header, lambda: _are_name(cells))
-        self._is_blank = _both(self._is_blank, lambda: present.codes < 0)
+        self._repeats_header = _and(self._repeats_header, lambda: _equal_name(cells))
+        self._is_blank = _and(self._is_blank, lambda: present.codes < 0)
         self._hashes *= _HASH
         self._hashes += cells.codes.view(np.uint64)
         self._most_distinct = max(self._most_distinct, len(cells.texts))
@@ -100,7 +100,7 @@ class TableNotes:
         self._chance *= float((cells.counts**2).sum() + n_blank**2) / len(self._source) ** 2
 
     def sentences(self) -> Iterator[str]:
-        """What is odd, a sentence each."""
+        """Yields the warnings."""
         notes = (
             _few_rows(len(self._source), self._single_texts),
             self.hidden_separator,
@@ -150,7 +150,7 @@ class TableNotes:
         by_sums = not last.others and not last.means and (len(last.sums) > 1 or rest_is_blank)
         if not sure and not (last.sums and by_sums):
             return None
-        kept = [_held(last.sums, "sum"), _held(last.means, "mean")]
+        kept = [_column_list(last.sums, "sum"), _column_list(last.means, "mean")]
         label = "" if last.label is None else f", and says {last.label[1]!r} in {last.label[0]!r}"
         return (
             f"{self._place(len(self._source) - 1)}, the last, looks like a row of totals: it holds"
@@ -182,7 +182,7 @@ class TableNotes:
 
 
 def _names_rows(present: Cells, column: Column) -> bool:
-    """Whether each text of levels stands in one row: drawn rows then have a row's own."""
+    """Returns whether each level has one row, so that synthetic rows would repeat it."""
     return (
         column.kind.outcomes is Outcomes.NOMINAL_LEVELS
         and len(present.texts) > 2
@@ -207,7 +207,8 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 
 def _hidden_separator(cells: Cells) -> str | None:
-    """Says of an only column that its cells look like rows: a line above the names hides them."""
+    """Returns the warning on an only column whose cells look like rows, if a line precedes the
+    names."""
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
@@ -219,7 +220,8 @@ def _hidden_separator(cells: Cells) -> str | None:
 
 
 def _index_of_frame(source: SourceColumns) -> str | None:
-    """Says of a frame's index that has a name, or is no numbering, that it is left out."""
+    """Returns the warning that a frame's index, if it has a name or values of its own, is left
+    out."""
     if not isinstance(source, FrameColumns):
         return None
     index = source.frame.index
@@ -230,8 +232,8 @@ def _index_of_frame(source: SourceColumns) -> str | None:
     return f"the frame's {what} is no column and is left out; reset_index() makes it one"
 
 
-def _both(held: Mask | None, found: Any) -> Mask | None:
-    """Where both are true: what is held (None before the first), and what else is found."""
+def _and(held: Mask | None, found: Any) -> Mask | None:
+    """Returns the conjunction of two masks; `held` is None before the first."""
     if held is None:
         return found()  # type: ignore[no-any-return]
     if held.any():
@@ -239,8 +241,8 @@ def _both(held: Mask | None, found: Any) -> Mask | None:
     return held
 
 
-def _are_name(cells: Cells) -> Mask:
-    """Where a cell is its column's name."""
+def _equal_name(cells: Cells) -> Mask:
+    """Returns where a cell equals its column's name."""
     place = pc.index(cells.stripped, cells.name.strip()).as_py()
     return cells.codes == place if place >= 0 else np.zeros(len(cells.codes), dtype=bool)
 
@@ -250,9 +252,9 @@ def _rows_of(mask: Mask | None) -> npt.NDArray[np.int64]:
 
 
 def _against_above(present: Cells) -> str | None:
-    """What the last cell is to the numbers above: of the `sums`, `means` or `others`.
+    """Returns whether the last cell is among the `sums`, `means` or `others` of the numbers above.
 
-    None where the column has no numbers, or too few, or a last cell that says nothing.
+    None if the column has no or too few numbers, or the last cell is not informative.
     """
     if present.numbers is None:
         return None
@@ -277,14 +279,14 @@ def _against_above(present: Cells) -> str | None:
 
 
 def _unit(text: str) -> float:
-    """The value of one in a number's last digit: 0.01 for 12.50."""
+    """Returns the value of one in a number's last digit: 0.01 for 12.50."""
     mantissa, _, exponent = text.lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     return float(10.0 ** (int(exponent or 0) - decimals))
 
 
-def _held(names: list[str], what: str) -> str | None:
-    """The sums in 'price', 'weight' and 2 more columns."""
+def _column_list(names: list[str], what: str) -> str | None:
+    """Returns a text such as "the sums in 'price', 'weight' and 2 more columns"."""
     if not names:
         return None
     return f"the {what} in {_shown_names(names)}"

@@ -1,4 +1,4 @@
-"""The rules of a schema, found in its table or counted in it."""
+"""Rules of a schema: inferred from its table, or counted in it."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def with_rules(
     """The schema with rules, and how often they hold: its own, those of the table, or both.
 
     Args:
-        schema: Complete.
-        table: Its values, as `parse_table` gives them.
-        line_of: The line of a row of the table's file, None where it has none.
-        report: Takes the progress of the search.
+        schema: Complete schema.
+        table: Its values, as `parse_table` returns them.
+        line_of: Function from a row to its line in the table's file; None without a file.
+        report: Receives the progress of the search.
 
     Raises:
-        SchemaError: A rule is demanded that rows of the table break.
+        SchemaError: Rows of the table violate a hard rule.
     """
-    rules = [_with_beside(rule, table, schema) for rule in schema.rules or ()]
+    rules = [_with_exempt_values(rule, table, schema) for rule in schema.rules or ()]
     if schema.rules is None or schema.find_rules:
         findings = find_rules(table, replace(schema, rules=tuple(rules)), report)
     else:
@@ -67,10 +67,10 @@ def with_rules(
 
 
 def search_notes(schema: TableSchema) -> tuple[str, ...]:
-    """What the search for rules leaves out in a table of many columns; nothing where none is made.
+    """Returns notes on what the search for rules omits in a table of many columns.
 
     Args:
-        schema: Complete, before `with_rules`.
+        schema: Complete schema, before `with_rules`.
     """
     if schema.rules is not None and not schema.find_rules:
         return ()
@@ -89,11 +89,11 @@ def search_notes(schema: TableSchema) -> tuple[str, ...]:
 
 
 def refuse_misfits(schema: TableSchema) -> None:
-    """Lets rules pass that fit their columns and each other.
+    """Checks that rules fit their columns and each other.
 
     Raises:
-        SchemaError: One does not; every problem has its pointer. Types are told before what keeps a
-            rule from being soft.
+        SchemaError: A rule does not; every problem has its pointer. Problems of types come before
+            those that keep a rule from being soft.
     """
     rules = schema.rules or ()
     hard = [replace(rule, keep="hard") if rule.keep == "soft" else rule for rule in rules]
@@ -103,7 +103,7 @@ def refuse_misfits(schema: TableSchema) -> None:
 
 
 def _wrong_types(schema: TableSchema) -> list[Problem]:
-    """The problems of rules whose expressions do not fit the types of their columns."""
+    """Returns the problems of rules whose expressions do not match the types of their columns."""
     problems = []
     for i, rule in enumerate(schema.rules or ()):
         try:
@@ -119,10 +119,10 @@ def _wrong_types(schema: TableSchema) -> list[Problem]:
 
 
 def _check_tables(rule: Rule, schema: TableSchema) -> None:
-    """Lets a rule pass whose tables have levels of the columns that they are asked by.
+    """Checks that the keys of a rule's lookup tables are levels of the columns.
 
     Raises:
-        ValueError: One has another key, or the expression asks none of it.
+        ValueError: A table has another key, or the expression does not use the table.
     """
     form = rule.form
     tree = form.value if isinstance(form, Formula) else getattr(form, "tree", None)
@@ -149,8 +149,8 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
             raise ValueError(f"table {name!r} has {unknown[0]!r}, no level of {key.id}{hint}")  # type: ignore[attr-defined]
 
 
-def _with_beside(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
-    """A rule that was said; an inequality with what stands apart from it, as one that is found."""
+def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
+    """Returns a stated rule; an inequality with its exempt values, as an inferred one has them."""
     form, column = rule.form, schema[rule.column]
     is_plain = isinstance(form, Formula) and form.is_inequality and not form.beside
     if not is_plain or rule.source == "found":
@@ -161,7 +161,7 @@ def _with_beside(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
 
 
 def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
-    """A rule for its user, of JSON types: in words, how often it holds, and where it does not."""
+    """Returns a rule as JSON for users: formula, how often it holds, and where it does not."""
     return {
         "rule": finding.rule.to_json(),
         "columns": list(finding.rule.columns),

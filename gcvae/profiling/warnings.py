@@ -1,4 +1,4 @@
-"""Why a column was not taken as what it looks like: what its user should know of its cells."""
+"""Warnings on cells of a column, such as why it was not read as numbers or dates."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.profiling.far_dates import nearest_format
 from gcvae.spelling.date_text import FIRST_DAY, LAST_DAY
+from gcvae.spelling.format_inference import NEARLY, InferredFormat
 from gcvae.spelling.forms import NumberFormat
-from gcvae.spelling.found_formats import NEARLY, FoundFormat
 from gcvae.spelling.never_dates import date_of
 from gcvae.spelling.number_formats import read_number
 from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers, numbers_of
 
-MOSTLY = 0.5  # share of cells that are numbers, beside a few words that come again and again
+MOSTLY = 0.5  # minimum share of numbers among a few frequent words
 MOST_WORDS = 3
-FEWEST_NUMBERS = 20  # different ones; fewer may be levels among others
-_LOOKED_AT_TEXTS = 100  # that may be dates of a format that is not known
-MOST_FORMATS = 4  # of dates in a column, from which on it is no mixture of a few
+FEWEST_NUMBERS = 20  # minimum number of distinct numbers; fewer may be levels
+_LOOKED_AT_TEXTS = 100  # may be dates of an unknown format
+MOST_FORMATS = 4  # maximum number of date formats in a column
 
 NUMBERING_WARNING = (
     "has no name and numbers the rows, as DataFrame.to_csv() does unless index=False: it is left"
@@ -45,12 +45,12 @@ UNDECIDED_WARNING = (
 PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
 
 
-def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:
-    """Why a column of text is no column of numbers or dates, where it nearly is one.
+def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
+    """Yields the reasons why a text column is not a number or date column, if it nearly is one.
 
     Args:
-        cells: Those that are not missing; at least one.
-        found: The format that reads most of them as numbers.
+        cells: Cells that are not missing; at least one.
+        found: The number format that reads most of them.
     """
     if (mixed := _mixed_dates(cells)) is not None:
         return iter((mixed,))
@@ -64,7 +64,7 @@ def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:
 
 
 def markers_warning(cells: Cells, missing: Mask) -> str:
-    """What is made of several texts that mean missing."""
+    """Returns the warning on several texts that mean missing."""
     texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
     most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
     return (
@@ -74,7 +74,7 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
 
 
 def words_warning(cells: Cells, words: Mask) -> str:
-    """What is made of words such as "unknown" among numbers or dates."""
+    """Returns the warning on words such as "unknown" among numbers or dates."""
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(words)]
     return (
         f"has {' and '.join(shown)} beside numbers or dates: it is taken to mean missing;"
@@ -83,7 +83,7 @@ def words_warning(cells: Cells, words: Mask) -> str:
 
 
 def never_warning(cells: Cells, never: Mask) -> str:
-    """What is made of dates such as 9999-12-31."""
+    """Returns the warning on sentinel dates such as 9999-12-31."""
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(never)]
     return (
         f"has {' and '.join(shown)} among its dates: it is taken to mean never, a value like any"
@@ -97,7 +97,7 @@ def _with_count(cells: Cells, i: int) -> str:
 
 
 def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
-    """What is assumed of cells that may be two numbers each, and how to say otherwise."""
+    """Returns the warning on ambiguous numbers, with the declaration for the other reading."""
     texts = cells.stripped
     sign = taken.thousands or taken.decimal
     text = texts[pc.index(pc.match_substring(texts, sign), True).as_py()].as_py()
@@ -116,7 +116,7 @@ _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
 def merged_numbers(cells: Cells) -> int:
-    """How many numbers a float64 does not tell from others of the column, all of it numbers."""
+    """Returns how many numbers are equal to others of the column as float64."""
     _, place, counts = np.unique(
         numbers_of(cells.numerals), return_inverse=True, return_counts=True
     )
@@ -125,7 +125,7 @@ def merged_numbers(cells: Cells) -> int:
 
 
 def why_respelled(cells: Cells) -> str:
-    """Why numbers do not come back as they are spelled."""
+    """Returns why numbers are not written in their original format."""
     if merged := merged_numbers(cells):
         return (
             "has numbers that differ only beyond the 15 to 17 digits that a number keeps, and"
@@ -144,23 +144,23 @@ def why_respelled(cells: Cells) -> str:
 
 
 def _share(cells: Cells, chosen: Mask) -> float:
-    """The share of the column's cells."""
+    """Returns the share of the column's cells."""
     return float(cells.counts[chosen].sum() / cells.counts.sum())
 
 
 def _row_of_first(cells: Cells, chosen: Mask) -> int:
-    """Which text is the first one in the table that is chosen."""
+    """Returns the index of the chosen text that occurs first in the table."""
     row = int(np.argmax(np.append(chosen, False)[cells.codes]))
     return int(cells.codes[row])
 
 
 def _first(cells: Cells, chosen: Mask) -> str:
-    """The first cell that is chosen, with its place."""
+    """Returns the first chosen cell, with its location."""
     row = int(np.argmax(np.append(chosen, False)[cells.codes]))
     return f"{cells.place(row)} holds {cells.problem(chosen, '{}').message}"
 
 
-def _words_among_numbers(cells: Cells, found: FoundFormat | None) -> str | None:
+def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
     if found is None or found.fits.all():
         return None
     are_alike = "numbers"
@@ -176,8 +176,8 @@ def _words_among_numbers(cells: Cells, found: FoundFormat | None) -> str | None:
     return f"{reason}; name it in missing.markers if it means missing"
 
 
-def _few_words_among_numbers(cells: Cells, found: FoundFormat | None) -> str | None:
-    """A few words that come again and again in a column of many numbers."""
+def _few_words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
+    """Returns the warning on a few frequent words in a column of many numbers."""
     if found is not None or len(cells.texts) < FEWEST_NUMBERS:
         return None
     words = np.flatnonzero(~cells.are_numbers)
@@ -211,12 +211,13 @@ def _long_numbers(cells: Cells) -> str | None:
 
 
 def _percent(share: float) -> str:
-    """A share in per cent, 100 only where it is all of them."""
+    """Returns a share as a percentage; 100 only for all."""
     return f"{share if share == 1.0 else min(share, 0.999):.1%}"
 
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
-    """Dates beyond what int64 counts in nanoseconds, or cells that are no dates, among dates."""
+    """Returns the warning on dates outside of the timestamp range, or on other cells, among
+    dates."""
     readable, date_format = nearest_format(cells)
     if date_format is None:
         return None
@@ -242,13 +243,13 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
 
 
 def _like_dates(cells: Cells) -> str | None:
-    """Texts that pandas takes for dates, one by one, and that no known format reads."""
+    """Returns the warning on texts that pandas parses as dates but no known format does."""
     texts = pd.Series(cells.stripped.slice(0, _LOOKED_AT_TEXTS).to_pylist(), dtype=str)
     may_be = texts.str.fullmatch(_WORDS_OF_DATES) & texts.str.contains(_YEAR_OR_MONTH)
     if may_be.mean() < NEARLY:
         return None
     with catch_warnings():
-        simplefilter("ignore")  # of words that pandas takes for zones
+        simplefilter("ignore")  # words that pandas parses as time zones
         times = pd.to_datetime(texts, format="mixed", errors="coerce", utc=True)
     if times.notna().mean() < NEARLY:
         return None
@@ -266,11 +267,11 @@ _YEAR_OR_MONTH = rf"(?i)\b[12]\d{{3}}\b|(?<![a-z])(?:{_MONTH})"
 
 
 def _mixed_dates(cells: Cells) -> str | None:
-    """Dates of several formats, each the one that most cells are written in of those left."""
+    """Returns the warning on dates of several formats, by descending frequency."""
     left = np.ones(len(cells.texts), dtype=bool)
     shown: list[str] = []
     while left.any() and len(shown) < MOST_FORMATS:
-        written, date_format = nearest_format(cells.some(left), as_written=True)
+        written, date_format = nearest_format(cells.select(left), as_written=True)
         if date_format is None or not written.any():
             break
         chosen = left.copy()

@@ -1,15 +1,15 @@
-"""The levels of a model's columns: those of a few rows are withheld.
+"""Suppresses levels of few rows in a model's columns.
 
-A dataset's schema lists every level of its cells. A model's is handed on: a level that few rows
-have is not in it. Among the rows that the model learns, those of such levels are shared out among
-the levels that are left, in proportion to their rows, so that the shares of these stay: among those
-that fix other columns alike, and to those alike in what they occur with. Where most cells of a
-column have such a level, all of these are one: "(other)".
+The schema of a dataset lists every level. A model may be shared, so levels of few rows are not in
+it. In the training rows they are replaced by other levels, in proportion to these levels' rows, so
+that shares stay: by levels that determine the same values of other columns, among these by levels
+with similar other cells. If most cells of a column have such a level, all of them become "(other)".
 
-Kept are levels that are numbers or dates by the file's own type, those that users declared, and
-those that a constraint or a demanded rule rests on.
+Kept are levels that are numbers or dates by the file's type, declared levels, and levels that a
+hard rule depends on.
 
-# PAPER-DIFF: the paper's model has every level of its table. Here one of few rows is not in it.
+# PAPER-DIFF: the paper's model has every level of its table. Here levels of few rows are
+# suppressed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Combination, Condition, Rule
 
-Places = npt.NDArray[np.int64]
+RowIndices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class LearnedTable:
-    """A table as the model learns it.
+    """A table with suppressed levels, for training.
 
     Attributes:
-        schema: Without the levels that are withheld.
-        cells: The table, of these levels only.
-        withheld: By column and level, how many rows had a withheld level in its place.
-        lost_rules: Functions of columns most levels of which are withheld.
+        schema: Schema without suppressed levels.
+        cells: The table, with replaced cells.
+        withheld: By column and level, the number of rows in which it replaces a suppressed level.
+        lost_rules: Functional dependencies of columns most of whose levels are suppressed.
     """
 
     schema: TableSchema
@@ -55,7 +55,7 @@ class LearnedTable:
     lost_rules: tuple[Rule, ...] = ()
 
     def notes(self, rows: int) -> tuple[str, ...]:
-        """What one should know of columns most cells of which have another level now."""
+        """Returns data-quality warnings on columns most of whose cells were replaced."""
         others = (
             f"column {name!r}: most cells have levels that fewer than {rows} rows have;"
             f" in the model and its rows they are {OTHER!r} (rare_level_rows)"
@@ -66,7 +66,7 @@ class LearnedTable:
         return (*others, *lost)
 
     def record(self) -> dict[str, Any]:
-        """What a training record says: by column, in how many rows a level was replaced."""
+        """Returns the number of replaced rows by column, for the training record."""
         rows = {name: sum(levels.values()) for name, levels in self.withheld.items()}
         return {"rows_of_withheld_levels": rows} if rows else {}
 
@@ -74,23 +74,24 @@ class LearnedTable:
 def without_rare_levels(
     schema: TableSchema,
     table: TypedTable,
-    said: Collection[str],
+    declared_names: Collection[str],
     rows: int,
     functions: Sequence[Rule],
 ) -> LearnedTable:
-    """The table and its schema without the levels that fewer than so many rows have.
+    """Returns the table and its schema without levels of fewer than `rows` rows.
 
     Args:
-        schema: Complete.
-        table: The typed table, which stays as it is.
-        said: Columns whose levels somebody has declared.
-        rows: How many rows have to have a level; 1 keeps all.
-        functions: That the model keeps: a level is replaced by one that fixes the same.
+        schema: Complete schema.
+        table: The typed table, which is not changed.
+        declared_names: Columns with declared levels.
+        rows: Minimum number of rows of a level; 1 keeps all.
+        functions: Functional dependencies of the model: a level is replaced by one that determines
+            the same values.
     """
     kept = _bound_columns(schema, functions), _named_levels(schema)
     found = {}
     for column in schema if rows > 1 else ():
-        if _has_words(column) and column.name not in {*kept[0], *said}:
+        if _has_words(column) and column.name not in {*kept[0], *declared_names}:
             levels = _Levels.of(table[column.name], column, rows, kept[1])
             if levels.are_rare.any():
                 found[column.name] = levels
@@ -102,30 +103,30 @@ def without_rare_levels(
     following_last = sorted(
         functions, key=lambda rule: (rule.column in found, table[rule.column].nunique())
     )
-    for name in _fixing_first([name for name in found if name not in copies], functions):
+    for name in _determining_first([name for name in found if name not in copies], functions):
         known = _Overlaid(table, cells)
         of_functions = FunctionLevels.of(name, following_last, known)  # type: ignore[arg-type]
         cells[name] = found[name].replaced(table[name], others, of_functions)
-    _follow(functions, table, cells, found)
+    _replace_determined(functions, table, cells, found)
     cells |= {copy: cells[source] for copy, source in copies.items()}
     return _learned(schema, table, cells, found)
 
 
 @dataclass(frozen=True)
 class _Levels:
-    """The levels of a column's cells.
+    """Levels of a column's cells.
 
     Attributes:
-        at: Of each cell, -1 where it is missing. Shape: (n,).
+        at: Level of each cell, -1 for missing. Shape: (n,).
         counts: Rows of each level. Shape: (K,).
-        are_rare: That are to be withheld. Shape: (K,).
-        fewest: Rows that a level has to have to stand for others.
+        are_rare: Which levels are suppressed. Shape: (K,).
+        fewest: Minimum number of rows of a replacement level.
     """
 
     name: str
     levels: tuple[Level, ...]
-    at: Places
-    counts: Places
+    at: RowIndices
+    counts: RowIndices
     are_rare: Mask
     fewest: int
 
@@ -143,40 +144,40 @@ class _Levels:
 
     @property
     def are_most(self) -> bool:
-        """Whether most cells have a level that is rare, or all others are too rare to stand in."""
+        """Whether most cells have a rare level, or no level can be a replacement."""
         rare = int(self.counts[self.are_rare].sum())
-        return 2 * rare > int(self.counts.sum()) or not self._can_stand.any()
+        return 2 * rare > int(self.counts.sum()) or not self._can_replace.any()
 
     @property
-    def _can_stand(self) -> Mask:
+    def _can_replace(self) -> Mask:
         return ~self.are_rare & (self.counts >= self.fewest)
 
     def replaced(
         self, series: pd.Series[Any], others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> pd.Series[Any]:
-        """The cells, rare levels replaced."""
+        """Returns the cells with rare levels replaced."""
         instead = np.array([*self.levels, OTHER, None], dtype=object)
         at = np.where(self.at < 0, len(self.levels) + 1, self.at)
         is_rare = np.append(self.are_rare, False)[self.at]
         if self.are_most:
             at[is_rare] = len(self.levels)
         else:
-            at[is_rare] = self._standing_in(is_rare.nonzero()[0], others, functions)
+            at[is_rare] = self._replacements(is_rare.nonzero()[0], others, functions)
         return series.mask(is_rare, pd.Series(instead[at], index=series.index))
 
-    def _standing_in(
-        self, rows: Places, others: Sequence[CoarseColumn], functions: FunctionLevels
-    ) -> Places:
-        """The level that stands in for the rare one of each row.
+    def _replacements(
+        self, rows: RowIndices, others: Sequence[CoarseColumn], functions: FunctionLevels
+    ) -> RowIndices:
+        """Returns the replacement level of each row with a rare level. Shape: (m,) -> (m,).
 
-        It is of the finest class of the rare one in which levels can stand in. These get rows in
-        proportion to those that they have, so that their shares stay, and in the order of the first
-        axis of what levels occur with, so that those alike come together. Shape: (m,) -> (m,).
+        It is from the finest class of the rare level that has replacements. These get rows in
+        proportion to their own, so that their shares stay, in the order of the first correspondence
+        axis, so that similar levels are matched.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
         along = np.argsort(axis, kind="stable")
-        standing = along[self._can_stand[along]]
+        standing = along[self._can_replace[along]]
         rare, found = self.at[rows], np.full(len(rows), -1, dtype=np.int64)
         for classes in reversed(functions.nested_classes(self.at, len(self.levels))):
             alike = standing[np.argsort(classes[standing], kind="stable")]
@@ -198,24 +199,25 @@ class _Overlaid:
     cells: Mapping[str, pd.Series[Any]]
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
-        """A column."""
+        """Returns a column."""
         return self.cells[name] if name in self.cells else self.table[name]
 
 
-def _fixing_first(names: Sequence[str], functions: Sequence[Rule]) -> list[str]:
-    """The columns, those first that others do not fix: what they fix follows them."""
+def _determining_first(names: Sequence[str], functions: Sequence[Rule]) -> list[str]:
+    """Returns the columns in an order with determining columns before the columns they
+    determine."""
     fixed = {rule.column for rule in functions}
     return sorted(names, key=lambda name: name in fixed)
 
 
-def _follow(
+def _replace_determined(
     functions: Sequence[Rule],
     table: TypedTable,
     cells: dict[str, pd.Series[Any]],
     found: Mapping[str, _Levels],
 ) -> None:
-    """Lets the levels that others fix follow these where they were replaced."""
-    for rule in [*functions, *functions]:  # a chain of two is followed to its end
+    """Replaces determined levels according to the replaced levels that determine them."""
+    for rule in [*functions, *functions]:  # follows chains of dependencies
         if rule.column not in found or cells.keys().isdisjoint(rule.parents):
             continue
         known = _Overlaid(table, cells)
@@ -240,7 +242,8 @@ def _learned(
     cells: Mapping[str, pd.Series[Any]],
     found: Mapping[str, _Levels],
 ) -> LearnedTable:
-    """The parts, joined; functions of columns most of which are withheld are no rules any more."""
+    """Combines the parts; drops functional dependencies of columns with mostly suppressed
+    levels."""
     columns, withheld = [], {}
     for column in schema:
         if column.name in found:
@@ -267,9 +270,9 @@ def _learned(
 
 
 def _has_words(column: Column) -> bool:
-    """Whether the column has words as levels, without an order; not dates that its file types so.
+    """Returns whether the column has words as unordered levels, so that "(other)" is possible.
 
-    Those have no place for "(other)".
+    Columns that are dates by the file's type do not.
     """
     is_nominal = column.is_modelled and column.kind.outcomes is Outcomes.NOMINAL_LEVELS
     holds_texts = column.parquet_type is None or "string" in column.parquet_type

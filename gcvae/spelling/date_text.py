@@ -1,9 +1,9 @@
-"""Dates in text: their formats recognised, read, and written back as they were.
+"""Dates in text: infers formats, reads dates, and writes them back unchanged.
 
-A format is strptime's, with `%-d`, `%-m`, `%-H`, `%-I` for numbers without leading zeros. Digits of
-a second (`%f`) are written with the column's number of decimals. A format that ends in an offset
-from UTC, such as `%Y-%m-%d %H:%M:%S+02:00`, reads times of any offset, and writes all in its own;
-the times themselves are in UTC.
+A format is strptime's, with `%-d`, `%-m`, `%-H`, `%-I` for numbers without leading zeros. Fractions
+of a second (`%f`) are written with the column's number of decimals. A format that ends in an offset
+from UTC, such as `%Y-%m-%d %H:%M:%S+02:00`, reads times with any offset and writes all with its
+own; the times are stored in UTC.
 """
 
 from __future__ import annotations
@@ -78,19 +78,19 @@ _KNOWN_TOKENS = {
     "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
     "%p", "%M", "%S", "%f",
 }  # fmt: skip
-# A time of day: a time of the day that strptime takes where there is none. 3:04 may be a ratio.
+# Times of day have strptime's default date. 3:04 may be a ratio.
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
           "%-I:%M:%S %p")  # fmt: skip
 DAY_NANOSECONDS = 86_400 * 10**9
 DAY_OF_TIMES = np.datetime64("1900-01-01", "ns")
-FIRST_DAY, LAST_DAY = "1677-09-22", "2262-04-10"  # that int64 counts in nanoseconds, whole
-FIRST_YEAR, LAST_YEAR = 1900, 2099  # of eight digits that are to be a date
+FIRST_DAY, LAST_DAY = "1677-09-22", "2262-04-10"  # years completely in the range of nanoseconds
+FIRST_YEAR, LAST_YEAR = 1900, 2099  # plausible years of eight-digit dates
 
 Dates = npt.NDArray[np.datetime64]
 
 
 def candidate_formats(text: str) -> Iterator[str]:
-    """The formats that a text has the shape of, the preferred ones first."""
+    """Yields the formats whose shape a text has, the preferred ones first."""
     if not re.search("[0-9]", text):
         return
     for day in _DAYS:
@@ -107,15 +107,15 @@ def candidate_formats(text: str) -> Iterator[str]:
 
 
 def has_shape(text: str, date_format: str) -> bool:
-    """Whether a text looks like one of the format, its numbers unchecked."""
+    """Returns whether a text has the shape of the format; its numbers are not checked."""
     return _shape(date_format).fullmatch(text) is not None
 
 
 def check_format(text: str) -> str:
-    """The format itself.
+    """Returns the format if it is valid.
 
     Raises:
-        ValueError: A date can not be read by it; the text says what would be right.
+        ValueError: The format can not read a date; the message explains how to correct it.
     """
     tokens = set(_TOKEN.findall(text)) - {"%%"}
     if not {"%Y", "%y"} & tokens and not is_time_of_day(text):
@@ -131,17 +131,18 @@ def check_format(text: str) -> str:
 
 
 def is_time_of_day(date_format: str) -> bool:
-    """Whether the format writes a time of day and no date."""
+    """Returns whether the format has a time of day and no date."""
     letters = {token[-1] for token in _TOKEN.findall(date_format)}
     return bool(letters & set("HI")) and not letters & set("YymbBdaA")
 
 
 def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | None]:
-    """The ISO format that writes these times in full, and its digits of a second.
+    """Returns (ISO format that writes these times completely, its digits of a second).
 
     Args:
-        times: None of them NaT. All of 1900-01-01, and not all at midnight, they are times of day.
-        has_zone: They are of UTC.
+        times: Times without NaT. If all are of 1900-01-01 and not all at midnight, they are times
+            of day.
+        has_zone: Whether they are in UTC.
     """
     days = times.astype("datetime64[D]")
     are_whole = bool((times.astype("datetime64[s]") == times).all())
@@ -156,23 +157,23 @@ def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | No
 
 
 def infer_format(texts: pa.Array) -> tuple[str, int] | None:
-    """The format that gives every distinct text back, and its digits of a second.
+    """Returns (format that restores every distinct text, its digits of a second), or None.
 
-    Where texts differ in their offsets from UTC, or some have digits of a second, it is the format
-    that gives the rest of every text back, with the most frequent offset.
+    If texts differ in their offset from UTC, or only some have digits of a second, the format
+    restores the rest of every text, with the most frequent offset.
 
     >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
     ('%Y-%m-%d', 0)
     """
     fitting = list(candidate_formats(texts[0].as_py()))
     for sample in (texts.slice(0, 1), texts.slice(0, 200), texts):
-        fitting = [f for f in fitting if _gives_back(sample, f)]
+        fitting = [f for f in fitting if _restores(sample, f)]
     found = fitting[0] if fitting else _format_of_uneven(texts)
     return None if found is None else (found, second_digits(texts, found))
 
 
 def _format_of_uneven(texts: pa.Array) -> str | None:
-    """The format of times some of which have another offset, or no digits of a second."""
+    """Returns the format of times that differ in their offset or digits of a second, or None."""
     if not any(candidate_formats(_clocks(texts.slice(0, 1))[2][0].as_py())):
         return None
     times, offsets, clocks = _clocks(texts)
@@ -186,13 +187,13 @@ def _format_of_uneven(texts: pa.Array) -> str | None:
 
 
 def _clocks(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The texts without offsets, their offsets, and the texts without digits of a second too."""
+    """Returns (texts without offsets, the offsets, texts also without digits of a second)."""
     times, offsets = _without_offsets(texts)
     return times, offsets, pc.replace_substring_regex(times, _FRACTION, r"\1")
 
 
 def _most_frequent(texts: pa.Array) -> str:
-    """The most frequent text, the first of several; "" of none."""
+    """Returns the most frequent text, the first of ties; "" without texts."""
     counts = pc.value_counts(texts)
     return max(counts.to_pylist(), key=lambda pair: pair["counts"], default={"values": ""})[
         "values"
@@ -200,24 +201,24 @@ def _most_frequent(texts: pa.Array) -> str:
 
 
 def has_offset(date_format: str) -> bool:
-    """Whether the format writes times with an offset from UTC."""
+    """Returns whether the format has an offset from UTC."""
     return bool(_offset_of(date_format)[1])
 
 
 def offset_of(date_format: str) -> timedelta:
-    """How far the clock of a format is ahead of UTC."""
+    """Returns the format's offset from UTC."""
     ahead = _offset_of(date_format)[1]
     return pd.Timedelta(_distance(ahead)).to_pytimedelta() if ahead else timedelta(0)
 
 
-def are_even(texts: pa.Array, date_format: str) -> bool:
-    """Whether no text differs from the format in its offset or its digits of a second."""
+def are_uniform(texts: pa.Array, date_format: str) -> bool:
+    """Returns whether all texts have the format's offset and digits of a second."""
     has_ends = "%f" in date_format or has_offset(date_format)
-    return not has_ends or _gives_back(texts, date_format)
+    return not has_ends or _restores(texts, date_format)
 
 
 def other_order(texts: pa.Array, date_format: str) -> str | None:
-    """The format with day and month exchanged, where it fits every text too."""
+    """Returns the format with day and month exchanged if it also fits every text, else None."""
     if "%b" in date_format.lower() or date_format.startswith("%Y"):
         return None
     other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
@@ -225,7 +226,7 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
 
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:
-    """The time of each text, to the nanosecond; NaT where it is no date of the format."""
+    """Returns the time of each text in nanoseconds; NaT if the format can not read it."""
     return np.concatenate([_read_dates(chunk, date_format) for chunk in chunks(texts)])
 
 
@@ -244,7 +245,7 @@ def _read_dates(texts: pa.Array, date_format: str) -> Dates:
 
 
 def _without_offsets(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The texts without their offsets from UTC, and these, null where a text has none."""
+    """Returns (texts without their offsets from UTC, the offsets, null without one)."""
     found = pc.extract_regex(texts, _OFFSET_OF_TEXT)
     times, offsets = (pc.struct_field(found, name) for name in ("time", "offset"))
     return pc.coalesce(times, texts), offsets
@@ -252,13 +253,13 @@ def _without_offsets(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 @cache
 def _offset_of(date_format: str) -> tuple[str, str]:
-    """The format without its offset from UTC, and the offset; "" where it has none."""
+    """Returns (format without its offset from UTC, the offset); "" without one."""
     found = _OFFSET_OF_FORMAT.fullmatch(date_format)
     return (found[1], found[2]) if found else (date_format, "")
 
 
 def _distances(offsets: pa.Array) -> npt.NDArray[np.timedelta64]:
-    """How far the clocks of each offset are ahead of UTC; NaT where there is none."""
+    """Returns the offsets as time differences; NaT if null."""
     coded = offsets.dictionary_encode()
     distances = [*map(_distance, coded.dictionary.to_pylist()), np.timedelta64("NaT", "ns")]
     places = np.asarray(coded.indices.fill_null(len(distances) - 1), dtype=np.int64)
@@ -267,17 +268,17 @@ def _distances(offsets: pa.Array) -> npt.NDArray[np.timedelta64]:
 
 @cache
 def _distance(offset: str) -> np.timedelta64:
-    """How far the clocks of an offset such as +02:00 are ahead of UTC."""
+    """Returns an offset such as +02:00 as a time difference."""
     digits = re.sub("[^0-9]", "", offset).ljust(4, "0")
     minutes = int(digits[:2]) * 60 + int(digits[2:])
     return np.timedelta64(-minutes if "-" in offset else minutes, "m")
 
 
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
-    """The times of texts that Arrow reads as they are written in a format of ISO 8601; or None.
+    """Returns the times of texts in an ISO 8601 format that Arrow can read, else None.
 
-    Its reader is ten times as quick as those of other formats, and takes no digit more or less, so
-    that writing the times gives the texts back.
+    Arrow's parser is ten times as fast as others and accepts no other number of digits, so that
+    writing the times restores the texts.
     """
     if date_format not in _ISO_LENGTHS or not len(texts):
         return None
@@ -302,12 +303,13 @@ _ISO_LENGTHS = {
     "%Y-%m-%d %H:%M:%S": (19, " "),
     "%Y-%m-%dT%H:%M:%S": (19, "T"),
 }
-"""Of each format the length of its texts, and what stands between date and time."""
+"""Length of the texts of each format, and the separator between date and time."""
 _NANOSECOND_YEARS = (np.datetime64("1678-01-01"), np.datetime64("2262-01-01"))
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
-    """The text of each time in the format; `digits` of a second where it has %f, 6 by default."""
+    """Returns the text of each time in the format; with `digits` of a second for %f, 6 by
+    default."""
     index = pd.DatetimeIndex(times + _distance(_offset_of(date_format)[1]))
     written: list[pa.Array | str] = []
     end = 0
@@ -321,12 +323,12 @@ def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa
 
 
 def are_read(texts: pa.Array, date_format: str) -> Mask:
-    """True for each text that is a date of the format, leading zeros aside."""
+    """Returns which texts are dates of the format, apart from leading zeros."""
     return ~np.isnat(read_dates(texts, date_format))
 
 
 def are_written_so(texts: pa.Array, date_format: str) -> Mask:
-    """True for each text that is a date of the format and comes back by it to the character."""
+    """Returns which texts are dates of the format, exactly as it writes them."""
     times = read_dates(texts, date_format)
     found = ~np.isnat(times)
     written = write_dates(times[found], date_format, second_digits(texts, date_format))
@@ -335,7 +337,7 @@ def are_written_so(texts: pa.Array, date_format: str) -> Mask:
 
 
 def second_digits(texts: pa.Array, date_format: str) -> int:
-    """How many digits of a second the texts have at most."""
+    """Returns the maximum number of digits of a second."""
     if "%f" not in date_format:
         return 0
     times = _without_offsets(texts)[0] if has_offset(date_format) else texts
@@ -344,7 +346,7 @@ def second_digits(texts: pa.Array, date_format: str) -> int:
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:
-    """The smallest step that the format can write."""
+    """Returns the smallest time step that the format can represent."""
     tokens = set(_TOKEN.findall(date_format))
     if "%f" in tokens:
         return np.timedelta64(10 ** (9 - min(6 if digits is None else digits, 9)), "ns")
@@ -357,7 +359,7 @@ def resolution(date_format: str, digits: int | None) -> np.timedelta64:
 
 @cache
 def _shape(date_format: str) -> re.Pattern[str]:
-    """A pattern of the texts that a format can write, values unchecked."""
+    """Returns a regular expression for the format; values are not checked."""
     tokens = [_shape_of(token) for token in _TOKEN.findall(date_format)]
     literal = [re.escape(text) for text in _TOKEN.split(date_format)]
     return re.compile("".join(x for pair in zip(literal, [*tokens, ""], strict=True) for x in pair))
@@ -378,8 +380,8 @@ _SHAPES = {
 }
 
 
-def _gives_back(texts: pa.Array, date_format: str) -> bool:
-    """True where writing what was read gives every text to the character."""
+def _restores(texts: pa.Array, date_format: str) -> bool:
+    """Returns whether reading and writing restores every text."""
     digits = second_digits(texts, date_format)
     return all(_is_written_so(chunk, date_format, digits) for chunk in chunks(texts))
 
@@ -401,7 +403,7 @@ def _plausible(times: Dates) -> bool:
 
 
 def _token_texts(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.Array | str:
-    """The texts of one token of the format."""
+    """Returns the texts of one token of the format."""
     if token == "%%":
         return "%"
     if token == "%f":
@@ -411,7 +413,7 @@ def _token_texts(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.
 
 
 def _words(index: pd.DatetimeIndex, token: str) -> tuple[npt.NDArray[Any], list[str]]:
-    """For each time a number from 0, and the words that the numbers stand for."""
+    """Returns (index of each time's word, the words)."""
     letter = token[-1]
     number = np.asarray(_NUMBERS[letter](index))
     if letter == "Y":

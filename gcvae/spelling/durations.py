@@ -1,4 +1,4 @@
-"""Durations in text, `1 days 01:30:00` and `25:30:00`: numbers of seconds, and written back.
+"""Durations in text, `1 days 01:30:00` and `25:30:00`: converts them to seconds and back.
 
 A numeral has the seconds, with as many decimals as the text has digits of a second.
 """
@@ -17,19 +17,19 @@ from gcvae.spelling.number_text import Texts
 from gcvae.spelling.written_numbers import mask_of
 
 DURATIONS = ("0 days 00:00:00", "00:00:00", "0:00:00")
-"""How columns write a duration of zero: as pandas does, or with hours beyond 24."""
+"""Formats of columns, as the text of a zero duration: as in pandas, or with hours beyond 24."""
 _CLOCK = r":[0-5][0-9]:[0-5][0-9](?:\.(?P<digits>[0-9]{1,9}))?"
 _SHAPE = rf"^(?:-?[0-9]+ days?,? \+?[0-9]{{1,2}}|-?[0-9]+){_CLOCK}$"
 _BEYOND_A_DAY = r"day|^-|^(?:[0-9]{3,}|2[4-9]|[3-9][0-9]):"
 
 
 def are_durations(texts: Texts) -> Mask:
-    """Which texts are durations."""
+    """Returns which texts are durations."""
     return mask_of(pc.match_substring_regex(texts, _SHAPE))
 
 
 def find_duration(texts: Texts) -> str | None:
-    """How texts that are durations write one of zero; None where all are times of a day."""
+    """Returns the format of durations, as the text of zero; None if all are times of day."""
     if not pc.any(pc.match_substring_regex(texts, _BEYOND_A_DAY)).as_py():
         return None
     if pc.any(pc.match_substring(texts, " days ")).as_py():
@@ -39,7 +39,7 @@ def find_duration(texts: Texts) -> str | None:
 
 
 def duration_numerals(texts: Texts) -> Texts:
-    """The seconds of each duration; empty where it is none.
+    """Returns the seconds of each duration as text; empty if it is none.
 
     >>> duration_numerals(pa.array(["1 days 01:30:00", "-1 days +23:59:59.50", "x"])).to_pylist()
     ['91800', '-0.50', '']
@@ -58,7 +58,7 @@ def duration_numerals(texts: Texts) -> Texts:
 
 
 def duration_texts(numerals: Texts, zero: str) -> Texts:
-    """Numerals of seconds as a column writes durations, where it writes that of zero so.
+    """Returns numerals of seconds as durations, in the format that writes zero as `zero`.
 
     >>> duration_texts(pa.array(["91800", "-0.5"]), "0 days 00:00:00").to_pylist()
     ['1 days 01:30:00', '-1 days +23:59:59.5']
@@ -72,7 +72,7 @@ def _duration_text(seconds: Decimal, zero: str) -> str:
     digits = max(0, -int(seconds.as_tuple().exponent))
     sign, days, size = "", "", abs(seconds)
     if zero == DURATIONS[0]:
-        whole = seconds // 86_400 - (seconds % 86_400 < 0)  # Decimals divide towards zero
+        whole = seconds // 86_400 - (seconds % 86_400 < 0)  # Decimal truncates
         days, size = f"{whole} days {'+' if whole < 0 else ''}", seconds - whole * 86_400
     elif seconds < 0:
         sign = "-"

@@ -1,4 +1,4 @@
-"""How a column spells its numbers, as documents: which digits, and what stands beside them."""
+"""Formats of numbers, as in schema documents: notation of digits, and signs and units."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Notation:
-    """How a column spells its numbers, where shortest plain decimals are not the spelling.
+    """Notation of a column's numbers, if it differs from shortest plain decimals.
 
-    Each attribute is there for programs whose files would come back altered without it.
+    Each attribute reproduces the output of a common program.
 
     Attributes:
-        point: Whole numbers are written with ".0", as Python and pandas do.
-        significant: Every number is written with this many significant digits: 15 in R, 17 where
-            C's %.17g writes.
-        exponent_below: Magnitudes under this are written with an exponent: 1e-4 in Python and R,
-            1e-6 in JavaScript.
-        exponent_from: Magnitudes from this on are written with an exponent: 1e16 in Python, 1e21 in
+        point: Whole numbers have ".0", as in Python and pandas.
+        significant: Every number has this many significant digits: 15 in R, 17 with C's %.17g.
+        exponent_below: Magnitudes below this have an exponent: 1e-4 in Python and R, 1e-6 in
             JavaScript.
-        mantissa_decimals: Decimals before the exponent, as C's %e and numpy.savetxt have them; None
-            for as many as needed.
-        exponent: The spelling of an exponent of 1: "e+01" in Python and R, "E+01" in spreadsheets,
-            "e+1" in JavaScript, "e1" where people write.
+        exponent_from: Magnitudes from this on have an exponent: 1e16 in Python, 1e21 in JavaScript.
+        mantissa_decimals: Decimals before the exponent, as with C's %e and numpy.savetxt; None for
+            as many as needed.
+        exponent: Text of an exponent of 1: "e+01" in Python and R, "E+01" in spreadsheets, "e+1" in
+            JavaScript, "e1" by hand.
     """
 
     point: bool = False
@@ -36,21 +34,23 @@ class Notation:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """What stands between and beside the digits of a column's numbers: 1.234,50 €, $2,521.79, 12 %.
+    """Signs and units of a column's numbers: 1.234,50 €, $2,521.79, 12 %.
 
-    It has no part in the values: 12 % is 12. Which digits there are is the notation's.
+    They do not change values: 12 % is 12. The digits are described by the notation.
 
     Attributes:
-        decimal: Before the decimals: a point or a comma.
-        thousands: Between groups of digits: a comma, a point, a space, an apostrophe, or nothing.
-        grouping: Of the digits before the decimals: "thousands" (1,234,567), "indian" (12,34,567).
+        decimal: Decimal sign: a point or a comma.
+        thousands: Sign between groups of digits: a comma, a point, a space, an apostrophe, or
+            empty.
+        grouping: Groups of digits before the decimals: "thousands" (1,234,567), "indian"
+            (12,34,567).
         grouped_from_digits: Numbers with fewer digits before the decimals are not grouped.
-        prefix: Before every number, such as "$" or "CHF ".
-        suffix: Behind every number, such as " €" or "%".
-        negative: How minus one is written, with prefix and suffix: "-$1", "$-1", "1-", "($1)"; None
-            for a hyphen before all.
-        duration: Numbers are seconds, written as durations: how one of zero is, such as
-            "0 days 00:00:00"; empty for other numbers, and beside it all else is as it is plainly.
+        prefix: Text before every number, such as "$" or "CHF ".
+        suffix: Text after every number, such as " €" or "%".
+        negative: Text of minus one, with prefix and suffix: "-$1", "$-1", "1-", "($1)"; None for a
+            leading hyphen.
+        duration: For numbers of seconds that are written as durations, the text of zero, such as "0
+            days 00:00:00"; other attributes then have their defaults. Empty for other numbers.
     """
 
     decimal: str = "."
@@ -64,7 +64,7 @@ class NumberFormat:
 
 
 def changed_fields(spelling: Notation | NumberFormat) -> dict[str, Any]:
-    """What is not as in plain numbers."""
+    """Returns the fields that differ from plain numbers."""
     plain = type(spelling)()
     pairs = ((f.name, getattr(spelling, f.name)) for f in fields(spelling))
     return {name: value for name, value in pairs if value != getattr(plain, name)}

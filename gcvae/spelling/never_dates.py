@@ -1,8 +1,7 @@
-"""Dates for "never", such as 9999-12-31, which int64 does not count in nanoseconds.
+"""Sentinel dates such as 9999-12-31 that are outside of the nanosecond timestamp range.
 
-In a typed column a time that no table has stands in for such a date: after all others of the
-column, or before them, so that it is compared as the date itself is. Its text and the date come
-back wherever cells leave the library.
+A typed column represents such a date by an unused time, after or before all others, so that
+comparisons give the date's result. The date and its text are restored in all output.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from gcvae.arrays import Mask
 from gcvae.spelling.date_text import Dates, has_shape, read_dates, write_dates
 
 MOST_NEVER = 2
-"""Different dates of a column that stand for never."""
+"""Maximum number of different sentinel dates of a column."""
 _AHEAD = np.array(["2261-11-01", "2261-12-01"], dtype="datetime64[ns]")
 _LONG_AGO = np.array(["1678-02-01", "1678-03-01"], dtype="datetime64[ns]")
 _STAND_INS = np.concatenate([_LONG_AGO, _AHEAD])
@@ -31,11 +30,11 @@ _ISO_FORMATS = tuple(
     for zone in ("", "+00:00")
     for clock in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S")
 )
-"""As typed dates are spelled that are too far for nanoseconds."""
+"""Formats of typed dates outside of the nanosecond range."""
 
 
 def date_of(text: str, date_format: str) -> datetime | None:
-    """The date of a text of the format, however far; None where it is none."""
+    """Returns the date of a text in the format, at any distance; None if it is none."""
     if not has_shape(text, date_format):
         return None
     try:
@@ -45,13 +44,13 @@ def date_of(text: str, date_format: str) -> datetime | None:
 
 
 def is_far(text: str, date_format: str) -> bool:
-    """Whether a text is a date of the format that nanoseconds do not reach."""
+    """Returns whether a text is a date of the format outside of the nanosecond range."""
     far = date_of(text, date_format) is not None
     return far and bool(np.isnat(read_dates(pa.array([text]), date_format))[0])
 
 
 def is_beyond(time: pd.Timestamp) -> bool:
-    """Whether a time is one that nanoseconds do not reach."""
+    """Returns whether a time is outside of the nanosecond range."""
     try:
         time.as_unit("ns")
     except pd.errors.OutOfBoundsDatetime:
@@ -60,9 +59,9 @@ def is_beyond(time: pd.Timestamp) -> bool:
 
 
 def are_never(times: pd.Series[Any] | Dates) -> Mask:
-    """Which typed cells stand for never; none of a column that is not of dates. Shape: (n,).
+    """Returns which typed cells are sentinel dates; none if the column has no dates. Shape: (n,).
 
-    Where other units count them, those that nanoseconds do not reach.
+    For units other than nanoseconds, these are the times outside of the nanosecond range.
     """
     cells = np.asarray(times) if isinstance(times, np.ndarray) else times.to_numpy()
     if cells.dtype.kind != "M":
@@ -74,13 +73,13 @@ def are_never(times: pd.Series[Any] | Dates) -> Mask:
 
 
 def without_never(series: pd.Series[Any]) -> pd.Series[Any]:
-    """The typed cells with none where they stand for never. Shape: (n,)."""
+    """Returns the typed cells with sentinel dates as missing. Shape: (n,)."""
     never = are_never(series)
     return series.mask(never) if never.any() else series
 
 
 def stand_ins(never: Sequence[str], date_format: str) -> Dates:
-    """The times that stand in for dates of the format. Shape: (k,)."""
+    """Returns the times that represent sentinel dates of the format. Shape: (k,)."""
     return _stand_ins(tuple(never), date_format)
 
 
@@ -98,17 +97,17 @@ def _stand_ins(never: tuple[str, ...], date_format: str) -> Dates:
 
 
 def far_date(text: str, date_format: str) -> datetime:
-    """The date of a text that is known to be one of the format."""
+    """Returns the date of a text that is valid in the format."""
     date = date_of(text, date_format)
     assert date is not None, "a schema's dates for never are of its format"
     return date
 
 
 def read_times(texts: pa.Array, date_format: str, never: Sequence[str]) -> Dates:
-    """The time of each text, NaT where it is no date of the format, stand-ins for never.
+    """Returns the time of each text, NaT if invalid, and representatives for sentinel dates.
 
-    Typed dates that are too far for nanoseconds make text of all of their column, in ISO 8601; so
-    beside dates for never that is read, too. Shape: (n,).
+    A typed column with far dates is text in ISO 8601, so this format is accepted as well. Shape:
+    (n,).
     """
     times = read_dates(texts, date_format)
     if not never:
@@ -118,12 +117,12 @@ def read_times(texts: pa.Array, date_format: str, never: Sequence[str]) -> Dates
         unread = np.isnat(times)
         if not unread.any():
             return times
-        times[unread] = _read_beside(texts.filter(pa.array(unread)), date_format, never, form)
+        times[unread] = _read_either(texts.filter(pa.array(unread)), date_format, never, form)
     return times
 
 
-def _read_beside(texts: pa.Array, date_format: str, never: Sequence[str], form: str) -> Dates:
-    """What is read of texts as they are, or in another format."""
+def _read_either(texts: pa.Array, date_format: str, never: Sequence[str], form: str) -> Dates:
+    """Returns the times of texts in the column's or another format."""
     times = read_dates(texts, form)
     times = np.where(are_never(times), np.datetime64("NaT"), times)
     found = stand_ins(never, date_format)
@@ -138,7 +137,7 @@ def _read_beside(texts: pa.Array, date_format: str, never: Sequence[str], form: 
 def write_times(
     times: Dates, date_format: str, digits: int | None, never: Sequence[str]
 ) -> pa.Array:
-    """The text of each time, none of them NaT; of those that stand for never the column's."""
+    """Returns the text of each time, without NaT; sentinel dates get the column's text."""
     texts = write_dates(times, date_format, digits)
     for text, stand_in in zip(never, stand_ins(never, date_format), strict=True):
         texts = pc.if_else(pa.array(times == stand_in), text, texts)
@@ -146,7 +145,7 @@ def write_times(
 
 
 def far_times(series: pd.Series[Any], date_format: str, never: Sequence[str]) -> pd.Series[Any]:
-    """Typed cells as microseconds, which count the dates for never too. Shape: (n,)."""
+    """Returns typed cells in microseconds, with sentinel dates restored. Shape: (n,)."""
     times = series.to_numpy(dtype="datetime64[ns]")
     found = times.astype("datetime64[us]")
     for text, stand_in in zip(never, stand_ins(never, date_format), strict=True):
@@ -157,7 +156,10 @@ def far_times(series: pd.Series[Any], date_format: str, never: Sequence[str]) ->
 def near_times(
     series: pd.Series[Any], date_format: str, never: Sequence[str]
 ) -> pd.Series[Any] | None:
-    """The typed cells of `far_times`; None where another date is too far. Shape: (n,)."""
+    """Converts microseconds from `far_times` back to nanoseconds, with sentinel dates represented.
+
+    None if a date other than a sentinel date is outside of the nanosecond range. Shape: (n,).
+    """
     far = series.to_numpy(dtype="datetime64[us]")
     times = far.astype("datetime64[ns]")
     is_read = np.isnat(far) | ((times.astype("datetime64[us]") == far) & ~are_never(times))

@@ -1,12 +1,11 @@
-"""Numbers as people write them, `1.234,50 €`, `$2,521.79`, `12 %`, `(474)`: read, and written back.
+"""Reads and writes formatted numbers: `1.234,50 €`, `$2,521.79`, `12 %`, `(474)`.
 
-A numeral is a number in digits with a decimal point alone, such as `1234.50`: what a notation
-spells. A number format says how numerals stand in a column's cells:
+A numeral is a plain number with a decimal point, such as `1234.50`, as a notation writes it. A
+number format maps numerals to a column's cells:
 
     numerals(written_in(n, f), f) = n        written_in(numerals(t, f), f) = t of every cell in f
 
-The first holds of every numeral that a notation writes. What stands beside the digits has no part
-in the value: 12 % is 12.
+The first holds for every numeral of a notation. Units do not change values: 12 % is 12.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ GROUPINGS = ("thousands", "indian")
 
 
 def read_members(given: object) -> dict[str, Any]:
-    """The members of a format that a document gives; the others are found among the cells.
+    """Returns the declared members of a format; the others are inferred from cells.
 
     Raises:
-        ValueError: They are no members of a format; the text says what would be right.
+        ValueError: A member is invalid; the message explains how to correct it.
     """
     names = [f.name for f in fields(NumberFormat)]
     if isinstance(given, NumberFormat):
@@ -54,7 +53,7 @@ def read_members(given: object) -> dict[str, Any]:
 
 
 def completed_format(members: Mapping[str, Any]) -> NumberFormat:
-    """The format of members, without looking at cells.
+    """Returns the format with these members, without inference from cells.
 
     Raises:
         ValueError: They contradict each other.
@@ -67,10 +66,10 @@ def completed_format(members: Mapping[str, Any]) -> NumberFormat:
 
 
 def _negative_unit(negative: str) -> frozenset[str]:
-    """The unit beside the digit of minus one.
+    """Returns the unit in the text of minus one.
 
     Raises:
-        ValueError: It is not how minus one is written.
+        ValueError: The text is not minus one.
     """
     left, one, right = negative.partition("1")
     side = side_of(left, right)
@@ -119,9 +118,10 @@ def _unit(number_format: NumberFormat) -> frozenset[str]:
 
 
 def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
-    """The numeral of each text without surrounding spaces; empty where it is no such number.
+    """Returns the numeral of each text without surrounding spaces; empty if it is not in the
+    format.
 
-    A unit may be absent, and so may the signs between thousands.
+    Units and signs between thousands may be absent.
 
     >>> numerals(pa.array(["1.234,50 €", "-3", "2.5"]), NumberFormat(",", ".", suffix=" €")).to_pylist()
     ['1234.50', '-3', '']
@@ -133,14 +133,15 @@ def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def read_number(text: str, number_format: NumberFormat | None) -> int | float | None:
-    """The number that a text is in a format, or plainly where there is none; None for no number."""
+    """Returns the number of a text in a format, or of a plain text if it is None; None if
+    invalid."""
     texts = pa.array([text.strip()], pa.string())
     plain = texts if number_format is None else numerals(texts, number_format)
     return numbers_of(plain)[0].item() if are_numbers(plain)[0] else None
 
 
 def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
-    """The numerals of texts that are split."""
+    """Returns the numerals of split texts."""
     unit = _unit(number_format)
     sides = [side_of(*side) for side in split.sides]
     signs = split.signs(side is not None and side.unit <= unit for side in sides)
@@ -151,9 +152,9 @@ def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
 
 
 def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Bodies of the format without signs between thousands, and with a decimal point."""
+    """Returns digits of the format without signs between thousands, and with a decimal point."""
     if number_format.thousands:
-        for sign in alike(number_format.thousands):
+        for sign in equivalent_signs(number_format.thousands):
             bodies = pc.replace_substring(bodies, sign, "")
     if number_format.decimal == ".":
         return bodies
@@ -161,7 +162,7 @@ def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
 
 
 def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Which digits, with the signs between them, are of the format."""
+    """Returns which digits, with the signs between them, match the format."""
     return pc.match_substring_regex(bodies, _body_pattern(number_format))
 
 
@@ -169,7 +170,7 @@ def _body_pattern(number_format: NumberFormat) -> str:
     decimal = re.escape(number_format.decimal)
     whole = "(?:0|[1-9][0-9]*)"
     if number_format.thousands:
-        sign = f"[{''.join(alike(number_format.thousands))}]"
+        sign = f"[{''.join(equivalent_signs(number_format.thousands))}]"
         grouped = (
             f"[1-9][0-9]{{0,2}}(?:{sign}[0-9]{{3}})+"
             if number_format.grouping == "thousands"
@@ -180,16 +181,19 @@ def _body_pattern(number_format: NumberFormat) -> str:
     return f"^(?:{whole}(?:{decimal}[0-9]*)?|{decimal}[0-9]+){exponent}$"
 
 
-def alike(thousands: str) -> str:
-    """The signs that are read as this one: people do not see which space it is."""
-    return next((alike for alike in (SPACES, APOSTROPHES) if thousands in alike), thousands)
+def equivalent_signs(thousands: str) -> str:
+    """Returns all signs that are read like this one; different spaces look the same."""
+    return next(
+        (signs for signs in (SPACES, APOSTROPHES) if thousands in signs),
+        thousands,
+    )
 
 
 # Writing
 
 
 def written_in(texts: Texts, number_format: NumberFormat) -> Texts:
-    """Numerals as a column of the format has them.
+    """Returns numerals in the format.
 
     >>> written_in(pa.array(["-1234567.5"]), NumberFormat(thousands=",", prefix="$")).to_pylist()
     ['-$1,234,567.5']
@@ -198,7 +202,7 @@ def written_in(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def number_texts(numbers: Iterable[Any], number_format: NumberFormat) -> list[str]:
-    """Numbers, each as short as it can be, in the format; what is not finite as Python has it."""
+    """Returns numbers in the format with the fewest digits; infinity and NaN as in Python."""
     listed = list(numbers)
     texts = pa.array([repr(number) for number in listed], pa.string())
     written = written_in(texts, number_format).to_pylist()
@@ -209,12 +213,12 @@ def number_texts(numbers: Iterable[Any], number_format: NumberFormat) -> list[st
 
 
 def number_text(number: float, number_format: NumberFormat) -> str:
-    """One number as text in a format."""
+    """Returns one number as text in a format."""
     return number_texts([number], number_format)[0]
 
 
 def example(number_format: NumberFormat) -> str:
-    """A number in the format, in quotes."""
+    """Returns an example of the format, in quotes."""
     return repr(number_text(1234.5, number_format))
 
 
@@ -239,7 +243,7 @@ def _written(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
-    """What stands before and behind the digits of a negative number."""
+    """Returns the texts before and after the digits of a negative number."""
     if number_format.negative is None:
         return f"-{number_format.prefix}", number_format.suffix
     left, _, right = number_format.negative.partition("1")
@@ -247,7 +251,7 @@ def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
 
 
 def _grouped(whole: Texts, number_format: NumberFormat) -> Texts:
-    """Digits with signs between their groups, from the last ones on."""
+    """Returns digits with signs between their groups."""
     lengths = pc.utf8_length(whole)
     are_long = pc.greater_equal(lengths, number_format.grouped_from_digits)
     longest = pc.max(pc.if_else(are_long, lengths, 0)).as_py() or 0

@@ -1,7 +1,7 @@
-"""How numbers are spelled in text: recognised, read, and written back as they were.
+"""Notations of plain numbers in text: infers them, reads numbers, and writes them back unchanged.
 
-A spelling is a function of the value, so that `write_numbers(read_numbers(t)) = t` for every column
-whose cells follow one rule: shortest decimals, fixed decimals, or exponents by magnitude.
+A notation maps values to texts, so `write_numbers(read_numbers(t)) = t` for every column with a
+consistent notation: shortest decimals, fixed decimals, or exponents by magnitude.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHOLE = r"^[+-]?(0|[1-9][0-9]{0,18})$"
 LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
 _CHUNK_TEXTS = 1 << 17
-MOST_DECIMALS = 15  # a float64 holds no more that mean anything
+MOST_DECIMALS = 15  # significant digits of a float64
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
 
 FloatArray = Numbers
@@ -36,13 +36,13 @@ Texts: TypeAlias = pa.Array  # of strings, without nulls
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a column of numbers is written.
+    """Notation of a column of numbers.
 
     Attributes:
-        decimals: Most decimals that a cell has; None for no limit.
-        padded: Every cell has exactly `decimals` decimals.
-        notation: What plain decimals do not say; None where they say all.
-        exact: Writing gives every cell back to the character.
+        decimals: Maximum number of decimals; None for no limit.
+        padded: Whether every cell has exactly `decimals` decimals.
+        notation: Deviations from plain decimals, or None.
+        exact: Whether writing restores every cell exactly.
     """
 
     decimals: int | None = None
@@ -52,21 +52,20 @@ class Spelling:
 
 
 def chunks(texts: Texts) -> Iterator[Texts]:
-    """The texts a chunk at a time, so that what is made of them needs no memory for all; at least
-    one chunk."""
+    """Yields at least one chunk of the texts, to limit the memory of intermediate results."""
     for first in range(0, max(len(texts), 1), _CHUNK_TEXTS):
         yield texts.slice(first, _CHUNK_TEXTS)
 
 
 def read_plain(texts: Texts) -> PlainNumbers | None:
-    """The numbers of texts all of which are plain ones; None else."""
+    """Returns the numbers of texts that are all plain; else None."""
     return plain_numbers(list(chunks(texts)))
 
 
 def are_numbers(texts: Texts) -> Mask:
-    """True for each text that is a finite number without leading zeros or thousands separators.
+    """Returns which texts are finite numbers without leading zeros or separators of thousands.
 
-    Whole numbers beyond 64 bits are not: they are names, and no float64 could give them back.
+    Whole numbers beyond 64 bits are not, because float64 can not restore them.
 
     >>> are_numbers(pa.array(["1.50", "-3e2", "007", "1,000", "nan"])).tolist()
     [True, True, False, False, False]
@@ -87,7 +86,7 @@ def _are_numbers(texts: Texts) -> Mask:
 
 
 def are_whole(texts: Texts) -> Mask:
-    """True for each text that is a whole number within 64 bits."""
+    """Returns which texts are whole numbers within 64 bits."""
     return np.concatenate([_are_whole(chunk) for chunk in chunks(texts)])
 
 
@@ -104,25 +103,25 @@ def _matches(texts: Texts, pattern: str) -> Mask:
 
 
 def _where(chosen: Mask, texts: Texts, check: Callable[[FloatArray], Any]) -> Mask:
-    """True for the chosen texts whose number passes the check."""
+    """Returns which of the chosen texts have a number that passes the check."""
     if chosen.any():
         chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
     return chosen
 
 
 def read_numbers(texts: Texts) -> FloatArray:
-    """The nearest float64 of each text."""
+    """Returns the nearest float64 of each text."""
     return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
 def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
-    """The integer of each text."""
-    digits = pc.utf8_ltrim(texts, characters="+")  # Arrow reads it before a float only
+    """Returns the integer of each text."""
+    digits = pc.utf8_ltrim(texts, characters="+")  # Arrow accepts it for floats only
     return np.asarray(digits.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
 def numbers_of(texts: Texts) -> npt.NDArray[Any]:
-    """The numbers of the texts: int64 where every one is whole, else float64."""
+    """Returns the numbers of the texts: int64 if all are whole, else float64."""
     plain = read_plain(texts)
     if plain is not None:
         return plain.values
@@ -131,7 +130,7 @@ def numbers_of(texts: Texts) -> npt.NDArray[Any]:
 
 
 def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
-    """The text of each finite value under a spelling."""
+    """Returns the text of each finite value in a notation."""
     notation = spelling.notation or Notation()
     if notation.significant is not None:
         return pa.array([f"{x:.{notation.significant}g}" for x in values.tolist()], pa.string())
@@ -143,7 +142,7 @@ def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
 
 
 def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
-    """The text of each integer; with zero decimals behind the point where the column has them."""
+    """Returns the text of each integer; with zeros as decimals if the column has decimals."""
     notation = spelling.notation or Notation()
     if notation.exponent_from is not None or notation.significant is not None:
         return write_numbers(values.astype(np.float64), spelling)
@@ -155,15 +154,15 @@ def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
 def infer_spelling(
     texts: Texts, *, whole: bool = False, plain: PlainNumbers | None = None
 ) -> Spelling:
-    """The rule by which these texts, all numbers, are written.
+    """Returns the notation of these texts, all of which are numbers.
 
-    The first rule that gives every text back is taken; where none does, one that keeps the values.
-    With `whole` the rule is for integers, of which a float64 would lose the last digits.
+    This is the first notation that restores every text; if there is none, one that keeps the
+    values. With `whole`, integers are not converted to float64, which would lose digits.
 
     Args:
-        texts: Each once or more.
-        whole: All are whole numbers.
-        plain: The texts' numbers, where they have been read as plain ones.
+        texts: Each at least once.
+        whole: Whether all are whole numbers.
+        plain: Numbers of the texts, if they have been read as plain ones.
 
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
@@ -187,12 +186,12 @@ def _is_plain_whole(texts: Texts) -> bool:
 
 
 def _is_spelled(texts: Texts, spelling: Spelling) -> bool:
-    """Whether writing the numbers gives every text back."""
+    """Returns whether writing the numbers restores every text."""
     return bool(write_numbers(read_numbers(texts), spelling).equals(texts))
 
 
 def _spelling_of_plain(plain: PlainNumbers, texts: Texts, *, whole: bool) -> Spelling:
-    """The rule of plain numbers, of which most rules need not be tried."""
+    """Returns the notation of plain numbers, for which most notations need not be tried."""
     if whole and not plain.some_points:
         return Spelling(0)
     fewest, most = plain.decimals
@@ -209,7 +208,7 @@ def _spelling_of_plain(plain: PlainNumbers, texts: Texts, *, whole: bool) -> Spe
 def _plain_candidates(
     fewest: int, most: int, most_digits: int, *, some_points: bool
 ) -> list[Spelling]:
-    """The rules of numbers without exponents, by their fewest and most decimals."""
+    """Returns notations without exponents, by minimum and maximum number of decimals."""
     limited = _limited(most)
     found = [Spelling(most, padded=True)] if 0 < fewest == most <= 30 else []
     found.append(Spelling(limited))
@@ -219,7 +218,7 @@ def _plain_candidates(
 
 
 def _significant(decimals: int | None, most_digits: int) -> list[Spelling]:
-    """The rules of one number of significant digits."""
+    """Returns notations with a fixed number of significant digits."""
     if most_digits < MOST_DECIMALS:
         return []
     counts = sorted({most_digits, 15, 16, 17})
@@ -227,7 +226,8 @@ def _significant(decimals: int | None, most_digits: int) -> list[Spelling]:
 
 
 def _is_known_exact(plain: PlainNumbers, spelling: Spelling) -> bool | None:
-    """Whether a rule gives every text back; None where only writing them can tell."""
+    """Returns whether a notation restores every text; None if this can only be decided by
+    writing."""
     if spelling.padded:
         return plain.are_padded()
     if spelling.notation is None:
@@ -236,10 +236,10 @@ def _is_known_exact(plain: PlainNumbers, spelling: Spelling) -> bool | None:
 
 
 def check_notation(notation: Notation) -> Notation:
-    """The notation itself.
+    """Returns the notation if it is valid.
 
     Raises:
-        ValueError: A field is out of its range; the text says what would be right.
+        ValueError: A field is out of range; the message explains how to correct it.
     """
     if _EXPONENT.fullmatch(str(notation.exponent)) is None:
         raise ValueError('an exponent such as "e+01", "E01" or "e1"')
@@ -255,7 +255,7 @@ def check_notation(notation: Notation) -> Notation:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the texts are made of: per text whether it has a point, its decimals, its exponent."""
+    """Parts of texts: whether they have a point, number of decimals, exponent."""
 
     has_point: Mask
     decimals: npt.NDArray[np.int64]
@@ -266,7 +266,7 @@ class _Parts:
 
     @classmethod
     def joined(cls, parts: Sequence[_Parts]) -> _Parts:
-        """The parts of all texts, from those of each chunk in order."""
+        """Concatenates the parts of chunks of texts."""
         return cls(
             has_point=np.concatenate([part.has_point for part in parts]),
             decimals=np.concatenate([part.decimals for part in parts]),
@@ -320,7 +320,7 @@ def _candidates(parts: _Parts, values: FloatArray) -> list[Spelling]:
 
 
 def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:
-    """The spelling with one number of decimals, where no value has more than that."""
+    """Returns the notation with a fixed number of decimals, if no value has more."""
     plain = parts.decimals[~parts.has_exponent]
     if not plain.size or not 0 < plain.min() == plain.max() == max(
         parts.most_decimals, plain.max()
@@ -330,7 +330,7 @@ def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:
 
 
 def _exponent_rules(parts: _Parts, values: FloatArray) -> list[Notation | None]:
-    """The magnitudes from which on, or below which, a cell has an exponent."""
+    """Returns the possible magnitude limits of exponents."""
     if not parts.exponents:
         return [None]
     rule = replace(_exponent_limits(parts, values), exponent=_exponent_spelling(parts.exponents))
@@ -357,7 +357,7 @@ def _exponent_spelling(exponents: list[str]) -> str:
 
 
 def _power_above(size: float) -> float:
-    """The smallest power of ten above a size under 1; as 1e-04 is to 9.8e-05."""
+    """Returns the smallest power of ten above a size below 1; 1e-04 for 9.8e-05."""
     return float(f"1e{int(f'{size:e}'.split('e')[1]) + 1}")
 
 
@@ -366,7 +366,7 @@ def _power_upto(size: float) -> float:
 
 
 def _shortest(values: FloatArray, point: bool) -> Texts:
-    """The fewest decimals that give the value back, without an exponent."""
+    """Returns the fewest decimals that restore the value, without exponents."""
     texts = pa.array(values).cast(pa.string())
     with_exponent = pc.match_substring(texts, "e").to_numpy(zero_copy_only=False)
     if with_exponent.any():
@@ -382,10 +382,7 @@ def _shortest(values: FloatArray, point: bool) -> Texts:
 
 
 def _with_exponents(texts: Texts, values: FloatArray, notation: Notation) -> Texts:
-    """The texts, with an exponent where the magnitude asks for one.
-
-    So do whole numbers beyond 64 bits, which are read as names without one.
-    """
+    """Adds exponents to texts by magnitude, and to whole numbers beyond 64 bits."""
     sizes = np.abs(values)
     chosen = sizes > LARGEST_WHOLE
     if chosen.any():
@@ -426,5 +423,5 @@ def _limited(decimals: int) -> int | None:
 
 
 def spelling_of(column: Any) -> Spelling:
-    """The spelling that a schema column names."""
+    """Returns the notation that a schema column declares."""
     return Spelling(column.decimals, column.padded, column.notation)

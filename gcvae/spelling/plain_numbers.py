@@ -1,7 +1,7 @@
-"""Numbers of digits, with at most a sign before and a point among them, as most columns have them.
+"""Plain numbers: digits with at most a sign and a point.
 
-What a pattern and writing every number back would tell of them follows from where their points and
-their last zeros stand: a float64 gives fifteen digits back.
+Properties of their notation follow from the positions of points and trailing zeros, without regular
+expressions or writing numbers back, because float64 restores fifteen digits.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import pyarrow as pa
 from gcvae.spelling.text_bytes import TextBytes
 
 _SIGN, _POINT, _SLASH, _ZERO, _NINE = b"-./09"
-MOST_SURE_CHARACTERS = 15  # of a text, all of whose digits a float64 gives back
-_MOST_WHOLE_DIGITS = 18  # that an int64 holds whatever they are
-_MOST_CHARACTERS = 300  # of a number that is finite whatever its digits are
+MOST_SURE_CHARACTERS = 15  # digits that a float64 always restores
+_MOST_WHOLE_DIGITS = 18  # digits that always fit an int64
+_MOST_CHARACTERS = 300  # characters of numbers that are always finite
 
 
 @dataclass(frozen=True)
 class PlainNumbers:
-    """The numbers of texts, and what their spelling is made of.
+    """Numbers of plain texts, with properties of their notation.
 
     Attributes:
-        values: int64 where no text has a point, else float64. Shape: (U,).
-        decimals: The fewest and the most behind a point, 0 without one.
-        most_digits: Of a text.
-        longest: Characters of a text.
-        some_points, all_points: Whether texts have a point.
-        has_bare_point: Some text begins or ends with its point: .5, 5.
-        has_last_zero: Decimals of some text end with a zero: 1.50, 1.0.
-        has_late_zero: They do, and the zero is not alone: 1.50.
-        has_negative_zero: Some text is -0.0.
+        values: int64 if no text has a point, else float64. Shape: (U,).
+        decimals: Minimum and maximum number of decimals.
+        most_digits: Maximum number of digits.
+        longest: Maximum number of characters.
+        some_points, all_points: Whether some, or all, texts have a point.
+        has_bare_point: Whether a text begins or ends with its point: .5, 5.
+        has_last_zero: Whether decimals of a text end with a zero: 1.50, 1.0.
+        has_late_zero: Whether such a zero follows other decimals: 1.50.
+        has_negative_zero: Whether a text is -0.0.
     """
 
     values: npt.NDArray[Any]
@@ -49,31 +49,31 @@ class PlainNumbers:
     has_negative_zero: bool
 
     @property
-    def are_sure(self) -> bool:
-        """Whether a float64 gives the digits of every text back."""
+    def are_exact(self) -> bool:
+        """Whether float64 restores the digits of every text."""
         return self.longest <= MOST_SURE_CHARACTERS
 
     def are_shortest(self, *, with_point: bool) -> bool | None:
-        """Whether each text is the shortest of its number; None where only writing it can tell.
+        """Returns whether each text is the shortest of its number; None if this needs writing.
 
         Args:
-            with_point: Whole numbers have ".0".
+            with_point: Whether whole numbers have ".0".
         """
-        if not self.are_sure or self.has_negative_zero:
+        if not self.are_exact or self.has_negative_zero:
             return None
         if with_point:
             return self.all_points and not (self.has_bare_point or self.has_late_zero)
         return not (self.has_bare_point or self.has_last_zero)
 
     def are_padded(self) -> bool | None:
-        """Whether each text has the most decimals that one has; None where writing has to tell."""
-        if not self.are_sure:
+        """Whether each text has the maximum number of decimals; None if this needs writing."""
+        if not self.are_exact:
             return None
         return self.decimals[0] == self.decimals[1] and not self.has_bare_point
 
 
 def plain_numbers(chunks: list[pa.Array]) -> PlainNumbers | None:
-    """The numbers of texts that come in chunks; None where some text is another number, or none."""
+    """Returns the numbers of chunks of texts; None if a text is not plain."""
     found = []
     for chunk in chunks:
         numbers = _plain_numbers(chunk)
@@ -116,7 +116,7 @@ def _plain_numbers(texts: pa.Array) -> PlainNumbers | None:
         return None
     is_negative_zero = is_signed & (values == 0)
     if is_negative_zero.any() and values.dtype == np.int64:
-        return None  # whose sign only a float64 has
+        return None  # only a float64 keeps its sign
     ends_in_zero = (decimals > 0) & (held.lasts == _ZERO)
     begins = held.data.take(held.starts + is_signed, mode="clip")
     is_bare = (begins == _POINT) | (decimals == 0)
@@ -136,7 +136,7 @@ def _plain_numbers(texts: pa.Array) -> PlainNumbers | None:
 
 
 def _are_plain(held: TextBytes) -> bool:
-    """Whether texts are of digits, signs and points, without zeros before a first digit."""
+    """Returns whether texts consist of digits, signs and points, without leading zeros."""
     lengths = held.lengths
     if not 0 < lengths.min() <= lengths.max() <= _MOST_CHARACTERS:
         return False
@@ -150,7 +150,8 @@ def _are_plain(held: TextBytes) -> bool:
 
 
 def _decimals(held: TextBytes, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """How many digits stand behind the point of each text, -1 for no point; None for two points."""
+    """Returns the number of decimals of each text, -1 without a point; None if a text has two
+    points."""
     decimals = np.full(len(held.starts), -1, dtype=np.int64)
     if not len(points):
         return decimals
@@ -165,7 +166,7 @@ def _decimals(held: TextBytes, points: npt.NDArray[np.int64]) -> npt.NDArray[np.
 
 
 def _values(texts: pa.Array, *, whole: bool) -> npt.NDArray[Any] | None:
-    """The numbers; None where a sign or a point stands where none may."""
+    """Returns the numbers; None if a sign or point is misplaced."""
     try:
         read = texts.cast(pa.int64() if whole else pa.float64())
     except pa.ArrowInvalid:

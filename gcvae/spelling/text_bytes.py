@@ -1,4 +1,4 @@
-"""The bytes of texts: a look at them tells many texts apart in a hundredth of a pattern's time."""
+"""Checks on the bytes of texts, about a hundred times as fast as regular expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TextBytes:
-    """The bytes of texts, one text behind the other. Shape: data (b,), starts, ends (U,)."""
+    """Concatenated bytes of texts. Shape: data (b,), starts, ends (U,)."""
 
     data: Bytes
     starts: Places
@@ -26,7 +26,7 @@ class TextBytes:
 
     @classmethod
     def of(cls, texts: pa.Array) -> TextBytes:
-        """Those of an array of strings without nulls; nothing is copied but the places."""
+        """Returns the bytes of an array of strings without nulls, without copying them."""
         if not len(texts):
             return cls(np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64))
         _, places, data = texts.buffers()
@@ -39,17 +39,17 @@ class TextBytes:
 
     @property
     def lengths(self) -> Places:
-        """Bytes of each text."""
+        """Number of bytes of each text."""
         return self.ends - self.starts
 
     @property
     def firsts(self) -> Bytes:
-        """The first byte of each text; of an empty one any."""
+        """First byte of each text; arbitrary for empty texts."""
         return self._at(self.starts)
 
     @property
     def lasts(self) -> Bytes:
-        """The last byte of each text; of an empty one any."""
+        """Last byte of each text; arbitrary for empty texts."""
         return self._at(self.ends - 1)
 
     def _at(self, places: Places) -> Bytes:
@@ -59,7 +59,7 @@ class TextBytes:
 
 
 def are_in(texts: pa.Array, known: list[str]) -> Mask:
-    """True for each text that is one of a few known ones."""
+    """Returns which texts are among a few known ones."""
     found = np.zeros(len(texts), dtype=bool)
     if not known or not len(texts):
         return found
@@ -79,14 +79,15 @@ def are_in(texts: pa.Array, known: list[str]) -> Mask:
 
 
 def have_outer_spaces(texts: pa.Array) -> bool:
-    """False where no text begins or ends with a space of any alphabet; true says nothing."""
+    """Returns False only if no text begins or ends with a space of any kind; True is
+    inconclusive."""
     held = TextBytes.of(texts)
     edges = np.concatenate([held.firsts, held.lasts])
     return bool(((edges <= ord(" ")) | (edges >= 0x7F)).any())
 
 
 def may_be_numbers(texts: pa.Array) -> Mask:
-    """False for each text that does not begin or does not end as a number does."""
+    """Returns False for texts that do not begin and end like numbers; True is inconclusive."""
     if not len(texts):
         return np.zeros(0, dtype=bool)
     held = TextBytes.of(texts)

@@ -1,4 +1,4 @@
-"""Numbers as people write them, in parts: the digits, and the signs and units beside them."""
+"""Splits formatted numbers into digits, and the signs and units around them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from gcvae.arrays import Mask
 from gcvae.spelling.number_text import Texts
 
-SPACES = " \u00a0\u202f"  # a plain, a no-break and a narrow no-break one
+SPACES = " \u00a0\u202f"  # plain, no-break and narrow no-break space
 APOSTROPHES = "'\u2019"
 DECIMALS = (".", ",")
 _MINUSES = "-\u2212\u2013"  # a hyphen, a minus and a dash
@@ -42,13 +42,13 @@ _CURRENCY_NAMES = frozenset(_CURRENCIES.split())
 
 
 class Side(NamedTuple):
-    """What stands beside the digits of a cell.
+    """Signs and units around the digits of a cell.
 
     Attributes:
-        prefix: The unit before them, without spaces.
-        suffix: The unit behind them.
-        is_negative: A sign or brackets say so.
-        has_late_sign: The sign is brackets, or stands behind the digits.
+        prefix: Unit before the digits, without spaces.
+        suffix: Unit after the digits.
+        is_negative: Whether a sign or parentheses mark a negative number.
+        has_late_sign: Whether these are parentheses or a sign after the digits.
     """
 
     prefix: str
@@ -58,12 +58,12 @@ class Side(NamedTuple):
 
     @property
     def unit(self) -> frozenset[str]:
-        """The unit, wherever it stands; empty where there is none."""
+        """The unit, on either side; empty without one."""
         return frozenset((self.prefix, self.suffix)) - {""}
 
 
 def side_of(left: str, right: str) -> Side | None:
-    """None where signs stand in no order that means a number."""
+    """Parses the texts before and after the digits; None if their signs are not valid."""
     before, behind = ("".join(c for c in text if c in SIGNS) for text in (left, right))
     if before + behind not in ("", "+", *_MINUSES, "()") or behind in ("+", "()", "("):
         return None
@@ -74,24 +74,24 @@ def side_of(left: str, right: str) -> Side | None:
 
 
 def symbol_of(text: str) -> str:
-    """A text without signs and spaces: the unit beside a number."""
+    """Returns a text without signs and spaces: the unit of a number."""
     return "".join(c for c in text if c not in SIGNS and c not in SPACES)
 
 
 def is_known(symbol: str) -> bool:
-    """Whether a unit is one of money or a share."""
+    """Returns whether a unit is a currency, percent or per mille."""
     is_sign = bool(symbol) and unicodedata.category(symbol[-1]) == "Sc" and len(symbol) <= 4
     return is_sign or symbol in PER_CENT | _CURRENCY_NAMES
 
 
 @dataclass(frozen=True)
 class Split:
-    """Texts in three: what is before the digits, these, and what is behind; null for no number.
+    """Texts split into text before the digits, digits, and text after them; null for non-numbers.
 
     Attributes:
-        bodies: The digits with the signs between them.
-        codes: Which of the sides each text has, -1 for none.
-        sides: Distinct texts before and behind, in order of first appearance.
+        bodies: Digits with the signs between them.
+        codes: Index of each text's sides, -1 for none.
+        sides: Distinct pairs of texts before and after, in order of first appearance.
     """
 
     bodies: Texts
@@ -100,7 +100,7 @@ class Split:
 
     @classmethod
     def of(cls, texts: Texts) -> Split:
-        """Splits numbers only: to know words from numbers is far faster than to split them."""
+        """Splits numbers only, because detecting words is much faster than splitting them."""
         are_matched = mask_of(pc.match_substring_regex(texts, _SHAPE))
         if are_matched.all():
             return cls._of_matched(texts)
@@ -128,7 +128,7 @@ class Split:
         return cls(bodies, codes, kept)
 
     def signs(self, allowed: Iterable[bool]) -> Texts:
-        """The sign of each text, null where its sides are not allowed."""
+        """Returns the sign of each text, null if its sides are not allowed."""
         read = [side_of(*side) for side in self.sides]
         signs = [
             None if side is None or not is_allowed else "-" * side.is_negative
@@ -139,12 +139,12 @@ class Split:
 
 
 def _point_before_digits(left: str) -> str:
-    """The decimal sign that ends what is before the first digit: that of $.50, and not of Rs.50,
-    where it ends an abbreviation."""
+    """Returns the decimal sign at the end of the text before the digits: in $.50, but not in
+    Rs.50."""
     is_sign = left.endswith(DECIMALS) and not left[:-1][-1:].isalpha()
     return left[-1] if is_sign else ""
 
 
 def mask_of(matches: Any) -> Mask:
-    """Which texts match; null does not."""
+    """Returns which texts match, with null as False."""
     return np.asarray(matches.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)

@@ -1,4 +1,4 @@
-"""An untrained model of a configuration: which objects it is made of, and how wide they are."""
+"""Builds an untrained model: the networks, marginals and prior that a configuration selects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gcvae.numerics.generators import generator_for
 from gcvae.training.settings import SettledConfig
 
 _POSTERIOR_SPREAD = 4.0
-"""A learned prior does not hold posterior means near zero, and from far apart they tell more."""
+"""Initial scale of the posterior means under a learned prior, which does not pull them to zero."""
 
 
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
@@ -68,10 +68,10 @@ def build_model(
     change_points: Sequence[ChangePoints] = (),
     context: Sequence[ColumnShape] = (),
 ) -> GenerativeModel:
-    """An untrained model of a settled configuration, its weights a function of the seed.
+    """Returns an untrained model of a resolved configuration; the seed determines its weights.
 
-    The autoregressive decoder keeps the functions between columns and the change points of numbers;
-    without one there are none. With the columns of a context the model is conditional.
+    Functional dependencies and change points are used by the autoregressive decoder only. With
+    `context` columns the model is conditional on them.
     """
     widths = [config.d_hidden] * config.n_hidden_layers
     with torch.random.fork_rng(devices=[]):
@@ -84,7 +84,7 @@ def build_model(
 
 
 def _prior(config: SettledConfig) -> Prior:
-    """Returns the prior that the model is trained with; a mixture takes its place afterwards."""
+    """Returns the prior used in training; a mixture prior replaces it afterwards."""
     if config.prior == "autoregressive":
         return AutoregressiveMixturePrior(config.d_latent)
     return StandardNormalPrior(config.d_latent)

@@ -1,22 +1,21 @@
-"""Calibration of a trained model: its columns to held-out rows, its margins to the training table.
+"""Calibration of a trained model: logit shrinkage on held-out rows, then marginal matching.
 
-Training ends where held-out rows are likeliest as a whole. By then a column of many codes may have
-been learned by heart – which aircraft flies where, of some rows each – while others still learn.
-So of what an autoregressive network adds to each column's logits a tenth after the other is taken
-away, as long as each makes held-out rows likelier by more than chance. Without all of it the column
-is left to z.
+Shrinkage: training stops where the held-out likelihood of whole rows is best. By then the model may
+have overfitted a column of many codes while others still learn. The contribution of the
+autoregressive network to each column's logits is therefore reduced in steps of a tenth, as long as
+each step raises the held-out likelihood significantly. At zero the column depends on z only.
 
-A model that is right column by column given what came before still drifts, a little with every
-column, from the margins of the table. Here the drift is measured on rows of the model's own, and
-taken out, in column order, so that later columns see calibrated earlier ones: codes by a shift of
-the column's logits, numbers by a monotone transform of their axis.
+Marginal matching: an autoregressive model with small errors in each conditional drifts from the
+table's marginals, a little with every column. The drift is measured on generated rows and removed
+in column order, so that later columns see calibrated earlier ones: codes by a shift of the column's
+logits, numbers by a monotone transform.
 
-A copula leaves each column its margin at every z, so there all code probabilities are shifted at
-once, by the biases of the marginals' heads; its numbers keep their margins.
+In the copula model the marginals given z do not depend on other columns. There all code
+probabilities are shifted at once, by the biases of the marginal heads; numbers are not changed.
 
-# PAPER-DIFF: the paper's marginals are as training leaves them. Calibration shifts them to the
-# table's margins: drawn columns fit better, and scores have its slopes in them. Factors take back
-# what was learned by heart.
+# PAPER-DIFF: the paper's marginals are as training leaves them. Calibration matches them to the
+# table's: generated columns fit better, and scores include the slopes of the transforms.
+# Shrinkage reduces overfitted logits.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.change_points import PiecewiseMarginal
 from gcvae.model.column_distribution import ColumnDistribution
-from gcvae.model.decoders import GenerativeModel, beside
+from gcvae.model.decoders import GenerativeModel, join_context
 from gcvae.model.marginals import padded_counts
 from gcvae.model.monotone_transforms import piecewise
 from gcvae.model.networks import ColumnShape
@@ -43,28 +42,28 @@ from gcvae.progress import Report, report_to_nobody
 _LEAST_ROWS, _MANY_ROWS, _MOST_ROWS = 4_000, 20_000, 100_000
 _ROWS_PER_ROW = 10
 _MOST_OUTPUTS = 40_000_000
-"""The most outputs of all rows together: wide tables and many levels fit into memory."""
+"""Limit on network outputs of all generated rows together, for memory."""
 _N_ROUNDS = 3
 _PSEUDO_ROWS = 0.5
-"""Added to the expected count of a code on both sides, so that rare codes are left alone."""
-_EFFORT_OF_NUMBERS = 4.0
+"""Pseudo-count of each code in target and current counts; it damps the shifts of rare codes."""
+_TIME_OF_NUMBERS = 4.0
 _LEAST_NUMBERS = 100
-"""A column with fewer numbers in the table keeps its transform."""
+"""Columns with fewer numbers in the table keep their transform."""
 _CHUNK_ROWS = 4096
 _LEAST_RISE = 1e-9
 _LARGEST_SHIFT = 0.5
-"""The farthest that a number moves, in standard deviations of its column's normal scores."""
-_MOST_JUDGES, _LEAST_JUDGES = 4_000, 100
-"""Held-out rows that judge factors."""
+"""Largest shift of a number, in standard deviations of its column's normal scores."""
+_MOST_HELD_OUT, _LEAST_HELD_OUT = 4_000, 100
+"""Most and fewest held-out rows for shrinkage."""
 _TENTHS = 10
 _DEVIATIONS, _LEAST_GAIN = 2.0, 0.005
-"""By which their mean gain by a tenth less is above none, and nats by all together."""
+"""A step of shrinkage needs a mean gain of so many standard errors; the total, of so many nats."""
 
 
 def rows_drawn(n_table: int) -> int:
-    """How many rows the model draws for a table of so many.
+    """Returns the number of rows that calibration generates for a table of `n_table` rows.
 
-    Ten for each of a small table, so that the model's own noise is small beside the table's.
+    Small tables get ten per row, so that sampling noise is small beside the table's own.
     """
     n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
     return min(max(n_table, n_rows), _MOST_ROWS)
@@ -76,24 +75,24 @@ def calibrate(
     seed: int,
     report: Report = report_to_nobody,
 ) -> None:
-    """Brings the shares of codes and the distributions of numbers to those of a table, in place.
+    """Matches code shares and number distributions of the model to those of a table, in place.
 
     Args:
-        model: Trained.
-        code_counts: For each column how many rows of the table have each code. Shape: (K_j,) each.
-        seed: Seed of the model's own rows.
-        report: Takes the progress; what it raises ends the calibration.
+        model: Trained model.
+        code_counts: Number of table rows with each code, for each column. Shape: (K_j,) each.
+        seed: Seed of the generated rows.
+        report: Receives the progress; an exception that it raises ends the calibration.
     """
     generator = generator_for(seed, "calibration")
     n_table = int(code_counts[0].sum())
-    n_rows = min(rows_drawn(n_table), _rows_that_fit(model))
+    n_rows = min(rows_drawn(n_table), _most_rows(model))
     with torch.no_grad():
         z = model.latents(n_rows, generator)
         walk = model.decoder.ordered_walk(z)
         if walk is None:
             _calibrate_biases(model, z, code_counts, report)
             return
-        done, whole = 0.0, float(sum(map(_effort, model.marginals.columns)))
+        done, whole = 0.0, float(sum(map(_relative_time, model.marginals.columns)))
         for j in walk.order:
             column = _calibrated_codes(walk, j, code_counts[j])
             column = _calibrated_bins(walk, j, column, code_counts[j])
@@ -102,13 +101,14 @@ def calibrate(
                 points = column.marginal.points
                 points.copy_(column.transform.forward(points)[0])
             noise = uniform((n_rows,), generator, torch.float64)
-            walk.step(j, *_drawn(column, noise))
-            done += _effort(model.marginals.columns[j])
+            walk.step(j, *_draw_in_chunks(column, noise))
+            done += _relative_time(model.marginals.columns[j])
             report(done / whole)
 
 
-def _drawn(column: ColumnDistribution, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """`column.draw`, a few rows at a time: of many codes it takes doubles. Shape: (N,)."""
+def _draw_in_chunks(column: ColumnDistribution, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns `column.draw` computed in chunks, because many codes need much memory. Shape:
+    (N,)."""
     parts = [
         column.take(rows).draw(noise[rows]) for rows in torch.arange(len(noise)).split(_CHUNK_ROWS)
     ]
@@ -116,13 +116,13 @@ def _drawn(column: ColumnDistribution, noise: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(codes), torch.cat(values)
 
 
-def _effort(column: ColumnShape) -> float:
-    """What a column takes, beside one of codes alone."""
-    return 1.0 if column.point_code is None else _EFFORT_OF_NUMBERS
+def _relative_time(column: ColumnShape) -> float:
+    """Returns the relative time that a column takes; 1 for a column of codes only."""
+    return 1.0 if column.point_code is None else _TIME_OF_NUMBERS
 
 
-def _rows_that_fit(model: GenerativeModel) -> int:
-    """So many rows that their outputs stay within bounds."""
+def _most_rows(model: GenerativeModel) -> int:
+    """Returns how many rows keep the network outputs within `_MOST_OUTPUTS`."""
     width = sum(column.n_codes for column in model.marginals.columns)
     width += 3 * model.marginals.n_components * len(model.marginals.columns)
     return max(_MOST_OUTPUTS // width, 1000)
@@ -131,22 +131,23 @@ def _rows_that_fit(model: GenerativeModel) -> int:
 def _calibrate_biases(
     model: GenerativeModel, z: Tensor, code_counts: Sequence[Tensor], report: Report
 ) -> None:
-    """Moves the logits' biases by the log ratios of wanted and present shares, a few times."""
+    """Adds the log ratios of target and current shares to the logits' biases, in a few rounds."""
     groups = model.marginals.code_groups
-    wanted = [
+    target = [
         torch.stack([padded_counts(code_counts[j], group.shape[1]) for j in group.columns.tolist()])
         for group in groups
     ]
     n_table = int(code_counts[0].sum())
     for number in range(_N_ROUNDS):
-        for group, count, share in zip(groups, wanted, _shares(model, z), strict=True):
-            present = share * n_table + _PSEUDO_ROWS
-            group.logits.bias.add_(((count + _PSEUDO_ROWS) / present).log().flatten())
+        for group, count, share in zip(groups, target, _shares(model, z), strict=True):
+            current = share * n_table + _PSEUDO_ROWS
+            group.logits.bias.add_(((count + _PSEUDO_ROWS) / current).log().flatten())
         report((number + 1) / _N_ROUNDS)
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
-    """E beta over the draws of z. Shape: for each group of columns (D_group, K_group)."""
+    """Returns the mean code probabilities over z. Shape: (D_group, K_group) for each column
+    group."""
     sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
     for chunk in z.split(_CHUNK_ROWS):
         alone = model.conditional(chunk).alone
@@ -156,9 +157,9 @@ def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
 
 
 def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> ColumnDistribution:
-    """Column j, its shift moved by the log ratio of wanted and present shares, a few times.
+    """Shifts the logits of column j by log ratios of target and current shares, in a few rounds.
 
-    What other columns fix stays so: a shift moves codes among those that keep a function.
+    Codes that a functional dependency determines stay determined.
     """
     alone = walk.column_alone(j)
     g, at = walk.network.group_of(j)
@@ -166,7 +167,7 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
         return walk.with_functions(j, alone)
     shift = walk.network.shifts[g][at]
     n_table = int(counts.sum())
-    wanted = padded_counts(counts, len(shift)) + _PSEUDO_ROWS
+    target = padded_counts(counts, len(shift)) + _PSEUDO_ROWS
     moved = torch.zeros_like(shift)
     for _ in range(_N_ROUNDS):
         share = torch.zeros_like(shift)
@@ -174,8 +175,8 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
             log_beta = torch.log_softmax(alone.log_beta[rows] + moved, dim=-1)
             some = replace(alone, log_beta=log_beta)
             share += walk.with_functions(j, some, rows).log_beta.exp().sum(0)
-        present = share / len(alone.log_beta) * n_table + _PSEUDO_ROWS
-        moved += (wanted / present).log()
+        current = share / len(alone.log_beta) * n_table + _PSEUDO_ROWS
+        moved += (target / current).log()
     shift += moved
     log_beta = torch.log_softmax(alone.log_beta + moved, dim=-1)
     return walk.with_functions(j, replace(alone, log_beta=log_beta))
@@ -184,29 +185,30 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
 def _calibrated_bins(
     walk: AutoregressiveWalk, j: int, column: ColumnDistribution, counts: Tensor
 ) -> ColumnDistribution:
-    """Column j, the bins between its change points moved by the log ratio of wanted and present
-    shares, a few times. Normal scores have the table's shares: those of the normal distribution.
+    """Shifts the bins between change points of column j by log ratios of target and current shares.
+
+    Targets are normal probabilities, because normal scores of the table are normally distributed.
     """
     marginal, n_numbers = column.marginal, int(counts[column.point_code :].sum())
     if not isinstance(marginal, PiecewiseMarginal) or n_numbers < _LEAST_NUMBERS:
         return column
     ends = torch.nn.functional.pad(torch.special.ndtr(marginal.points), (1, 0))
-    wanted = torch.nn.functional.pad(ends, (0, 1), value=1.0).diff() * n_numbers + _PSEUDO_ROWS
+    target = torch.nn.functional.pad(ends, (0, 1), value=1.0).diff() * n_numbers + _PSEUDO_ROWS
     weight = column.log_beta[:, column.point_code].exp().double()
     _, bias = walk.network.steps.weights(j)
     for _ in range(_N_ROUNDS):
-        share = torch.zeros_like(wanted)
+        share = torch.zeros_like(target)
         for rows in torch.arange(len(weight)).split(_CHUNK_ROWS):
             share += weight[rows] @ marginal[rows].log_bins.exp().double()
-        present = share / weight.sum() * n_numbers + _PSEUDO_ROWS
-        moved = (wanted / present).log().to(bias)
+        current = share / weight.sum() * n_numbers + _PSEUDO_ROWS
+        moved = (target / current).log().to(bias)
         bias += moved
         marginal = replace(marginal, logits=marginal.logits + moved)
     return replace(column, marginal=marginal)
 
 
 def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
-    """Sets the column's transform: S(v) = G^-1(Phi(v)), G the model's own cdf of the numbers."""
+    """Sets the column's transform S(v) = G^-1(Phi(v)), with G the model's CDF of the numbers."""
     marginal, transform = column.marginal, column.transform
     if marginal is None or transform is None:
         return
@@ -223,93 +225,95 @@ def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
     scores = torch.special.ndtri((share / weight.sum()).clamp(1e-9, 1.0 - 1e-9))
     # G is known at the knots; G^-1(Phi(v)) is read off between them. Ties would divide by zero.
     rising = scores.cummax(0).values + _LEAST_RISE * torch.arange(len(scores))
-    found, _ = piecewise(knots, rising, knots)
-    found = found.clamp(knots - _LARGEST_SHIFT, knots + _LARGEST_SHIFT)
-    steps = found.diff().clamp(min=0.2 * float(knots[1] - knots[0]))
-    start = found[len(found) // 2] - steps[: len(found) // 2].sum()
+    values_at_knots, _ = piecewise(knots, rising, knots)
+    values_at_knots = values_at_knots.clamp(knots - _LARGEST_SHIFT, knots + _LARGEST_SHIFT)
+    steps = values_at_knots.diff().clamp(min=0.2 * float(knots[1] - knots[0]))
+    start = values_at_knots[len(values_at_knots) // 2] - steps[: len(values_at_knots) // 2].sum()
     transform.heights.copy_(torch.cat([start[None], start + steps.cumsum(0)]))
 
 
 def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: int) -> list[float]:
-    """Multiplies what a trained network adds to its columns' logits, in place.
+    """Multiplies the network's contribution to each column's logits by its shrinkage factor, in
+    place.
 
     Args:
-        model: Whose network, if it has one.
+        model: Trained model.
         rows: Rows of the table.
-        held_out: Places of the rows that training did not see; of all rows where it saw them.
-        seed: Seed of their latents.
+        held_out: Indices of the held-out rows; of all rows if training held none out.
+        seed: Seed of the latent vectors.
 
     Returns:
-        The factor of each column, 1 without a network, or without enough held-out rows.
+        The factor of each column; 1 without an autoregressive network or with too few held-out
+        rows.
     """
-    if not model.decoder.is_autoregressive or not _LEAST_JUDGES <= len(held_out) < len(rows):
+    if not model.decoder.is_autoregressive or not _LEAST_HELD_OUT <= len(held_out) < len(rows):
         return [1.0] * len(model.marginals.columns)
-    chosen = rows.take(held_out.cpu()[:_MOST_JUDGES])
+    chosen = rows.take(held_out.cpu()[:_MOST_HELD_OUT])
     generator = generator_for(seed, "shrinkage")
     with torch.no_grad():
         eta, log_tau = model.encoder(chosen)
         z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
-        walk = model.decoder.ordered_walk(beside(z, chosen.context))
+        walk = model.decoder.ordered_walk(join_context(z, chosen.context))
         assert isinstance(walk, AutoregressiveWalk), "the decoder is autoregressive"
         factors = [1.0] * len(walk.order)
         for j in walk.order:
             codes, values = chosen.codes[:, j], chosen.values[:, j]
             factors[j] = _factor(walk, j, codes, values)
-            _multiply(walk.network, j, factors[j])
+            _scale_logits(walk.network, j, factors[j])
             walk.step(j, codes, values)
     return factors
 
 
 def _factor(walk: AutoregressiveWalk, j: int, codes: Tensor, values: Tensor) -> float:
-    """Returns the factor of column j: 1 less tenths, while each makes rows likelier by more than
-    chance."""
+    """Returns the shrinkage factor of column j, in tenths: the last step with a significant
+    gain."""
     if walk.network.group_of(j)[0] is None:
         return 1.0
     before = best = walk.column(j).log_prob(codes, values)
     factor = 1.0
     for step in range(1, _TENTHS + 1):
         lower = (_TENTHS - step) / _TENTHS
-        found = _log_prob(walk, j, lower, codes, values)
-        gains = (found - best).double()
+        log_probs = _log_prob(walk, j, lower, codes, values)
+        gains = (log_probs - best).double()
         error = float(gains.std()) / len(gains) ** 0.5
         if not float(gains.mean()) > _DEVIATIONS * error:
             break
-        factor, best = lower, found
+        factor, best = lower, log_probs
     return factor if float((best - before).mean()) > _LEAST_GAIN else 1.0
 
 
 def _log_prob(
     walk: AutoregressiveWalk, j: int, factor: float, codes: Tensor, values: Tensor
 ) -> Tensor:
-    """log p of cells of column j under a factor. Shape: (N,) twice -> (N,)."""
-    kept = [part.clone() for part in _additions(walk.network, j)]
-    _multiply(walk.network, j, factor)
-    found = walk.column(j).log_prob(codes, values)
-    for part, value in zip(_additions(walk.network, j), kept, strict=True):
+    """Returns log p of the cells of column j under a factor. Shape: (N,) twice -> (N,)."""
+    kept = [part.clone() for part in _network_terms(walk.network, j)]
+    _scale_logits(walk.network, j, factor)
+    log_probs = walk.column(j).log_prob(codes, values)
+    for part, value in zip(_network_terms(walk.network, j), kept, strict=True):
         part.copy_(value)
-    return found
+    return log_probs
 
 
-def _multiply(network: AutoregressiveNetwork, j: int, factor: float) -> None:
-    """Multiplies what the network adds to the logits of column j, in place."""
+def _scale_logits(network: AutoregressiveNetwork, j: int, factor: float) -> None:
+    """Multiplies the network's contribution to the logits of column j, in place."""
     if factor != 1.0:
-        for part in _additions(network, j):
+        for part in _network_terms(network, j):
             part.mul_(factor)
 
 
-def _additions(network: AutoregressiveNetwork, j: int) -> tuple[Tensor, Tensor]:
-    """Returns the weights and the shift of what the network adds to the logits of column j."""
+def _network_terms(network: AutoregressiveNetwork, j: int) -> tuple[Tensor, Tensor]:
+    """Returns the weights and the bias of the network's contribution to the logits of column j."""
     g, at = network.group_of(j)
     assert g is not None, "the column has several codes"
     return network.to_logits[g][at], network.shifts[g][at]
 
 
 PRIOR_ROWS = 20_000
-"""Rows whose latents are drawn, at most."""
+"""Maximum number of rows whose latent vectors the prior is fitted to."""
 _COMPONENTS = (1, 8, 24, 48)
 _LEAST_DIVERGENCE = 0.01
-"""Nats per row that a dimension of z carries at least, if its prior is to be fitted: the posterior
-of the others is the standard normal, and components would be spent on them in vain."""
+"""Divergence, in nats per row, from which a dimension of z is modelled by the mixture. The
+posterior of the other dimensions is close to the standard normal."""
 
 
 def mixture_prior(
@@ -319,9 +323,9 @@ def mixture_prior(
     seed: int,
     report: Report = report_to_nobody,
 ) -> GaussianMixturePrior:
-    """Returns the prior mixture, fitted to draws of the posterior over the training rows.
+    """Returns a Gaussian mixture prior fitted to posterior samples of the training rows.
 
-    In the dimensions that the model uses; the others keep their standard normal prior.
+    Dimensions of z that the model does not use keep the standard normal prior.
     """
     generator = generator_for(seed, "prior")
     is_held_out = torch.zeros(len(rows), dtype=torch.bool)

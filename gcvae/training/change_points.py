@@ -1,10 +1,9 @@
-"""Change points of numbers: where the shares of another column's categories change abruptly.
+"""Change points of numbers: where the distribution of another column's categories changes abruptly.
 
-Rows are ordered by the number. At a change point the categories of the w numbers before differ from
-those of the w numbers after, and neither pair of windows that is w numbers farther differs as much:
-a smooth dependence changes there as well. The evidence is -log of the chance that a chi-squared
-variable exceeds that difference of the likelihood ratio statistics G. The segments on both sides of
-a change point are searched in turn.
+Rows are sorted by the number. At each candidate, G is the likelihood ratio statistic between the
+categories of the w numbers before and after. A smooth dependence has a similar G at the
+neighbouring windows, so the evidence is -log P(chi-squared > G - max of the two neighbouring G).
+The segments on both sides of a change point are searched in turn.
 
 Source: binary segmentation, Scott and Knott (1974); the statistic, Wilks (1938).
 """
@@ -28,28 +27,28 @@ from gcvae.model.networks import ColumnShape
 from gcvae.numerics.generators import generator_for
 
 _MOST_ROWS = 5_000
-"""Of the table: a sample that says where a number changes to within a few of its rows."""
+"""Size of the sample of rows in which change points are searched."""
 _N_LOG_N = xlogy(np.arange(_MOST_ROWS + 1.0), np.arange(_MOST_ROWS + 1.0))
 _WINDOWS = (16, 24, 32, 48, 64, 128, 256)
-"""Numbers in a window ..."""
+"""Window widths w that are tried, in distinct numbers."""
 _LEAST_WINDOWS = 16
-"""... of which a column has so many: a smooth dependence is not even across a wider one."""
+"""A window is tried if the column is at least this many times as wide."""
 _LEAST_CHANCE = 1e-300
-"""A smaller one has no logarithm."""
+"""Smallest probability whose logarithm is taken."""
 _LEAST_EVIDENCE = 7.0
-"""Nats beyond those that the number of tried places, columns and windows asks for."""
+"""Nats required beyond the logarithm of the number of tests (candidates, columns, windows)."""
 _MOST_POINTS = 48
-"""Of a column; the first that are found."""
+"""Maximum number of change points of a column."""
 _MOST_CATEGORIES = 64
-"""Of a column: the rarer ones count as one."""
+"""Number of categories of a column; the rarer ones are merged."""
 _MOST_PARENT_CODES = 512
-"""A column of more says too little by each of them."""
+"""Columns with more codes are not tried as parents."""
 _PSEUDO_ROWS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-"""Rows as which the bins' shares in the whole column count for each code, the values tried."""
+"""Candidate weights a, in rows, of the smoothing prior of P(bin | code)."""
 _LEAST_GAIN = 0.003
-"""Nats a number, by which the bins are foretold better by the parent than without it."""
+"""Nats per number that a parent must gain in predicting the bins."""
 _LEAST_CODES = 12
-"""Fewer numbers that are all codes are learned one by one."""
+"""Columns with fewer codes, all of them numbers, are not searched."""
 
 
 def find_change_points(
@@ -59,15 +58,14 @@ def find_change_points(
     functions: Sequence[LevelFunction],
     seed: int,
 ) -> list[ChangePoints]:
-    """Returns the change points of all columns of numbers that have any.
+    """Returns the change points of every column of numbers that has some.
 
     Args:
         columns: Columns of the model.
         rows: The whole table.
-        training: Indices of the rows that the model learns from; held-out rows judge it. Shape:
-            (m,), m at most n.
-        functions: Functions of the model, whose order of columns rests on them.
-        seed: Seed of the sample of rows that is looked at.
+        training: Indices of the training rows. Shape: (m,), m at most n.
+        functions: Functional dependencies of the model, which affect the order of columns.
+        seed: Seed of the sample of rows.
     """
     generator = generator_for(seed, "change points")
     at = training[torch.randperm(len(training), generator=generator)[:_MOST_ROWS]]
@@ -75,33 +73,36 @@ def find_change_points(
     codes, values = table.codes.numpy().astype(np.int64), table.values.numpy()
     order = order_with_rules(column_order(columns), columns, functions)
     found = []
-    for place, j in enumerate(order):
-        parents = [i for i in order[:place] if _has_categories(columns[i])]
-        of_column = _of_column(j, columns, codes, values[:, j], parents)
-        if of_column is not None:
-            found.append(of_column)
+    for position, j in enumerate(order):
+        parents = [i for i in order[:position] if _has_categories(columns[i])]
+        change_points = _column_change_points(j, columns, codes, values[:, j], parents)
+        if change_points is not None:
+            found.append(change_points)
     return found
 
 
 def _has_categories(column: ColumnShape) -> bool:
-    """Returns whether the column's cells are codes, and not too many."""
+    """Returns whether the column has codes, and at most `_MOST_PARENT_CODES`."""
     is_coded = column.point_code is None or len(column.shaped_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
 
-def _of_column(
+def _column_change_points(
     j: int, columns: Sequence[ColumnShape], codes: Codes, values: Numbers, parents: Sequence[int]
 ) -> ChangePoints | None:
-    """Returns the change points of column j, of the best of its parents. Shape: codes (n, D)."""
+    """Returns the change points of column j with its most predictive parent. Shape: codes (n,
+    D)."""
     column = columns[j]
     if column.point_code is None:
         return None
     is_coded = len(column.shaped_codes) > 0
     if is_coded and len(column.shaped_codes) < _LEAST_CODES:
         return None
-    own = codes[:, j]
-    numbers = own.astype(float) if is_coded else values
-    is_number = np.isin(own, column.shaped_codes) if is_coded else own == column.point_code
+    own_codes = codes[:, j]
+    numbers = own_codes.astype(float) if is_coded else values
+    is_number = (
+        np.isin(own_codes, column.shaped_codes) if is_coded else own_codes == column.point_code
+    )
     order = np.flatnonzero(is_number)[np.argsort(numbers[is_number], kind="stable")]
     ordered = numbers[order]
     categories = [_frequent(codes[order, i]) for i in parents]
@@ -119,7 +120,7 @@ def _of_column(
 
 
 def _frequent(codes: Codes) -> Codes:
-    """Codes numbered by how often they come, the rare ones as one. Shape: (n,)."""
+    """Renumbers codes by descending frequency and merges the rare ones. Shape: (n,) -> (n,)."""
     _, at, counts = np.unique(codes, return_inverse=True, return_counts=True)
     by_count = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
     found: Codes = np.minimum(by_count[at], _MOST_CATEGORIES)
@@ -128,16 +129,16 @@ def _frequent(codes: Codes) -> Codes:
 
 @dataclass(frozen=True)
 class _Segmentation:
-    """Numbers, ascending, and the categories of other columns in their rows. Shape: (n,) each.
+    """Binary segmentation of sorted numbers by the categories of other columns. Shape: (n,) each.
 
-    Rows of one number stand together: windows are of so many distinct numbers.
+    Windows count distinct numbers, so rows with equal numbers are never separated.
     """
 
     numbers: Numbers
     categories: Sequence[Codes]
 
     def starts(self) -> Codes:
-        """Returns the row behind each change point, ascending. Shape: (m,)."""
+        """Returns the index of the first row after each change point, ascending. Shape: (m,)."""
         first = np.flatnonzero(np.diff(self.numbers, prepend=-np.inf) > 0)
         n = len(first)
         if not self.categories or n < 4 * _WINDOWS[0]:
@@ -158,7 +159,7 @@ class _Segmentation:
 
 
 def _counts_below(codes: Codes) -> Codes:
-    """For each row how often each category came before it. Shape: (n,) -> (n + 1, K)."""
+    """Returns cumulative category counts before each row. Shape: (n,) -> (n + 1, K)."""
     one_hot = np.zeros((len(codes) + 1, int(codes.max()) + 1), dtype=np.int64)
     one_hot[np.arange(1, len(one_hot)), codes] = 1
     below: Codes = one_hot.cumsum(axis=0)
@@ -166,7 +167,7 @@ def _counts_below(codes: Codes) -> Codes:
 
 
 def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float, int, int]:
-    """Returns (nats, window, number): the best evidence for a change point in a segment."""
+    """Returns (nats, window, index) of the strongest evidence for a change point in a segment."""
     best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
@@ -187,7 +188,7 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
 
 
 def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
-    """Returns the number within a window before which all columns together change most."""
+    """Returns the index in a window at which the summed statistic of all columns is largest."""
     near = np.arange(first + 1, last)
     total = sum(
         _statistic(counts[near] - counts[first], counts[last] - counts[near]) for counts in below
@@ -196,7 +197,7 @@ def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
 
 
 def _statistic(left: Codes, right: Codes) -> Numbers:
-    """G of two windows with these counts of categories. Shape: (n, K) twice -> (n,)."""
+    """Returns G of two windows from their category counts. Shape: (n, K) twice -> (n,)."""
     of_left, of_right, both = (
         _N_LOG_N[part].sum(axis=-1) - _N_LOG_N[part.sum(axis=-1)]
         for part in (left, right, left + right)
@@ -206,11 +207,9 @@ def _statistic(left: Codes, right: Codes) -> Numbers:
 
 
 def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[float, Numbers]:
-    """Returns (nats a row that a parent's categories foretell of the bins, log P(b | code) - log
-    P(b)).
+    """Returns (gain in nats per row, log P(b | code) - log P(b)) of bins b given a parent's codes.
 
-    P(b | code) = (n_code,b + a P(b)) / (n_code + a), a such that rows that are left out of the
-    counts are likeliest.
+    P(b | code) = (n_code,b + a P(b)) / (n_code + a), with a chosen by leave-one-out likelihood.
     """
     counts = np.zeros((n_codes, n_bins))
     np.add.at(counts, (codes, bins), 1.0)

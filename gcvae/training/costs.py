@@ -1,10 +1,10 @@
-"""Estimated cost of work before it starts: CPU seconds and memory, from the table's size.
+"""Cost estimates before work starts: CPU seconds and memory, from the table's size.
 
     cost = sum over features of coefficient x feature
 
-The features are counts of what the work does (cells read, updates, cells in them); the coefficients
-were measured by `python -m benchmarks.costs` on one core, and hold for networks about as wide as
-the preset's own. Loads without torch: the service estimates before any worker sees a job.
+Features count what the work does (cells read, updates, cells per update). The coefficients were
+measured by `python -m benchmarks.costs` on one core, for networks of the preset's width. The module
+does not import torch, because the service estimates costs.
 """
 
 from __future__ import annotations
@@ -18,41 +18,48 @@ from gcvae.training.settings import SettledConfig
 
 MOST_ROWS_IN_MEMORY = 100_000
 BYTES_PER_ROW = 100
-"""What a column of texts that all differ takes in memory: benchmarks/results/scale-*.json."""
+"""Memory of a text column without repeated values, per row: benchmarks/results/scale-*.json."""
 LEVELS_PER_COLUMN = 150
-"""So many levels cost in training what one more column costs. Whole trainings of 6,000 orders with
-2,708 levels took 48 (fast) and 53 (default) CPU seconds when this was measured; they were estimated
-at 51 and 50, and without the levels at 35 and 41."""
+"""Number of levels that cost as much training time as one more column. Trainings of 6,000 orders
+with 2,708 levels took 48 (fast) and 53 (default) CPU seconds; the estimates are 51 and 50, and
+would be 35 and 41 without the levels."""
 _CHUNK_ROWS = 4096
 _MOST_REPORT_ROWS, _MOST_COMPARED, _MOST_ATTACKED, _REPORT_DRAWS = 20_000, 5_000, 2_500, 20
-"""How much a report looks at, as `training.reporting.model_report` has it, which loads torch."""
+"""Sample sizes of a report. Equal to those in `training.reporting.model_report`, which needs
+torch."""
 
 Features = dict[str, list[float]]
-"""What seconds and memory grow with, by name, in the order of the coefficients."""
+"""Features of seconds and of memory, in the order of their coefficients."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate.
+    """Estimated cost.
 
     Attributes:
-        seconds: On one core of the CPU; of training the most, for it may stop earlier.
-        memory_bytes: At the peak.
+        seconds: CPU seconds on one core; for training an upper estimate, because it may stop early.
+        memory_bytes: Peak memory.
     """
 
     seconds: float
     memory_bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the estimate, with how far to trust it."""
+        """Returns the estimate with a statement of its accuracy."""
         return asdict(self) | {"accuracy": ACCURACY}
 
 
 def training_cost(
     preset: str, settled: SettledConfig, rows: int, columns: int, levels: int = 0
 ) -> Cost:
-    """What it takes to train on so many rows and columns, with so many levels altogether;
-    `settled` leaves nothing open.
+    """Returns the cost of training on `rows` rows and `columns` columns.
+
+    Args:
+        preset: Name of the preset.
+        settled: Resolved configuration.
+        rows: Rows of the table.
+        columns: Columns of the table.
+        levels: Total number of levels of all columns.
     """
     width = columns + levels / LEVELS_PER_COLUMN
     found = _cost(f"train {coefficients_of(preset)}", training_features(settled, rows, width))
@@ -70,9 +77,10 @@ def scoring_cost(preset: str, rows: int, columns: int, draws: int) -> Cost:
 
 
 def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
-    """What it takes to judge a model by a table of so many rows and so many unseen ones.
+    """Returns the cost of a report on a model, from a table of `rows` rows and `unseen` unseen
+    rows.
 
-    Rows are drawn and scored at the preset's speed; what compares and attacks them knows no preset.
+    Generating and scoring rows depends on the preset; comparing and attacking them does not.
     """
     like = coefficients_of(preset)
     drawn = sampling_features(min(rows, _MOST_REPORT_ROWS), columns)["seconds"][1:]
@@ -87,10 +95,9 @@ def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
 
 
 def training_features(settled: SettledConfig, rows: int, columns: float) -> Features:
-    """Of a run that does not stop early.
+    """Returns the features of a training without early stopping.
 
-    Memory grows with the cells of as many rows as calibration draws; from there on the table lies
-    in files, of which memory holds a column.
+    Memory grows with the rows up to `MOST_ROWS_IN_MEMORY`; larger tables are kept in files.
     """
     steps = math.ceil(settled.max_steps * (1.0 + settled.annealing))
     batch = min(settled.batch_size, rows) * columns
@@ -101,12 +108,13 @@ def training_features(settled: SettledConfig, rows: int, columns: float) -> Feat
 
 
 def sampling_features(rows: int, columns: int) -> Features:
-    """Returns rows are drawn block by block: memory does not grow with them."""
+    """Returns the features of generation. Memory does not grow with rows, which are written in
+    blocks."""
     return {"seconds": [1.0, rows * columns], "memory_bytes": [1.0, columns]}
 
 
 def scoring_features(rows: int, columns: int, draws: int) -> Features:
-    """Returns the table is read and scored chunk by chunk."""
+    """Returns the features of scoring, which reads and scores the table in chunks."""
     return {
         "seconds": [1.0, rows * columns, rows * columns * draws],
         "memory_bytes": [1.0, min(rows, _CHUNK_ROWS) * columns, columns * draws],
@@ -114,7 +122,7 @@ def scoring_features(rows: int, columns: int, draws: int) -> Features:
 
 
 def reporting_features(rows: int, columns: int, unseen: int) -> Features:
-    """Returns the table is read whole, compared by columns and pairs, predicted, and attacked."""
+    """Returns the features of a report: reading, pairwise comparison, prediction and attacks."""
     taken = min(rows, _MOST_REPORT_ROWS) * columns
     compared = min(rows, _MOST_COMPARED) * columns
     attacked = min(unseen, _MOST_ATTACKED) * columns
@@ -125,7 +133,7 @@ def reporting_features(rows: int, columns: int, unseen: int) -> Features:
 
 
 def coefficients_of(preset: str) -> str:
-    """Returns the preset whose coefficients hold: those of the paper differ little."""
+    """Returns the preset whose coefficients apply; the paper's presets share one set."""
     return "paper-gcvae" if preset.startswith("paper-") else preset
 
 
@@ -199,4 +207,4 @@ ACCURACY = (
     "Settings that widen the networks take "
     "more, and so does a busy or a slower machine."
 )
-"""How far to trust an estimate, in words."""
+"""Statement on the accuracy of estimates, for users."""

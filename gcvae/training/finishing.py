@@ -1,4 +1,4 @@
-"""Steps after training: fitting the prior and the margins of a model, and measuring it."""
+"""Steps after training: fit the prior, calibrate the marginals, measure the model."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def adjust(
     prepared: PreparedTable,
     result: TrainingResult,
     seed: int,
-    line: FitProgress,
+    progress: FitProgress,
 ) -> dict[str, Any]:
-    """Gives a trained model its prior, what held-out rows say, and its table's margins, in place.
+    """Fits the prior, shrinks logits and calibrates the marginals of a trained model, in place.
 
     Returns:
-        `logit_factors`: of columns of which held-out rows believe less than was learned.
+        `logit_factors`: the shrinkage factor of each column whose logits were shrunk.
     """
     rows, factors = prepared.rows, [1.0] * len(prepared.codec.columns)
     if config.prior == "mixture":
-        with line.finishing("prior") as report:
+        with progress.finishing("prior") as report:
             model.prior = mixture_prior(model, rows, result.held_out, seed, report)
     if config.calibration:
         factors = shrink(model, rows, result.held_out, seed)
-        with line.finishing("calibration") as report:
+        with progress.finishing("calibration") as report:
             calibrate(model, rows.code_counts, seed, report)
     names = [column.name for column in prepared.codec.columns]
     return {"logit_factors": {names[j]: f for j, f in enumerate(factors) if f < 1.0}}
@@ -56,12 +56,11 @@ def adjust(
 
 GAP_ROWS, _GAP_DRAWS = 2_000, 4
 KEPT_ROWS = 4_096
-"""Rows of a model of which is counted how many keep each rule."""
+"""Number of generated rows in which rules are checked."""
 
 
 def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
-    """Returns the rules that a model was made with, and the share of its own rows that
-    keep each."""
+    """Returns the rules of the model, each with the share of generated rows that satisfy it."""
     schema = constrained.codec.schema
     rules = [rule for rule in schema.rules or () if rule.keep != "off"]
     if not rules:
@@ -79,16 +78,17 @@ def measure(
     prepared: PreparedTable,
     result: TrainingResult,
     seed: int,
-    line: FitProgress,
+    progress: FitProgress,
 ) -> tuple[Acceptance, dict[str, Any]]:
-    """How many rows of the model keep the hard rules, and what the training record says of it.
+    """Measures acceptance and held-out scores, and returns them with entries for the training
+    record.
 
     Returns:
-        The acceptance, and `held_out_scores`; under hard rules `hard_rule_acceptance` with the
-        columns that rejecting the other rows moves (`moved`).
+        The acceptance, and a dictionary with `held_out_scores`; for tables with hard rules also
+        `hard_rule_acceptance`, whose `moved` lists the columns that rejection changes.
     """
     codec, hard_rules = prepared.codec, prepared.hard_rules
-    with line.finishing("acceptance") as report:
+    with progress.finishing("acceptance") as report:
         acceptance, rows, is_kept = measure_acceptance(
             model, codec, hard_rules, seed, SAMPLE_BLOCK_ROWS, report
         )
@@ -99,10 +99,10 @@ def measure(
         record["hard_rule_acceptance"] = document
     chosen = result.held_out[:REFERENCE_ROWS]
     held_out = prepared.rows.take(chosen)
-    if prepared.learned is not prepared.typed:  # scored as such rows are later
+    if prepared.learned is not prepared.typed:  # encoded as users' rows are
         encoded = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
         held_out = replace(encoded, context=held_out.context)
-    with line.finishing("scores") as report:
+    with progress.finishing("scores") as report:
         scores = reference_scores(model, codec, held_out, acceptance, seed, report)
     return acceptance, record | {"held_out_scores": scores}
 
@@ -110,12 +110,12 @@ def measure(
 def memory_gap(
     model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
 ) -> dict[str, float]:
-    """Returns the log-likelihood gap between training rows and rows that were not trained on.
+    """Returns the log-likelihood gap between training rows and held-out rows.
 
     Returns:
-        The mean difference in nats per row, its standard error, in which share of pairs the one is
-        likelier than the other (0.5 where the model remembers none), and the pairs' rows of each
-        sort. Rows that were held out decided when to stop: they have a small part in the model.
+        The mean difference in nats per row, its standard error, the share of pairs in which the
+        training row is likelier (0.5 without memorisation), and the number of rows of each
+        kind. Held-out rows decided when to stop, so they have a small influence on the model.
     """
     held_out = result.held_out.cpu()
     is_trained = torch.ones(len(rows), dtype=torch.bool).index_fill(0, held_out, False)
@@ -131,7 +131,8 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Bounds of GAP_ROWS of these rows at most, in the table's units. Shape: (n,)."""
+    """Returns the bound of at most GAP_ROWS of the given rows, in the table's units. Shape:
+    (n,)."""
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())

@@ -1,4 +1,4 @@
-"""A fit from a table to the parts of a synthesizer."""
+"""The steps of a fit, from a prepared table to the parts of a synthesizer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Fitted:
-    """Result of a fit; the members are those of `Synthesizer`."""
+    """Result of a fit; the attributes are those of `Synthesizer`."""
 
     schema: TableSchema
     codec: TableCodec
@@ -48,17 +48,18 @@ class Fitted:
 def fit_prepared(
     prepared: PreparedTable,
     config: TrainingConfig,
-    line: FitProgress,
+    progress: FitProgress,
     *,
     seed: int,
-    place: torch.device,
+    device: torch.device,
 ) -> Fitted:
-    """Trains a model on a prepared table, and measures what its users will ask of it.
+    """Trains a model on a prepared table, then calibrates and measures it.
 
-    Raises: as `Synthesizer.fit`.
+    Raises:
+        Exception: As `Synthesizer.fit`.
     """
     codec, rows = prepared.codec, prepared.rows
-    settled = _settled(prepared, config, line)
+    settled = _resolve_settings(prepared, config, progress)
     functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
     shapes = column_shapes(codec)
     change_points = []
@@ -68,34 +69,34 @@ def fit_prepared(
     context = context_shapes(prepared.context)
     model = build_model(settled, shapes, seed, functions, change_points, context)
     model.marginals.start_at(rows.code_counts)
-    model = model.to(place)
+    model = model.to(device)
     result = train(
         model,
-        rows.to(place),
+        rows.to(device),
         settled,
         seed=seed,
         log_scale=rows.log_units,
-        progress=line.training,
+        progress=progress.training,
         checkpoints=prepared.checkpoints,
     )
     _log_training(result)
-    line.trained(result)
+    progress.trained(result)
     model = model.cpu()
     model.contexts = rows.context
-    adjusted = adjust(model, settled, prepared, result, seed, line)
-    acceptance, measured = measure(model, prepared, result, seed, line)
-    with line.finishing("map"):
+    adjusted = adjust(model, settled, prepared, result, seed, progress)
+    acceptance, measured = measure(model, prepared, result, seed, progress)
+    with progress.finishing("map"):
         data_map = map_of_data(codec, prepared.learned, rows, seed)
     constrained = ConstrainedModel(model.eval(), codec, prepared.hard_rules, acceptance)
     record = result.record(settled, seed) | {
         **measured,
         "memory_gap": memory_gap(model, rows, result, seed),
-        "device": str(place),
+        "device": str(device),
         **adjusted,
-        **_record(prepared, constrained, line, seed),
+        **_record(prepared, constrained, progress, seed),
     }
     model.contexts = None
-    _log.info("fitted in %.1f s", line.seconds)
+    _log.info("fitted in %.1f s", progress.seconds)
     return Fitted(
         prepared.schema,
         codec,
@@ -109,23 +110,25 @@ def fit_prepared(
     )
 
 
-def _settled(prepared: PreparedTable, config: TrainingConfig, line: FitProgress) -> SettledConfig:
-    """Returns the settings for a table of this size, with the time that they are likely to take."""
+def _resolve_settings(
+    prepared: PreparedTable, config: TrainingConfig, progress: FitProgress
+) -> SettledConfig:
+    """Returns the resolved settings for the size of the table, and sets the progress estimate."""
     size = TableSize(len(prepared.rows), len(prepared.codec.columns), prepared.codec.n_numbers)
-    line.plan(config, size, has_hard_rules=len(prepared.hard_rules) > 0)
-    _log.info("training %s on %s rows, %s columns", line.preset, size.rows, size.columns)
+    progress.plan(config, size, has_hard_rules=len(prepared.hard_rules) > 0)
+    _log.info("training %s on %s rows, %s columns", progress.preset, size.rows, size.columns)
     return settle(config, n_rows=size.rows, n_columns=size.columns)
 
 
 def _record(
-    prepared: PreparedTable, constrained: ConstrainedModel, line: FitProgress, seed: int
+    prepared: PreparedTable, constrained: ConstrainedModel, progress: FitProgress, seed: int
 ) -> dict[str, Any]:
-    """What the training record says of the table, and of the rows of the model."""
+    """Returns the entries of the training record about the table and the rules."""
     return {
-        "preset": line.preset,
+        "preset": progress.preset,
         "rows": len(prepared.rows),
         "table_sha256": table_digest(prepared.typed),
-        "seconds": round(line.seconds, 3),
+        "seconds": round(progress.seconds, 3),
         **prepared.record,
         "rules": kept_rules(constrained, seed),
     }

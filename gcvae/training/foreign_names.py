@@ -1,9 +1,9 @@
-"""Names of settings in other tools: they are refused, with a suggestion of the name here."""
+"""Names of settings in other tools. They are refused, with a suggestion of the name here."""
 
 from __future__ import annotations
 
 BESIDE_SETTINGS = ("preset", "seed", "device")
-"""What stands beside the settings and is none of them."""
+"""Arguments of `fit` that are not settings."""
 FOREIGN_NAMES: dict[str, str] = {
     foreign: own
     for own, names in {
@@ -36,7 +36,7 @@ FOREIGN_NAMES: dict[str, str] = {
     }.items()
     for foreign in names.split()
 }
-"""Names of settings in other tools, with the name here."""
+"""Maps names of settings in other tools to the names here."""
 EXPLAINED = {
     "max_passes": "an epoch is a pass over the rows; max_passes limits those where max_steps, which"
     " counts updates, is null, as in the presets default, fast and gcvae",
@@ -44,4 +44,4 @@ EXPLAINED = {
     "seed": "the seed stands beside the settings",
     "device": "the device stands beside the settings: auto, cpu or cuda",
 }
-"""What else is to be said of a name."""
+"""Additional explanation for a suggested name."""

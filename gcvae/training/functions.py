@@ -1,4 +1,4 @@
-"""The functions between a table's columns of codes that a model keeps, counted in its rows."""
+"""Functional dependencies between coded columns, counted in the training table."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ from gcvae.training.settings import TrainingConfig
 
 
 def is_coded(codec: ColumnCodec) -> bool:
-    """Returns whether every cell of the codec's own table is a code: a level, or a number of few
-    values."""
+    """Returns whether every cell of the column is a code: a level, or one of few numbers."""
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 
 def keeps_rules(config: TrainingConfig) -> bool:
-    """Returns whether a model of this configuration keeps rules of codes: its decoder does."""
+    """Returns whether a model of this configuration enforces rules between codes."""
     return config.rules != "none" and config.refinement
 
 
 def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
-    """Returns the functions among a schema's rules that a model of this configuration keeps.
+    """Returns the functional dependencies that a model of this configuration enforces.
 
-    Without rules, or without an autoregressive decoder to keep them, there are none.
+    There are none without rules or without an autoregressive decoder.
     """
     if not keeps_rules(config):
         return []
@@ -48,8 +47,7 @@ def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
 def level_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
 ) -> list[LevelFunction]:
-    """Returns the functions among the rules that the model keeps: all of their columns are of
-    codes.
+    """Returns the functional dependencies between coded columns that the model enforces.
 
     Args:
         codec: Codec of the rows.
@@ -58,7 +56,7 @@ def level_functions(
         config: Settings of the model.
 
     Raises:
-        SchemaError: A function is demanded, or given to a model of rules, that it can not keep.
+        SchemaError: The model can not enforce a dependency that is hard, or that users stated.
     """
     rewritten = codec.reduction.owners
     places = {
@@ -67,24 +65,26 @@ def level_functions(
         if is_coded(column) and column.name not in rewritten
     }
     kept = [rule for rule in kept_functions(rules, config) if places.keys() >= set(rule.columns)]
-    _refuse_to_leave(rules, kept, config)
+    _require_enforced(rules, kept, config)
     counted = (
         _counted(codec, rows, [places[name] for name in (*rule.parents, rule.column)], rule)
         for rule in kept
     )
-    found = _that_say_something(counted, codec)
+    found = _informative(counted, codec)
     if keeps_rules(config):
         shapes = column_shapes(codec)
         order = order_with_rules(column_order(shapes), shapes, found)
-        blanks = (*_of_blanks(codec, rows, rules, order), *_beside_blank_parents(codec, rows))
-        found += _that_say_something(blanks, codec)
+        blanks = (
+            *_missingness_functions(codec, rows, rules, order),
+            *_residuals_of_missing_parents(codec, rows),
+        )
+        found += _informative(blanks, codec)
     return sharpest_last(found)
 
 
-def _that_say_something(
-    functions: Iterable[LevelFunction], codec: TableCodec
-) -> list[LevelFunction]:
-    """Those with pairs, between columns that have a choice."""
+def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[LevelFunction]:
+    """Returns the functions that constrain something: with pairs of codes, and columns of several
+    codes."""
     return [
         function
         for function in functions
@@ -92,10 +92,13 @@ def _that_say_something(
     ]
 
 
-def _refuse_to_leave(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
-    """Lets rules pass of which every function that is demanded, or given, is kept.
+def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
+    """Checks that every hard or user-stated dependency is enforced.
 
-    A model without rules leaves those that are not demanded alone.
+    If the model has no rules, stated soft dependencies may be left out.
+
+    Raises:
+        SchemaError: A dependency is not enforced.
     """
     refused = {("hard", "found"), ("hard", "given")}
     refused |= {("soft", "given")} if keeps_rules(config) else set()
@@ -116,58 +119,61 @@ def _refuse_to_leave(rules: Sequence[Rule], kept: Sequence[Rule], config: Traini
 
 
 def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule) -> LevelFunction:
-    """Returns the function of these columns, the dependent one last, in the rows that know them
-    all."""
+    """Counts a functional dependency in the rows where all its columns have values.
+
+    `columns` lists the parents and, last, the dependent column.
+    """
     has_missing = [codec.columns[j].has_missing for j in columns]
     codes = _codes(rows, columns)
     known = codes[(codes >= has_missing).all(axis=1)]
     return LevelFunction.fit(
-        columns, known, has_missing=has_missing[-1], is_demanded=rule.keep == "hard"
+        columns, known, has_missing=has_missing[-1], is_hard=rule.keep == "hard"
     )
 
 
-def _of_blanks(
+def _missingness_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], order: Sequence[int]
 ) -> Iterator[LevelFunction]:
-    """Yields the rules of blanks, with those that follow from several: blanks of a date and its
-    weight that both follow the blanks of a third column go together, whichever is drawn last.
+    """Yields the missingness rules, with those that follow from several of them.
 
-    Of columns that are blank together each has one with the first of them in the order, and of two
-    sets of them the first columns have one.
+    If two columns are missing with a third, they are missing together, whichever is generated last.
+    Columns that are missing together form a group: each has a rule with the group's first column,
+    and rules between groups hold for their first columns.
     """
-    asks = np.eye(len(codec.columns), dtype=bool)  # a blank in the line asks for one in the column
+    implies = np.eye(len(codec.columns), dtype=bool)  # implies[i, j]: j is missing where i is
     for rule in rules:
         if not isinstance(rule.form, Missingness) or rule.keep == "off":
             continue
-        columns = [_first_part(codec, name) for name in (rule.parents[0], rule.column)]
+        columns = [_missingness_index(codec, name) for name in (rule.parents[0], rule.column)]
         known = [j for j in columns if j is not None and codec.columns[j].has_missing]
         if len(known) == 2:
-            asks[known[0], known[1]] = True
-            asks[known[1], known[0]] |= rule.form.is_same
+            implies[known[0], known[1]] = True
+            implies[known[1], known[0]] |= rule.form.is_same
     for j in order:
-        asks |= asks[:, [j]] & asks[[j]]
-    first = {j: next(i for i in order if asks[i, j] and asks[j, i]) for j in order}
+        implies |= implies[:, [j]] & implies[[j]]
+    first = {j: next(i for i in order if implies[i, j] and implies[j, i]) for j in order}
     for a, b in permutations(order, 2):
         is_same = first[a] == first[b]
-        if asks[a, b] and first[a] == a and (is_same or first[b] == b):
+        if implies[a, b] and first[a] == a and (is_same or first[b] == b):
             yield LevelFunction.of_blanks((a, b), _codes(rows, [a, b]), is_same=is_same)
 
 
-def _beside_blank_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
-    """Which codes residuals have where a parent of theirs is blank: not that of a rule kept."""
+def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
+    """Yields, for each residual column with a parent that may be missing, its codes where it is
+    missing."""
     for rewriting in codec.reduction.rewritings:
-        y = _first_part(codec, rewriting.column)
+        y = _missingness_index(codec, rewriting.column)
         for name in rewriting.parents:
-            parent = _first_part(codec, name)
+            parent = _missingness_index(codec, name)
             if y is None or parent is None or not codec.columns[parent].has_missing:
                 continue
             codes = _codes(rows, [parent, y])
             yield LevelFunction.of_pairs((parent, y), codes[codes[:, 0] == 0])
 
 
-def _first_part(codec: TableCodec, name: str) -> int | None:
-    """Returns the number of the column that says whether a written column's cell is blank, if it is
-    one."""
+def _missingness_index(codec: TableCodec, name: str) -> int | None:
+    """Returns the index of the modelled column that encodes whether a table column is missing, or
+    None."""
     part = codec.reduction.parts_of(name)[0]
     return next((j for j, column in enumerate(codec.columns) if column.name == part), None)
 

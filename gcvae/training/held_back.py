@@ -1,4 +1,4 @@
-"""The rows of a table that are held back for its report: nothing in training touches them."""
+"""Rows of a table that are set aside for its report. No part of training uses them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 from gcvae.numerics.generators import generator_for
 
 MOST_REPORT_ROWS = 20_000
-"""Rows that training holds back, and rows that are drawn: more make a report no better."""
+"""Maximum number of rows set aside, and of generated rows; more do not improve a report."""
 
 
 def report_rows(n_rows: int, share: float, seed: int) -> npt.NDArray[np.int64]:
-    """Returns the numbers of the rows that are held back, in ascending order. Shape: (m,).
+    """Returns the indices of the rows set aside for the report, ascending. Shape: (m,).
 
-    m = share * n_rows, rounded, at most `MOST_REPORT_ROWS`. The same for the same three numbers:
-    who knows the table and the training's record knows which rows these were.
+    m = share * n_rows, rounded, at most `MOST_REPORT_ROWS`. The arguments determine the result, so
+    the rows can be found again from the table and the training record.
     """
     n_held_back = min(round(share * n_rows), MOST_REPORT_ROWS)
     order = torch.randperm(n_rows, generator=generator_for(seed, "report rows"))

@@ -1,8 +1,7 @@
 """Training: auto-encoding variational Bayes with Adam, early stopping and exact resumption.
 
-Every random number of a run is a function of the seed and of where it is used (epoch, step), so a
-run that continues from a checkpoint ends, on the CPU, with the same bits as one that was never
-interrupted.
+Every random number is a function of the seed and of where it is used (epoch, step). On the CPU, a
+run resumed from a checkpoint ends with the same bits as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from gcvae.model.networks import Dropout
 from gcvae.numerics.adam import AdamW
 from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.generators import generator_for
-from gcvae.training.augmentation import ImaginedRows
+from gcvae.training.augmentation import AugmentationSampler
 from gcvae.training.checkpoints import CheckpointStore, Saver
 from gcvae.training.progress.training_progress import (
     Divergence,
@@ -42,26 +41,26 @@ from gcvae.training.settings import MOST_HELD_OUT_ROWS, SettledConfig
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_CHUNK_ROWS = 512
 _LEAST_ROWS_TO_HOLD_OUT = 10
-_LEAST_ROWS_OF_A_GAP = 500
-"""Of training, as far as there are so many, and not fewer than are held out."""
+_LEAST_GAP_ROWS = 500
+"""Minimum number of training rows, if there are as many, for the gap to held-out rows."""
 _MOST_DIVERGENCES = 3
 _HEAD_EVERY_STEPS = 4
-"""An autoregressive decoder's copula head is trained in every fourth step: row by row it costs half
-as much as the decoder."""
-_MOST_ROWS_TO_IMAGINE_FROM = 100_000
+"""The copula head of an autoregressive decoder is trained in every fourth step, because it costs
+half as much per row as the decoder."""
+_MOST_AUGMENTATION_SOURCE_ROWS = 100_000
 _DIGESTED_ROWS = 1 << 16
-_STEPS = 4
-"""Number of the way in which steps are made, which goes up where the same seed makes others or ends
-elsewhere, or a checkpoint holds other tensors."""
+_ALGORITHM_VERSION = 4
+"""Version of the training algorithm. Raise it if a seed gives other steps or results, or if the
+tensors of a checkpoint change."""
 
 
 def split(
     n_rows: int, share: float, seed: int, groups: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Returns (training rows, held-out rows): indices, disjoint but for tables of under 10 rows.
+    """Returns (training rows, held-out rows) as indices. They are disjoint from 10 rows on.
 
-    Those are too small to spare any: all their rows train and decide. Rows of one group are held
-    out together; fewer than 10 groups are too small to spare any. Shape: groups (n,).
+    Smaller tables use all rows for both. Rows of one group are held out together, if there are at
+    least 10 groups. Shape: groups (n,).
     """
     if groups is not None:
         numbers, places = groups.unique(return_inverse=True)
@@ -87,16 +86,24 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     checkpoints: CheckpointStore | None = None,
 ) -> TrainingResult:
-    """Maximises the regularised bound and leaves in `model` the weights with the best held-out one.
+    """Maximises the regularised bound, and loads the weights with the best held-out bound into
+    `model`.
 
-    `rows` are on the model's device, or on the CPU, from where minibatches are moved. A checkpoint
-    of the same run is continued; one of another version, configuration, seed or table is left.
-    `log_scale` (n,), on the CPU, is each row's log Jacobian to original units; the bounds that are
-    reported are less by it, the loss is not.
+    Args:
+        model: Model, changed in state.
+        rows: Rows on the model's device, or on the CPU, from which minibatches are moved.
+        config: Resolved configuration.
+        seed: Seed of all random numbers.
+        log_scale: Log Jacobian of each row to original units, on the CPU. It is subtracted from
+            reported bounds, not from the loss. Shape: (n,).
+        progress: Receives the progress of the run.
+        checkpoints: Storage of the run's checkpoint. A checkpoint of the same run is resumed; one
+            of another version, configuration, seed or table is ignored.
 
     Raises:
-        DivergedError: if the loss leaves the finite numbers, with ever smaller step sizes too.
-        CancelledError: out of the progress callback.
+        DivergedError: The loss is not finite, also with smaller step sizes.
+        CancelledError: Raised by `progress`.
+
     Source: Algorithm 1 (AEVB for GCVAE), Eq. (elbo_vae_roc_reg).
     """
     keep_freed_memory()
@@ -122,7 +129,7 @@ def train(
 
 @dataclass
 class _Run:
-    """The state of a training run; all of it but what is derived goes into a checkpoint."""
+    """State of a training run. A checkpoint holds all of it that can not be derived."""
 
     model: GenerativeModel
     rows: TrainingRows
@@ -133,9 +140,9 @@ class _Run:
     history: list[Evaluation] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     loss_sum: float = 0.0
-    """Sum of minus the bound since the last evaluation, nats per row."""
+    """Sum of the negative bound since the last evaluation, nats per row."""
     averaged: dict[str, Tensor] = field(default_factory=dict)
-    """Exponential average of the weights, where one is kept."""
+    """Exponential moving average of the weights, if configured."""
     annealing_from: int | None = None
     """The step at which the learning rate began to fall."""
     divergences: list[Divergence] = field(default_factory=list)
@@ -151,9 +158,9 @@ class _Run:
         self.train_log_scale = self._mean_log_scale(train_index)
         self.held_out_log_scale = self._mean_log_scale(self.held_out_index)
         self.train_index = train_index.to(self.rows.device)
-        self.held_out_rows = self._taken(self.held_out_index.to(self.rows.device))
-        self.known_rows = self._some_of_training() if config.gap_weight else None
-        self.imagined_rows = self._imagine() if config.imagined_rows else None
+        self.held_out_rows = self._select(self.held_out_index.to(self.rows.device))
+        self.gap_rows = self._gap_sample() if config.gap_weight else None
+        self.augmentation = self._augmentation_sampler() if config.imagined_rows else None
         self.batch_size = min(config.batch_size, len(train_index))
         self.steps_per_epoch = -(-len(train_index) // self.batch_size)
         self.first_weights = {name: t.clone() for name, t in self.model.state_dict().items()}
@@ -162,19 +169,19 @@ class _Run:
         self._state = self.model.state_dict()
         self._order_of: tuple[int, Tensor] | None = None
 
-    def _imagine(self) -> ImaginedRows:
-        """What imagines rows, from training rows or some of them: held-out rows stay unseen."""
-        step = -(-len(self.train_index) // _MOST_ROWS_TO_IMAGINE_FROM)
-        rows = self._taken(self.train_index[::step])
-        return ImaginedRows(rows, self.model.marginals.columns, self.model.context_columns)
+    def _augmentation_sampler(self) -> AugmentationSampler:
+        """Returns the sampler of augmentation rows, fitted to training rows only."""
+        step = -(-len(self.train_index) // _MOST_AUGMENTATION_SOURCE_ROWS)
+        rows = self._select(self.train_index[::step])
+        return AugmentationSampler(rows, self.model.marginals.columns, self.model.context_columns)
 
-    def _some_of_training(self) -> EncodedTable:
-        """Returns rows of training that are looked at beside the held-out ones."""
-        n_rows = max(len(self.held_out_index), _LEAST_ROWS_OF_A_GAP)
-        return self._taken(self.train_index[:: max(1, len(self.train_index) // n_rows)])
+    def _gap_sample(self) -> EncodedTable:
+        """Returns the training rows whose bound is compared with that of the held-out rows."""
+        n_rows = max(len(self.held_out_index), _LEAST_GAP_ROWS)
+        return self._select(self.train_index[:: max(1, len(self.train_index) // n_rows)])
 
-    def _taken(self, index: Tensor) -> EncodedTable:
-        """Returns rows of the table, where the model is."""
+    def _select(self, index: Tensor) -> EncodedTable:
+        """Returns rows of the table on the model's device."""
         return self.rows.take(index).to(self.device)
 
     def _new_optimiser(self) -> AdamW:
@@ -183,7 +190,7 @@ class _Run:
 
     @property
     def base_rate(self) -> float:
-        """The step size between rise and fall; a third after each divergence."""
+        """The maximum learning rate; each divergence divides it by three."""
         return self.config.learning_rate / 3.0 ** len(self.divergences)
 
     def _mean_log_scale(self, index: Tensor) -> float:
@@ -191,7 +198,7 @@ class _Run:
 
     @property
     def schedule(self) -> Schedule:
-        """Where the run stands."""
+        """The schedule at the current step."""
         return Schedule(self.config, self.step, self.history, self.annealing_from)
 
     @property
@@ -219,24 +226,24 @@ class _Run:
         return self.schedule.is_over
 
     def advance(self) -> None:
-        """One update, and an evaluation where one is due; a divergence begins the run anew."""
+        """Makes one update, and an evaluation if one is due; restarts after a divergence."""
         try:
-            self._advance()
+            self._update()
         except DivergedError:
             if len(self.divergences) == _MOST_DIVERGENCES:
                 raise
             self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Starts from the first weights again, with a smaller step size."""
+        """Restarts from the initial weights with a smaller step size."""
         self.divergences.append(Divergence(self.step, self.base_rate))
         self.model.load_state_dict(self.first_weights)
         self.optimiser = self._new_optimiser()
         self.step, self.loss_sum, self.annealing_from = 0, 0.0, None
         self.history, self.best_weights, self.averaged = [], {}, {}
 
-    def _advance(self) -> None:
-        loss = self._loss(self._taken(self._batch()))
+    def _update(self) -> None:
+        loss = self._loss(self._select(self._batch()))
         self.optimiser.forget_gradients()
         loss.backward()
         if self.config.gradient_limit is not None:
@@ -246,17 +253,17 @@ class _Run:
         self._average()
         schedule = self.schedule
         since = self.step - (self.annealing_from or 0)
-        if since % schedule.look_every_steps == 0 or schedule.is_over:
+        if since % schedule.evaluation_interval == 0 or schedule.is_over:
             self._evaluate()
 
     @property
     def kl_weight(self) -> float:
-        """Weight of the divergence in the loss: rises to one over the first steps."""
+        """Weight of the KL divergence in the loss; it rises linearly to one during warm-up."""
         n_steps = self.schedule.warm_up_steps
         return min(1.0, (self.step + 1) / n_steps) if n_steps else 1.0
 
     def _average(self) -> None:
-        """Moves the average a step towards the weights, faster at the start."""
+        """Updates the moving average of the weights; its decay is smaller in the first steps."""
         if not self.config.averaging:
             return
         state = self._state
@@ -266,13 +273,14 @@ class _Run:
         torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
 
     def _kept_weights(self) -> dict[str, Tensor]:
-        """Returns the weights that are judged: the average, or the present ones. Copies."""
+        """Returns copies of the weights to evaluate: the average, if there is one, or the current
+        ones."""
         state = self.averaged or self.model.state_dict()
         return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _batch(self) -> Tensor:
-        """Returns rows of this step: the epoch's permutation is cut into minibatches.
-        Shape: (M,)."""
+        """Returns the row indices of this step's minibatch, from the epoch's permutation. Shape:
+        (M,)."""
         epoch, at = divmod(self.step, self.steps_per_epoch)
         if self._order_of is None or self._order_of[0] != epoch:
             generator = generator_for(self.seed, "order", epoch)
@@ -282,7 +290,7 @@ class _Run:
         return self.train_index[order]
 
     def _loss(self, batch: EncodedTable) -> Tensor:
-        """Minus the regularised bound, in nats per row.
+        """Returns the negative regularised bound, in nats per row.
 
         The paper's factor N / M is left out: Adam's steps do not depend on the loss's scale.
         """
@@ -292,7 +300,7 @@ class _Run:
         if config.refinement:
             dropout = Dropout(config.column_dropout, config.hidden_dropout, generator)
         exact = config.objective == "exact"
-        rows = self._with_imagined(batch)
+        rows = self._augmented(batch)
         has_head = config.refinement and self.step % _HEAD_EVERY_STEPS == 0
         n_head_rows = len(batch) if has_head else 0
         draw = draw_elbo(
@@ -313,14 +321,13 @@ class _Run:
             loss = loss + config.rank_weight * rank_penalty(draw.z, generator).mean()
         return loss
 
-    def _with_imagined(self, batch: EncodedTable) -> EncodedTable:
-        """Returns the minibatch, and after it its share of imagined rows, drawn anew in
-        every step."""
-        if self.imagined_rows is None:
+    def _augmented(self, batch: EncodedTable) -> EncodedTable:
+        """Returns the minibatch followed by newly sampled augmentation rows."""
+        if self.augmentation is None:
             return batch
         n = round(self.config.imagined_rows * len(batch) / len(self.train_index))
         generator = generator_for(self.seed, "imagined rows", self.step)
-        return batch.followed_by(self.imagined_rows.draw(n, generator))
+        return batch.followed_by(self.augmentation.draw(n, generator))
 
     def _finite(self, loss: Tensor) -> float:
         value = float(loss.detach())
@@ -332,19 +339,20 @@ class _Run:
         return value
 
     def _evaluate(self) -> None:
-        """Looks at the held-out bound, always with the same noise, and keeps the best weights."""
+        """Evaluates the held-out bound with fixed noise, and keeps the weights if it is the
+        best."""
         present, kept = self.model.state_dict(), self._kept_weights()
         present = {name: tensor.detach().clone() for name, tensor in present.items()}
         self.model.load_state_dict(kept)
         held_out = self._bound(self.held_out_rows)
-        known = None if self.known_rows is None else self._bound(self.known_rows)
+        training_bound = None if self.gap_rows is None else self._bound(self.gap_rows)
         self.model.load_state_dict(present)
         n_steps = self.step - (self.history[-1].step if self.history else 0)
         evaluation = Evaluation(
             step=self.step,
             bound_train=-self.loss_sum / n_steps - self.train_log_scale,
             bound_held_out=held_out - self.held_out_log_scale,
-            gap=None if known is None else known - held_out,
+            gap=None if training_bound is None else training_bound - held_out,
         )
         self.loss_sum = 0.0
         self.history.append(evaluation)
@@ -356,7 +364,7 @@ class _Run:
             self.averaged = {name: t.clone() for name, t in self.best_weights.items()}
 
     def _bound(self, rows: EncodedTable) -> float:
-        """Returns the mean bound of rows, always with the same noise."""
+        """Returns the mean bound of the rows, with fixed noise."""
         generator = generator_for(self.seed, "held-out", device=self.device)
         exact = self.config.objective == "exact"
         with torch.no_grad():
@@ -367,14 +375,12 @@ class _Run:
         return -self._finite(-torch.cat(bounds).mean())
 
     def fingerprint(self) -> str:
-        """What makes two runs the same: version, configuration, seed, weights' shapes and rows.
+        """Returns a digest of version, configuration, seed, weight shapes and rows.
 
-        The version is of the model's format: what codes mean and how a model is built changes with
-        it, also where the codes stay the same. Builds that make other steps leave each other's
-        checkpoints.
+        `VERSION` is the model format's, because it determines the meaning of codes.
         """
         shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
-        same = [VERSION, _STEPS, dataclasses.asdict(self.config), self.seed, shapes]
+        same = [VERSION, _ALGORITHM_VERSION, dataclasses.asdict(self.config), self.seed, shapes]
         digest = hashlib.sha256(json.dumps(same).encode())
         for index in torch.arange(len(self.rows), device=self.rows.device).split(_DIGESTED_ROWS):
             part = self.rows.take(index)
@@ -383,14 +389,14 @@ class _Run:
         return digest.hexdigest()
 
     def to_bytes(self, fingerprint: str) -> bytes:
-        """Returns the checkpoint: weights, best weights, optimiser, and where the run stands."""
+        """Returns the checkpoint: weights, best weights, optimiser state, counters and history."""
         tensors = {f"weights/{name}": t for name, t in self.model.state_dict().items()}
         tensors |= {f"best/{name}": t for name, t in self.best_weights.items()}
         tensors |= {f"averaged/{name}": t for name, t in self.averaged.items()}
         moments = self.optimiser.to_tensors()
         tensors |= {f"optimiser/{name}": t for name, t in moments.items()}
         history = [dataclasses.astuple(evaluation) for evaluation in self.history]
-        place = {
+        state = {
             "fingerprint": fingerprint,
             "step": self.step,
             "history": history,
@@ -398,22 +404,22 @@ class _Run:
             "annealing_from": self.annealing_from,
             "divergences": [dataclasses.astuple(divergence) for divergence in self.divergences],
         }
-        return pack_tensors(tensors, place)
+        return pack_tensors(tensors, state)
 
     def continue_from(self, data: bytes, fingerprint: str) -> bool:
-        """Takes up a checkpoint if it is of this very run; whether it is."""
-        tensors, place = unpack_tensors(data)
-        if place["fingerprint"] != fingerprint:
+        """Restores a checkpoint if its fingerprint matches; returns whether it did."""
+        tensors, state = unpack_tensors(data)
+        if state["fingerprint"] != fingerprint:
             return False
         tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
         self.model.load_state_dict(_under("weights/", tensors))
         self.best_weights = _under("best/", tensors)
         self.averaged = _under("averaged/", tensors)
-        self.annealing_from = place["annealing_from"]
-        self.divergences = [Divergence(*values) for values in place["divergences"]]
+        self.annealing_from = state["annealing_from"]
+        self.divergences = [Divergence(*values) for values in state["divergences"]]
         self.optimiser.take_tensors(_under("optimiser/", tensors))
-        self.step, self.loss_sum = place["step"], place["loss_sum"]
-        self.history = [Evaluation(*values) for values in place["history"]]
+        self.step, self.loss_sum = state["step"], state["loss_sum"]
+        self.history = [Evaluation(*values) for values in state["history"]]
         return True
 
 

@@ -1,4 +1,4 @@
-"""Overview of a model."""
+"""Short statements about a model, for its text representation and command-line output."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from gcvae.schema.columns import TableSchema
 def model_facts(
     schema: TableSchema, preset: str, record: Mapping[str, Any], notes: Sequence[str]
 ) -> dict[str, str]:
-    """Returns the facts by name, in a few words each that can stand without it.
+    """Returns short statements about the model by name; each can be read alone.
 
     Args:
+        schema: Schema of the model.
+        preset: Name of the preset.
         record: The training record.
-        notes: Notes of the table; they name its cells, and are only counted.
+        notes: Data-quality warnings. They quote cells of the table, so only their number is given.
     """
     n_modelled = sum(column.is_modelled for column in schema)
     facts = {

@@ -1,7 +1,7 @@
-"""The limits of a model's columns: what a table's smallest and largest values are, but for a row's.
+"""Limits of a model's columns: minima and maxima of the table, without values of single rows.
 
-A dataset's schema says what its cells are, and so has the limits of these. A model's is handed on:
-where few rows have the smallest value, or the largest, it has a plain one outside in its place.
+The schema of a dataset has the exact limits of its cells. A model may be shared, so a limit that
+few rows have is rounded outward to a plain number or date.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from gcvae.spelling.never_dates import without_never
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 _LENGTHS = {"Y": 365 * 86_400, "M": 30 * 86_400, "D": 86_400, "h": 3600, "m": 60, "s": 1}
-"""Seconds of the units that dates are rounded to, roughly."""
+"""Approximate seconds of the units that dates are rounded to."""
 _MOST = {"Y": 1000, "M": 1, "D": 20, "h": 1, "m": 20, "s": 20}
-"""Of each unit at most so many: more of them are one of the next."""
+"""Maximum number of each unit; a larger number is expressed in the next unit."""
 _LARGEST = Decimal(repr(float(np.finfo(np.float64).max)))
 Given = Mapping[str, Any] | TableSchema | None
 
@@ -37,16 +37,18 @@ Given = Mapping[str, Any] | TableSchema | None
 def with_outer_limits(
     schema: TableSchema, table: TypedTable, given: Given, rows: int, *, with_atoms: bool
 ) -> TableSchema:
-    """Returns the schema with limits that fewer than so many rows have rounded outward.
+    """Returns the schema with rounded limits where fewer than `rows` rows share the limit.
 
-    Every cell of the table stays within. What was said of a column stays as it was said.
+    Every cell of the table stays within the limits. Declared limits are not changed.
 
     Args:
-        schema: Complete.
+        schema: Complete schema.
         table: The typed table.
-        given: What was said of the columns; of a whole schema, limits beyond all cells.
-        rows: How many rows have to share a limit.
-        with_atoms: Columns of few numbers keep all of these in the model, and so their limits.
+        given: What the user declared. The limits of a whole schema count as declared if they lie
+            beyond all cells.
+        rows: Number of rows that have to share a limit.
+        with_atoms: Whether the model keeps the values of columns with few numbers, and so their
+            limits.
     """
     columns = [
         _with_limits(column, without_never(table[column.name]).dropna(),
@@ -58,7 +60,7 @@ def with_outer_limits(
 
 
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """What a document says of a column; None where it is a whole schema that may have been
+    """Returns the user's declaration of a column; None for a whole schema, which may be
     inferred."""
     if isinstance(given, TableSchema):
         return None
@@ -74,7 +76,7 @@ def _with_limits(
     *,
     with_atoms: bool,
 ) -> Column:
-    """Returns the column with its limits rounded outward, but for those that were declared."""
+    """Returns the column with rounded limits, except for declared ones."""
     times = column.has_times
     cells = present.to_numpy(dtype="datetime64[ns]" if times else column.kind.dtype)
     found, counts = np.unique(cells.astype(np.int64) if times else cells, return_counts=True)
@@ -84,16 +86,18 @@ def _with_limits(
     ends = {"minimum": (low, found[0]), "maximum": (high, found[-1])}
     open_ends: dict[str, Any] = {
         key: bound
-        for key, (bound, own) in ends.items()
-        if (_is_own(column, key, own) if declared is None else declared.get(key) is None)
+        for key, (bound, extreme) in ends.items()
+        if (_is_cell_limit(column, key, extreme) if declared is None else declared.get(key) is None)
     }
     changed = {key: bound for key, bound in open_ends.items() if bound != getattr(column, key)}
-    return _at_whole_parts(replace(column, **changed), changed)
+    return _at_unit_boundaries(replace(column, **changed), changed)
 
 
-def _at_whole_parts(column: Column, changed: Mapping[str, Any]) -> Column:
-    """Returns the column with its changed limits where a first part begins or ends: inside of one
-    they would cut drawn cells to what is no step of the column."""
+def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
+    """Returns the column with limits at boundaries of its coarsest unit.
+
+    A limit inside a unit would clip generated cells to values that are not on the column's grid.
+    """
     split = Split.of(column) if changed else None
     if split is None:
         return column
@@ -104,12 +108,12 @@ def _at_whole_parts(column: Column, changed: Mapping[str, Any]) -> Column:
     return replace(column, **whole)
 
 
-def _is_own(column: Column, key: str, own: Any) -> bool:
-    """Returns whether a limit is that of the cells."""
+def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
+    """Returns whether a limit equals the minimum or maximum of the cells."""
     limit = getattr(column, key)
     if limit is None or not column.has_times:
-        return limit is None or bool(limit == own)
-    return _nanoseconds(column, limit) == int(own)
+        return limit is None or bool(limit == extreme)
+    return _nanoseconds(column, limit) == int(extreme)
 
 
 # Numbers
@@ -118,28 +122,28 @@ def _is_own(column: Column, key: str, own: Any) -> bool:
 def _numbers(
     column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
 ) -> tuple[Bound, Bound]:
-    """Limits of numbers, as the column and its types can hold them."""
+    """Returns the rounded limits of numbers, within the range of the column's type."""
     whole = column.kind.is_whole
     decimals = 0 if whole else column.decimals
     unit = Decimal(0) if decimals is None else Decimal(1).scaleb(-decimals)
-    least, most = _held(column)
+    least, most = _type_range(column)
     low, high = plain_limits(found, counts, rows, unit)
     low = max(low, min(least, exact(found[0])))
     high = min(high, max(most, exact(found[-1])))
     return (int(low), int(high)) if whole else (float(low), float(high))
 
 
-def _held(column: Column) -> tuple[Decimal, Decimal]:
-    """Returns the smallest and the largest number that a column's types have."""
+def _type_range(column: Column) -> tuple[Decimal, Decimal]:
+    """Returns the smallest and the largest number that the column's types can represent."""
     largest = Decimal(LARGEST_WHOLE) if column.kind.is_whole else _LARGEST
     least, most = -largest, largest
-    for low, high in _of_types(column):
+    for low, high in _ranges_of_types(column):
         least, most = max(least, low), min(most, high)
     return least, most
 
 
-def _of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
-    """What each type of a column holds, where that is less than all numbers."""
+def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
+    """Returns the range of each type of the column whose range is limited."""
     dtype = (column.dtype or "").lower()
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     whole = [dtype] if dtype.startswith(("int", "uint")) else []
@@ -159,19 +163,24 @@ def _of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
 def _dates(
     column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
 ) -> tuple[Bound | None, Bound | None]:
-    """Limits of times in nanoseconds since 1970, written as the column is."""
+    """Returns the rounded limits of times, in the column's format.
+
+    Times are in nanoseconds since 1970.
+    """
     ends = OuterRows.of(found, counts, rows)
     low, high = column.minimum, column.maximum
     if ends.low_size is not None:
-        low = _outside(column, ends.low, ends.low_size, above=False)
+        low = _rounded_outward(column, ends.low, ends.low_size, above=False)
     if ends.high_size is not None:
-        high = _outside(column, ends.high, ends.high_size, above=True)
+        high = _rounded_outward(column, ends.high, ends.high_size, above=True)
     return low, high
 
 
-def _outside(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
-    """Returns the begin or the end of a unit of time around a time; of a smaller unit, where the
-    format or the years that times have do not reach so far."""
+def _rounded_outward(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
+    """Returns the start or the end of the time unit that contains `end`.
+
+    A smaller unit is used if the format or the range of timestamps ends before.
+    """
     written = column.date_format
     step = int(resolution(written, column.decimals).astype("timedelta64[ns]").astype(np.int64))
     for unit, number in _units(written, size):
@@ -187,14 +196,14 @@ def _outside(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
 
 
 def _text(column: Column, time: Any) -> str:
-    """Returns a time as the column writes it."""
+    """Returns a time in the column's format."""
     times = np.array([time]).astype("datetime64[ns]")
     texts = write_dates(times, column.date_format, column.decimals)
     return str(texts[0].as_py())
 
 
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
-    """Units of about a twentieth of a size in nanoseconds, the largest first."""
+    """Returns units of about a twentieth of a length in nanoseconds, the largest first."""
     wanted = size / (PARTS * 10**9)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
     units = []
@@ -206,6 +215,6 @@ def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
 
 
 def _nanoseconds(column: Column, text: Any) -> int | None:
-    """Returns the time that a limit is; None where the format does not read it."""
+    """Returns the time of a limit in nanoseconds; None if the format can not read it."""
     time = read_dates(pa.array([str(text)]), column.date_format)[0]
     return None if np.isnat(time) else int(time.astype("datetime64[ns]").astype(np.int64))

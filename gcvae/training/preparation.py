@@ -1,7 +1,7 @@
-"""From a table to what a model is trained on: schema, codec, hard rules, encoded rows.
+"""Prepares a table for training: schema, codec, hard rules, encoded rows.
 
-A table in memory is prepared in memory. Of a file, memory holds a column at a time, or some rows:
-the columns and the encoded rows are kept in temporary files. Both ways give the same to the bit.
+A table in memory is prepared in memory. For a file, memory holds one column or some rows at a time;
+columns and encoded rows are kept in temporary files. Both give identical results.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
-"""Shares of the preparation after which its parts are done, the encoding at last."""
+"""Fraction of the preparation at which each step ends; encoding is the last step."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Context of the rows of a table: the model is p(row | context).
+    """Context of the rows of a table, for a conditional model p(row | context).
 
     Attributes:
-        cells: Typed, a row for each of the table's.
-        groups: Numbers of the parents: rows of one parent are held out together. Shape: (n,).
-        parents: The contexts of all parents, of which each counts once; those without rows, too.
-            None where a context is more than the parent's row.
+        cells: Typed context, one row for each row of the table.
+        groups: Index of each row's parent; rows of one parent are held out together. Shape: (n,).
+        parents: Contexts of all parents, each once, including parents without rows. None if the
+            context is more than the parent's row.
     """
 
     cells: pd.DataFrame
@@ -59,12 +59,12 @@ class Context:
     parents: pd.DataFrame | None = None
 
     def twice(self) -> Context:
-        """Every row twice."""
+        """Returns the context with all rows repeated once."""
         cells = pd.concat([self.cells, self.cells], ignore_index=True)
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 
     def codec(self, rare: int) -> ContextCodec:
-        """Returns the codec of the contexts; values of fewer than `rare` parents have no code."""
+        """Returns the codec of the context; values of fewer than `rare` parents have no code."""
         if self.parents is not None:
             return ContextCodec.fit(self.parents, None, rare)
         return ContextCodec.fit(self.cells, self.groups, rare)
@@ -72,19 +72,19 @@ class Context:
 
 @dataclass(frozen=True)
 class PreparedTable:
-    """A table, ready to be trained on.
+    """A table that is ready for training.
 
     Attributes:
-        schema: Complete.
-        codec: Fitted on the table.
-        hard_rules: Hard rules of the schema, with the table's combinations.
-        context: Of what each row is given, if it is.
-        typed: The table's values.
-        learned: The same without the levels that are withheld.
-        rows: The table, encoded.
-        notes: What one should know of the table: the warnings of its inference.
-        record: What the training record is to say beside training's own: the private ledger.
-        checkpoints: Where training keeps its own.
+        schema: Complete schema.
+        codec: Codec fitted to the table.
+        hard_rules: Hard rules of the schema, with the combinations of the table.
+        context: Codec of the context; None for an unconditional model.
+        typed: Values of the table.
+        learned: The same without suppressed categories.
+        rows: The encoded table.
+        notes: Data-quality warnings.
+        record: Entries for the training record, such as the privacy ledger.
+        checkpoints: Store for the checkpoints of training.
     """
 
     schema: TableSchema
@@ -104,51 +104,55 @@ def prepared_table(
     table: Rows,
     schema: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
-    line: FitProgress | None = None,
+    progress: FitProgress | None = None,
     seed: int = 0,
     checkpoints: CheckpointStore | None = None,
     context: Context | None = None,
 ) -> Iterator[PreparedTable]:
-    """Reads, infers, fits the codec and encodes; the files that it needs go with the block.
+    """Reads a table, completes its schema, fits the codec and encodes the rows.
+
+    Use it in a `with` block; its temporary files are deleted at the end.
 
     Args:
         table: Cells as text or typed, or a file.
-        schema: What is known of the columns.
-        config: Which codec.
-        line: Takes the preparation's reports; what it raises ends that.
-        seed: Seed of the rows that are held back for a report.
-        context: What each row is given, of a conditional model.
-        checkpoints: Where the run is kept. Under differential privacy the private rows are kept
-            with it: a run that is taken up again does not ask the table a second time.
+        schema: Declarations of the columns.
+        config: Settings of the model.
+        progress: Progress of the fit; an exception that it raises ends the preparation.
+        seed: Seed of the rows that are set aside for a report.
+        checkpoints: Store of the run's checkpoint. Under differential privacy it also holds the
+            private rows, so that a resumed run does not query the table again.
+        context: Context of each row, for a conditional model.
 
     Raises:
-        TableError: It is no table, or nothing in it can be modelled.
-        SchemaError: The schema contradicts the table, or rows of it break a hard rule.
+        TableError: The input is not a table, or none of its columns can be modelled.
+        SchemaError: The schema contradicts the table, or rows violate a hard rule.
         OSError: The disk is full.
     """
-    private, checkpoints = private_rows(table, schema, config, line, seed, checkpoints)
+    private, checkpoints = private_rows(table, schema, config, progress, seed, checkpoints)
     if private is not None:
         table, schema = private.cells, private.document
-    with source_columns(table, _part(line, 0.0, _READ)) as whole:
+    with source_columns(table, _step_report(progress, 0.0, _READ)) as whole:
         source = without_rows(whole, report_rows(len(whole), config.report_share, seed))
-        if line is not None:
+        if progress is not None:
             n_columns = len(source.names)
-            line.plan(config, TableSize(len(source), n_columns, n_columns // 2))
-        inferred = complete_schema(source, schema, _part(line, _READ, _INFERRED), rules=False)
+            progress.plan(config, TableSize(len(source), n_columns, n_columns // 2))
+        inferred = complete_schema(
+            source, schema, _step_report(progress, _READ, _INFERRED), rules=False
+        )
         full = inferred.schema
-        with typed_columns(source, full, _part(line, _INFERRED, _TYPED)) as typed:
-            asked = _with_asked(full, config)
-            left_out = search_notes(asked)
-            full, _ = with_rules(asked, typed, source.line_of)
+        with typed_columns(source, full, _step_report(progress, _INFERRED, _TYPED)) as typed:
+            configured = _with_configured_rules(full, config)
+            left_out = search_notes(configured)
+            full, _ = with_rules(configured, typed, source.line_of)
             full = with_outer_limits(
                 full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
             )
-            learned, codec = _coded(full, typed, schema, config)
+            learned, codec = _learned_table(full, typed, schema, config)
             full, cells = learned.schema, learned.cells
             hard_rules = HardRules.fit(cells, full)
             in_memory = isinstance(typed, pd.DataFrame)
             with nullcontext() if in_memory else temporary_files() as folder:
-                rows = encode_rows(codec, cells, folder, _part(line, _TYPED, 1.0))
+                rows = encode_rows(codec, cells, folder, _step_report(progress, _TYPED, 1.0))
                 notes = (() if private is None else private.notes) + inferred.warnings + left_out
                 notes += learned.notes(config.rare_level_rows)
                 record = learned.record()
@@ -174,18 +178,21 @@ def prepared_table(
                 )
 
 
-def _coded(
+def _learned_table(
     schema: TableSchema,
     typed: TypedTable,
     given: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
 ) -> tuple[LearnedTable, TableCodec]:
-    """Returns the table as the model learns it, and its codec. Levels are withheld where they are
-    learned: a codec that lists them has no mass for those that are not there."""
+    """Returns the table without suppressed categories, and its codec.
+
+    Categories are suppressed only if `levels` is `learned`: a codec of listed levels has no code
+    for others.
+    """
     rows = config.rare_level_rows if config.levels == "learned" else 1
     functions = kept_functions(schema.rules or (), config)
-    said = {name for name in schema.names if "levels" in (declared(name, given) or {})}
-    learned = without_rare_levels(schema, typed, said, rows, functions)
+    declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}
+    learned = without_rare_levels(schema, typed, declared_names, rows, functions)
     codec = TableCodec.fit(
         learned.cells,
         learned.schema,
@@ -200,24 +207,24 @@ def _coded(
     return learned, codec
 
 
-def _with_asked(schema: TableSchema, config: TrainingConfig) -> TableSchema:
-    """Returns the schema with the rules that the settings ask for: without them those that users
-    gave."""
+def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> TableSchema:
+    """Returns the schema with the rules that the configuration uses: all, or hard and stated
+    ones."""
     if config.rules != "none":
         return schema
     given = [r for r in schema.rules or () if r.source == "given" or r.keep == "hard"]
     return replace(schema, rules=tuple(given))
 
 
-def _part(line: FitProgress | None, start: float, end: float) -> Report:
-    """What takes the progress of a part of the preparation."""
-    if line is None:
+def _step_report(progress: FitProgress | None, start: float, end: float) -> Report:
+    """Returns a reporter that maps the progress of one step to a part of the preparation."""
+    if progress is None:
         return report_to_nobody
-    return lambda share: line.preparing(start + (end - start) * share)
+    return lambda share: progress.preparing(start + (end - start) * share)
 
 
 def table_digest(table: TypedTable, without: npt.NDArray[np.int64] | None = None) -> str:
-    """sha256 over a typed table's cells, names and order; without the rows of some numbers."""
+    """Returns the sha256 of a typed table's cells, names and order, without the rows `without`."""
     is_kept = np.ones(len(table), dtype=bool)
     is_kept[[] if without is None else without] = False
     digest, n_before = hashlib.sha256("\x1f".join(map(str, table.columns)).encode()), 0

@@ -1,7 +1,7 @@
-"""The rows that training sees under differential privacy, and where an interrupted run keeps them.
+"""The rows that training uses under differential privacy, and their storage with checkpoints.
 
-The table is asked once: a run that is taken up again goes on with the private rows that it had.
-Drawn anew they would cost the budget a second time.
+The table is queried once. A resumed run uses the stored private rows, because new ones would cost
+the privacy budget a second time.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ def private_rows(
     table: Rows,
     schema: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
-    line: FitProgress | None,
+    progress: FitProgress | None,
     seed: int,
     checkpoints: CheckpointStore | None,
 ) -> tuple[PrivateTable | None, CheckpointStore | None]:
-    """Returns (the private rows, where training keeps its checkpoints); none where nothing is
-    promised.
+    """Returns (private rows, store for the checkpoints of training).
+
+    Without differential privacy the rows are None and the store is `checkpoints`.
 
     Raises:
         SchemaError, SettingError, TableError, HardRuleError: As `private_table`.
@@ -51,8 +52,8 @@ def private_rows(
         return None, checkpoints
 
     def report(phase: str, share: float) -> None:
-        if line is not None:
-            line.private(phase, share)
+        if progress is not None:
+            progress.private(phase, share)
 
     if checkpoints is None:
         return private_table(table, schema, budget, seed, report), None
@@ -67,8 +68,8 @@ def _kept_rows(
     report: PhaseReport,
     checkpoints: CheckpointStore,
 ) -> tuple[PrivateTable, CheckpointStore]:
-    """Returns the private rows of the run that the store keeps; drawn and kept there if it is
-    another."""
+    """Returns the private rows of the run from the store; generates and stores them if it has
+    none."""
     document = schema.to_json() if isinstance(schema, TableSchema) else dict(schema or {})
     run = [asdict(budget), document, seed, _digest(table)]
     key = hashlib.sha256(json.dumps(run, sort_keys=True, default=str).encode()).hexdigest()
@@ -81,7 +82,8 @@ def _kept_rows(
 
 
 def _digest(table: Rows) -> str:
-    """sha256 over a real table's cells. It is kept with the checkpoint and goes with it."""
+    """Returns the sha256 of the real table's cells. It is stored and deleted with the
+    checkpoint."""
     digest = hashlib.sha256()
     with source_columns(table) as source:
         for name in source.names:
@@ -94,14 +96,15 @@ def _digest(table: Rows) -> str:
 
 
 class PrivateCheckpoints:
-    """A store of checkpoints that keeps private rows in front of each.
+    """A checkpoint store that stores private rows before each checkpoint.
 
     Attributes:
-        rows: Rows of the run, as far as the store has them.
+        rows: Private rows of the run; None if the store has none.
     """
 
     def __init__(self, store: CheckpointStore, key: str) -> None:
-        """Reads what the store has; `key` is what makes two runs the same."""
+        """Loads the stored rows if they were stored under the same `key`, which identifies the
+        run."""
         self._store, self._key = store, key
         self.interval_seconds = store.interval_seconds
         self.rows: PrivateTable | None = None
@@ -110,7 +113,7 @@ class PrivateCheckpoints:
             self._read(data)
 
     def keep(self, rows: PrivateTable) -> None:
-        """Keeps the rows, before anything is made of them."""
+        """Stores the rows, before they are used."""
         self.rows = rows
         cells = {str(name): rows.cells[name].tolist() for name in rows.cells}
         document = {
@@ -124,27 +127,27 @@ class PrivateCheckpoints:
         self.save(b"")
 
     def counting(self) -> None:
-        """Hands on that the table is about to be asked."""
+        """Reports to the underlying store that the table is about to be queried."""
         self._store.counting()
 
     def load(self) -> bytes | None:
-        """Training's own checkpoint."""
+        """Returns the checkpoint of training, None if there is none."""
         return self._checkpoint or None
 
     def restored(self, *, is_continued: bool) -> None:
-        """Hands on whether the run continues."""
+        """Reports to the underlying store whether the run resumes."""
         self._store.restored(is_continued=is_continued)
 
     def save(self, data: bytes) -> None:
-        """Keeps training's checkpoint behind the rows."""
+        """Stores the private rows and the checkpoint of training."""
         self._store.save(len(self._head).to_bytes(_LENGTH_BYTES, "big") + self._head + data)
 
     def _read(self, data: bytes) -> None:
-        """Takes the rows up, if they are of this very run."""
+        """Reads private rows and checkpoint if their key is this run's."""
         end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
         try:
             found = json.loads(data[_LENGTH_BYTES:end])
-        except ValueError:  # of a run without privacy, or cut off
+        except ValueError:  # a run without privacy, or a truncated file
             return
         if not isinstance(found, dict) or found.get("key") != self._key:
             return

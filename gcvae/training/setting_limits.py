@@ -48,7 +48,7 @@ MINIMA: dict[str, float] = {
     "evaluate_every_steps": 1,
 }
 
-# Far beyond what a table can use, and within what a machine can hold; rates under 1.
+# Larger than any table needs, small enough for a machine's memory; rates are under 1.
 MAXIMA: dict[str, float] = {
     "kl_warm_up": 1,
     "patience_from": 100_000_000,
@@ -76,7 +76,7 @@ MAXIMA: dict[str, float] = {
 
 
 def range_problem(key: str, value: object) -> Problem | None:
-    """What is wrong with a number that is out of its setting's range, or None."""
+    """Returns the problem of a number outside its setting's range, or None."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
     pointer = f"/{key}"

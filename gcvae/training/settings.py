@@ -1,6 +1,6 @@
-"""Named configurations, the settings that they are made of, and the rules for what is left open.
+"""Presets, their settings, and the rules that resolve settings without a value.
 
-Loads without torch: the service checks a request's settings before any worker sees them.
+The module does not import torch, because the service checks settings.
 """
 
 from __future__ import annotations
@@ -18,33 +18,35 @@ from gcvae.training.foreign_names import BESIDE_SETTINGS, EXPLAINED, FOREIGN_NAM
 from gcvae.training.setting_limits import CHOICES, range_problem
 
 USUAL = "usual"
-"""Marks a setting that people set; the others are for experts."""
+"""Annotation of settings for all users; the others are for experts."""
 MOST_HELD_OUT_ROWS = 10_000
-"""More rows tell no better when to stop."""
+"""Maximum number of held-out rows."""
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Every setting of a model and of its training. None means: by rule, from the table."""
+    """All settings of a model and its training. `settle` replaces None by a rule of the table's
+    size."""
 
     decoder: str = "copula"
     """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
     numbers: str = "standardised"
-    """How numbers are coded: `standardised`; `unit`: on [0, 1] by the column's smallest and largest
-    number, with means within them (a sigmoid), as for images; or `quantile`: as atoms and normal
+    """How numbers are encoded: `standardised`; `unit`: scaled to [0, 1] by the column's minimum and
+    maximum, with a sigmoid on the means, as for images; or `quantile`: frequent values and normal
     scores."""
     levels: str = "listed"
-    """How levels of categorical columns are coded: `listed`, in the schema's order, or `learned`:
-    in the order of a correspondence analysis, rare levels sharing a code."""
+    """How levels of categorical columns are encoded: `listed`, in the schema's order, or `learned`:
+    in the order of a correspondence analysis, with rare levels sharing a code."""
     copies: bool = False
-    """Whether columns that equal another in every row are copied from it, and not modelled."""
+    """Whether columns that equal another in every row are copied from it instead of modelled."""
     rules: Annotated[str, USUAL] = "none"
-    """`model`: what holds between the columns in most rows is found in the table, modelled with its
-    exceptions and kept in drawn rows; `none`: no rules but the schema's."""
+    """`model`: rules that hold in most rows are inferred from the table, modelled with their
+    exceptions and kept in generated rows; `none`: only hard rules and rules that the schema states.
+    """
     n_components: Annotated[int, USUAL] = 1
-    """Gaussians in the marginal mixture of a number; the paper has one."""
+    """Gaussian components in the marginal of a number; the paper has one."""
     refinement: bool = False
-    """Whether an autoregressive decoder draws each column given those before it."""
+    """Whether an autoregressive decoder generates each column given the earlier ones."""
     d_sum: int | None = None
     """Width of the autoregressive decoder's running sum. Rule: 32 under 1,000 rows, 64 under 3,000,
     128 from there on."""
@@ -55,7 +57,7 @@ class TrainingConfig:
     """`normal`; `mixture`: a Gaussian mixture fitted to the posterior after training; or
     `autoregressive`: mixtures dimension by dimension, trained with the model."""
     kl_warm_up: float = 0.0
-    """Share of `max_steps` over which the weight of the divergence from the prior rises to one."""
+    """Share of `max_steps` over which the weight of the KL divergence rises to one."""
     column_dropout: float | None = 0.0
     """Mean rate at which the autoregressive decoder's input columns are dropped in training. Rule:
     0.1 under 3,000 rows, 0 from there on."""
@@ -66,22 +68,23 @@ class TrainingConfig:
     """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
     0.2."""
     imagined_rows: float | None = 0.0
-    """Weight, in rows, of the rows of a plain Gaussian copula that are trained on beside the
-    table's. Rule: 75 under 1,000 rows, 0 from there on."""
+    """Weight, in rows, of augmentation rows from a plain Gaussian copula. Rule: 75 under 1,000
+    rows, 0 from there on."""
     gradient_memory: float = 0.999
-    """Decay per step of Adam's average of squared gradients (beta_2); the paper has Adam's own."""
+    """Decay per step of Adam's average of squared gradients (beta_2); the paper uses Adam's
+    default."""
     averaging: float = 0.0
-    """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
+    """Decay per step of the moving average of the weights, which becomes the model; 0 uses the last
+    weights."""
     annealing: float = 0.0
-    """Updates over which the learning rate falls to zero after it was held, as a share of the
-    updates until then, 0.4 of that where patience ended it; 0 stops at once."""
+    """Updates over which the learning rate falls to zero, as a multiple of the updates before; 0.4
+    of that after early stopping; 0 stops at once."""
     gradient_limit: float | None = None
-    """Norm to which gradients are cut."""
+    """Norm to which gradients are clipped; null does not clip."""
     calibration: bool = False
-    """Whether code probabilities are shifted (and an autoregressive decoder's numbers moved by a
-    monotone transform) after training, so that the model's one-way margins are those of the
-    training table; before that, an autoregressive decoder's logits are shrunk where held-out rows
-    are likelier by it."""
+    """Whether calibration follows training. It shrinks an autoregressive decoder's logits where
+    that raises the held-out likelihood, then matches the model's marginals to the training table's,
+    by shifts of logits and, with an autoregressive decoder, monotone transforms of numbers."""
     rank: Annotated[int, USUAL] = 1
     """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
     d_latent: Annotated[int | None, USUAL] = None
@@ -93,11 +96,11 @@ class TrainingConfig:
     activation: str = "tanh"
     """`tanh`, `relu` or `silu`."""
     score_gradient: bool = False
-    """Whether the copula's gradient also runs through the normal scores; the paper holds them
+    """Whether the copula's gradient also flows through the normal scores; the paper holds them
     constant, as in inference for margins."""
     objective: str = "jitter"
-    """`jitter`: the continuous extension with one draw per row, as in the paper; `exact`: the mixed
-    likelihood without jitter (rank 1)."""
+    """`jitter`: the continuous extension with one sample per row, as in the paper; `exact`: the
+    mixed likelihood without jitter (rank 0 or 1)."""
     locality_weight: float = 0.0
     """lambda_a of the locality regulariser |a|_p^2, nats per row."""
     locality_norm: int = 2
@@ -110,49 +113,48 @@ class TrainingConfig:
     """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256; 512 from
     100,000 rows on."""
     max_steps: Annotated[int | None, USUAL] = 10_000
-    """Parameter updates at most before annealing (the paper's limit on UCI Auto). Rule:
+    """Maximum number of updates before annealing (the default is the paper's on UCI Auto). Rule:
     `max_passes` over the rows, at least 400 updates; from 30,000 rows on the passes fall with the
     square root of the rows."""
     max_passes: Annotated[float, USUAL] = 11.0
-    """Passes over the rows at most before annealing, where `max_steps` is left to its rule."""
+    """Maximum number of passes over the rows before annealing, if `max_steps` follows its rule."""
     patience_steps: Annotated[int | None, USUAL] = 2_000
-    """Updates without an improvement of the held-out bound after which the learning rate falls, or
-    training stops where there is no annealing. Rule: a pass over the rows, at least 100."""
+    """Updates without an improvement of the held-out bound after which annealing begins, or
+    training stops without annealing. Rule: a pass over the rows, at least 100."""
     min_improvement: float = 0.0
-    """Nats per row by which the held-out bound has to rise for the patience to begin anew."""
+    """Nats per row that count as an improvement of the held-out bound."""
     patience_from: int | None = 0
-    """The update before which patience ends no run: while z comes into use, the held-out bound
-    falls for a while although rows are described better. Rule: a third of `max_steps`' rule."""
+    """First update at which patience may end the run, because the held-out bound falls for a while
+    when z comes into use. Rule: a third of `max_steps`' rule."""
     evaluate_every_steps: int | None = 100
-    """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
-    20 and at most 200."""
+    """Updates between two evaluations of the held-out bound. Rule: half a pass over the rows, at
+    least 20 and at most 200."""
     gap_weight: float = 0.0
-    """What a nat weighs by which rows of training are likelier than held-out ones: training keeps
-    the weights, and stops, where the held-out bound less so much of the gap is best."""
+    """Weight of the gap between training and held-out bound. Training keeps the weights for which
+    held-out bound - gap_weight x gap is best; larger values reduce memorisation."""
     held_out_share: float = 0.1
-    """Share of the rows that decides when to stop, at most 10,000 rows of them; under 10 rows the
-    training rows decide."""
+    """Share of rows that decide when to stop, at most 10,000 rows; under 10 rows the training rows
+    decide."""
     rare_level_rows: Annotated[int, USUAL] = 1
-    """Rows that have to share a value for the model to tell it as a column's smallest or largest:
-    others are rounded outward to plain numbers. A rounded number that comes again is one of its own
-    where so many rows have it, and five. Where `levels` is `learned`, a level of fewer rows
-    is not in the model either: others stand for it by their shares, or "(other)" where most cells
-    have such a level. 1 tells all."""
+    """Number of rows that have to share a value for the model to disclose it as a minimum or
+    maximum; other limits are rounded outward. A rounded number is a frequent value if at least so
+    many rows, and five, have it. With `levels: learned`, levels of fewer rows are suppressed: other
+    levels replace them by their shares, or "(other)" if most cells are rare. 1 discloses all."""
     memory: Annotated[str, USUAL] = "normal"
-    """How much may be learned of single rows. `low`: as little as costs little else: `gap_weight`
-    is 1 and `rare_level_rows` 12, each unless it is given (docs/privacy.md)."""
+    """How much may be learned of single rows. `low` reduces memorisation at little cost:
+    `gap_weight` is 1 and `rare_level_rows` 12, unless they are given (docs/privacy.md)."""
     report_share: float = 0.0
-    """Share of the rows, at most 20,000, that training leaves to a report; 0 holds none back."""
+    """Share of rows, at most 20,000, that are set aside for a report."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
-    """`{"epsilon": 3, "delta": 1e-6}`, with or without `target` and `discover`: what any one row
-    may change (docs/differential-privacy.md). Empty promises nothing."""
+    """`{"epsilon": 3, "delta": 1e-6}`, optionally with `target` and `discover`: a bound on the
+    influence of any one row (docs/differential-privacy.md). Empty: no guarantee."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettledConfig(TrainingConfig):
-    """A configuration that leaves nothing to its rules; `settle` makes it of one that may.
+    """A resolved configuration: every setting has a value. Made by `settle`.
 
-    A field of its own for each setting with a rule: `field()` takes the base's default away.
+    Settings with a rule are declared again with `field()`, which removes the default.
     """
 
     d_sum: int = field()
@@ -173,7 +175,7 @@ class SettledConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class Preset:
-    """A configuration with a name and a sentence on what it is for."""
+    """A named configuration with a one-sentence description."""
 
     name: str
     description: str
@@ -272,19 +274,20 @@ PRESETS: dict[str, Preset] = {
 
 
 _LOW_MEMORY: dict[str, Any] = {"gap_weight": 1.0, "rare_level_rows": 12}
-"""What the models of `memory: low` have."""
+"""Settings of `memory: low`."""
 
 
 def usual_settings() -> list[str]:
-    """Returns the names of the settings that people set."""
+    """Returns the names of the settings for all users."""
     hints = get_type_hints(TrainingConfig, include_extras=True)
     return [name for name, hint in hints.items() if USUAL in getattr(hint, "__metadata__", ())]
 
 
 def preset_named(name: str) -> Preset:
-    """Returns the preset of that name.
+    """Returns the preset with this name.
 
-    Raises: SettingError that lists the names there are.
+    Raises:
+        SettingError: There is no such preset; the error lists the names.
     """
     preset = PRESETS.get(name) if isinstance(name, str) else None
     if preset is None:
@@ -294,9 +297,10 @@ def preset_named(name: str) -> Preset:
 
 
 def configure(preset: str, settings: Mapping[str, object] | None = None) -> TrainingConfig:
-    """Returns the preset's configuration with `settings` in the place of its own.
+    """Returns the preset's configuration, updated with `settings`.
 
-    Raises: SettingError that names every setting which is unknown or out of range.
+    Raises:
+        SettingError: Settings are unknown or out of range; the error names each.
     """
     config = preset_named(preset).config
     problems = [
@@ -323,7 +327,7 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
 
 
 def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
-    """What is wrong with the promise of differential privacy, if one is made."""
+    """Returns the problems of the setting `differential_privacy`."""
     setting = settings.get("differential_privacy")
     if not isinstance(setting, Mapping) or not setting:
         return []
@@ -336,7 +340,7 @@ def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
 
 
 def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Settings with whole numbers turned to floats where the field is a float."""
+    """Returns the settings with integers converted to float where the field is a float."""
     hints = get_type_hints(TrainingConfig)
     return {
         key: float(value) if hints[key] is float and isinstance(value, int) else value
@@ -345,7 +349,7 @@ def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _problem_of(key: str, value: object) -> Problem | None:
-    """What is wrong with one setting, or None."""
+    """Returns the problem of one setting, or None."""
     hints = get_type_hints(TrainingConfig)
     pointer = f"/{key}"
     if key not in hints:
@@ -365,8 +369,7 @@ _TYPE_NAMES = {type(None): "null", Mapping: "an object"}
 
 
 def meant_setting(name: str) -> str | None:
-    """Returns the setting, or what stands beside the settings, that a name means: it may be
-    misspelled, or another tool's. None where it is like none.
+    """Returns the setting or argument that a misspelled or foreign name probably means, or None.
 
     >>> meant_setting("n_epochs"), meant_setting("max_step"), meant_setting("colour")
     ('max_passes', 'max_steps', None)
@@ -376,7 +379,7 @@ def meant_setting(name: str) -> str | None:
 
 
 def _unknown_setting(key: str, known: list[str]) -> Problem:
-    """What is wrong with a name: it is misspelled, another tool's, or no setting at all."""
+    """Returns the problem of an unknown setting, with the suggested name."""
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
     explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""
@@ -386,16 +389,19 @@ def _unknown_setting(key: str, known: list[str]) -> Problem:
 
 
 def _is_a(value: object, types: tuple[type, ...]) -> bool:
-    """Returns whether a value from JSON is of one of the types; a boolean is no number."""
+    """Returns whether a JSON value has one of the types; a boolean is not a number."""
     if isinstance(value, bool):
         return bool in types
     return isinstance(value, types) or (float in types and isinstance(value, int))
 
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
-    """Returns the configuration with every setting that is left open replaced by its rule.
+    """Returns the configuration with every None replaced by its rule.
 
-    `n_rows` counts the table's rows, `n_columns` its modelled columns.
+    Args:
+        config: Configuration.
+        n_rows: Rows of the table.
+        n_columns: Modelled columns of the table.
     """
     is_tiny, is_small = n_rows < 1000, n_rows < 3000
     d_latent = min(max(2, round(n_columns / 2)), 16)

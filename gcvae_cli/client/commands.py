@@ -1,4 +1,4 @@
-"""Commands that ask a service: one that runs, or one of their own."""
+"""Commands that use a service: a running one, or one of their own."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def import_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")] = False,
 ) -> None:
-    """Bring a trained model into a service, which tries it out and has it ready at once."""
+    """Import a trained model into a service, which validates it and has it ready at once."""
     with connected(server, key_file) as client:
         brought = client.import_model(model, name=name)
     print(json.dumps(brought, ensure_ascii=False) if as_json else brought["id"])
 
 
 class Restriction(StrEnum):
-    """What a model may be held to say of rows."""
+    """Scores that a restricted model gives."""
 
     FLAG = "flag"
     OFF = "off"
@@ -54,14 +54,14 @@ def restrict(
     key_file: KeyFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")] = False,
 ) -> None:
-    """Have a service's model give fewer scores, or none. There is no way back."""
+    """Restrict the scores that a service's model gives. This can not be undone."""
     with connected(server, key_file) as client:
         changed = client.restrict_scoring(model, scoring.value)
     print(json.dumps(changed, ensure_ascii=False) if as_json else changed["scoring"])
 
 
 class Listed(StrEnum):
-    """What a service has lists of."""
+    """Resources that can be listed."""
 
     DATASETS = "datasets"
     MODELS = "models"
@@ -77,7 +77,7 @@ def list_(
         bool, typer.Option("--json", help="Every document whole, one in a line.")
     ] = False,
 ) -> None:
-    """List what a service has: its datasets, models or jobs."""
+    """List a service's datasets, models or jobs."""
     with connected(server, key_file) as client:
         found = list(islice(getattr(client, what.value)(), rows))
     if as_json:
@@ -93,7 +93,7 @@ def list_(
 
 
 def _told(document: dict[str, Any]) -> tuple[str, ...]:
-    """What a list says of a dataset, a model or a job."""
+    """Returns the columns of a list for a dataset, a model or a job."""
     made = document["created_at"][:16].replace("T", " ")
     if "rows" in document:
         size = f"{document['rows']:,} rows × {document['columns']} columns"
@@ -121,7 +121,7 @@ def demo(
     encoding: Encoding = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED)] = 0,
 ) -> None:
-    """Go the whole way on one table: upload, train, sample, score, map."""
+    """Run all steps on one table: upload, train, sample, score, map."""
     from gcvae_cli.client.demo import run_demo
 
     if encoding is not None and table is None:

@@ -1,6 +1,5 @@
-"""A picture of real against synthetic: a small panel per column, and one for each of the pairs of
-columns that differ most.
-"""
+"""Picture of real and synthetic rows: a panel for each column, and for the pairs that differ
+most."""
 
 from __future__ import annotations
 
@@ -33,27 +32,28 @@ _TWO_DAYS_SECONDS = 2 * 86_400
 _PANEL_INCHES = 3.3, 2.25
 _PAIR_INCHES = 2.5
 _TITLE_INCHES = 2.9
-"""The share of a panel's width that a title may take."""
+"""Width of a panel's title."""
 _TITLE_FONT, _NOTE_FONT = 10, 7.5
 _MISSING_INCHES = 1.35
 _REAL_INK = "#2c5f8a"
-"""Of the real rows where shades show how many: `REAL` is too light for that."""
+"""Colour of real rows in density plots, darker than `REAL`."""
 _MEASURES = {"tau": "Kendall's tau-b", "V": "Cramér's V"}
 
 
 def draw_comparison(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema, stream: BinaryIO
 ) -> None:
-    """Draws every modelled column's distribution in both tables as PNG, and what is between them.
+    """Draws the distributions of all modelled columns in both tables as PNG, and of some pairs.
 
-    Numbers and dates become histograms over common bins, levels become pairs of bars; a column
-    with missing cells says both shares. Heights are shares of the rows of each table. Below stand
-    the pairs of columns whose dependence differs most: the rows of both tables over one grid, and
-    the measure in each.
+    Numbers and dates become histograms over common bins, levels become pairs of bars; columns with
+    missing cells state both shares. Heights are shares of each table's rows. Below are the pairs of
+    columns whose dependence differs most: both tables' rows on one grid, and the measure in each.
 
     Args:
         real: The training table, typed.
         synthetic: Rows of the model, typed.
+        schema: Schema of both.
+        stream: File for the picture.
     """
     modelled = [c for c in schema if c.is_modelled and not c.drop]
     shown = modelled[:_MOST_COLUMNS]
@@ -88,7 +88,7 @@ def draw_comparison(
 
 
 def _draw_pairs(figure: Any, pairs: list[Pair], n_across: int, lettering: Lettering) -> None:
-    """Two grids for each pair, side by side: the real rows, and the synthetic ones."""
+    """Draws two grids side by side for each pair: real rows, and synthetic ones."""
     for place, part in enumerate(figure.subfigures(1, n_across, squeeze=False).ravel()):
         if place < len(pairs):
             _draw_pair(part, pairs[place], lettering)
@@ -132,7 +132,7 @@ def _write_heading(figure: Any, n_pairs: int, by_chance: float) -> None:
 
 
 def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:
-    """What may be written of the columns' names and levels."""
+    """Returns all names of columns and levels that may be drawn."""
     levels = (
         str(level)
         for column in columns
@@ -194,7 +194,7 @@ def _numbers(cells: pd.Series, is_date: bool) -> np.ndarray[Any, np.dtype[np.flo
 def _common_edges(
     real: np.ndarray[Any, Any], synthetic: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Bin edges over both tables, widened by no more than the far tail of either."""
+    """Returns bin edges over both tables, without the far tails of either."""
     both = [values for values in (real, synthetic) if len(values)]
     low = min(np.quantile(values, 0.002) for values in both)
     high = max(np.quantile(values, 0.998) for values in both)
@@ -251,7 +251,7 @@ def _shown_levels(column: Column, shares: pd.DataFrame) -> list[Any]:
 
 
 def _short_number(value: float, _place: int) -> str:
-    """A number for a tick: `250k` rather than `250000`."""
+    """Returns a short text for an axis: `250k` for 250000."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= 10 * size:
             return f"{value / size:g}{suffix}"
@@ -264,7 +264,7 @@ def _name(level: object, lettering: Lettering) -> str:
 
 
 def _fitting(text: str, inches: float, lettering: Lettering) -> str:
-    """The text as a title has it, without its middle where it is wider than that."""
+    """Returns the text of a title, without its middle if it is too wide."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

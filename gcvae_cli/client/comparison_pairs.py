@@ -1,4 +1,4 @@
-"""What is between columns: the pairs whose dependence differs most between two tables."""
+"""Pairs of columns whose dependence differs most between two tables."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Codes = NDArray[np.int64]
 
 _MOST_ROWS = 10_000
 _MOST_CELLS = 2_000_000
-"""Rows of a table that are compared, and cells: in a wide table the rows are fewer."""
+"""Maximum number of compared cells of a table; wide tables use fewer rows."""
 _N_BINS = 8
 _TAU, _V = "tau", "V"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two columns, and what both tables say of them.
+    """Two columns and their dependence in both tables.
 
     Attributes:
-        measure: `tau` (Kendall's tau-b), or `V` (Cramér's) where a column is nominal.
+        measure: `tau` (Kendall's tau-b), or `V` (Cramér's) if a column is nominal.
         real, synthetic: The measure in each table.
-        shares: Of both tables' rows in each cell of a grid over the columns. (2, K_1, K_2).
+        shares: Shares of both tables' rows on a grid of the columns. (2, K_1, K_2).
     """
 
     columns: tuple[Column, Column]
@@ -43,16 +43,16 @@ class Pair:
 
     @property
     def difference(self) -> float:
-        """How far the measures lie apart."""
+        """Absolute difference of the measures."""
         return abs(self.real - self.synthetic)
 
 
 def pairs_that_differ_most(
     columns: list[Column], real: pd.DataFrame, synthetic: pd.DataFrame, most: int
 ) -> list[Pair]:
-    """The pairs whose measure differs most, the one that differs most first.
+    """Returns the pairs whose measure differs most, in descending order.
 
-    Missing cells rank lowest, and are a group of their own, as in the dependency maps.
+    Missing cells rank lowest and are a group of their own, as in dependency maps.
     """
     columns = [column for column in columns if _is_varied(real[column.name])]
     n_rows = max(100, min(_MOST_ROWS, _MOST_CELLS // max(len(columns), 1)))
@@ -72,7 +72,7 @@ def pairs_that_differ_most(
 
 
 def chance_difference(n_real: int, n_synthetic: int) -> float:
-    """How far tau of two independent columns differs between two tables, in 19 of 20 pairs.
+    """Returns the 95 % quantile of the difference in tau of independent columns between two tables.
 
     var(tau) is about 4 / (9 n) for independent columns.
     """
@@ -93,7 +93,7 @@ def _shuffled(table: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def _measures(columns: list[Column], table: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """Both measures of all pairs. Shape: (D, D) each."""
+    """Returns both measures of all pairs. Shape: (D, D) each."""
     import torch
 
     from gcvae.numerics.cramers_v import cramers_v, group
@@ -109,13 +109,13 @@ def _measures(columns: list[Column], table: pd.DataFrame) -> dict[str, NDArray[n
 
 
 def _ranks(column: Column, cells: pd.Series[Any]) -> Codes:
-    """Places of the cells in the column's order; missing ones are 0. Shape: (n,)."""
+    """Returns the ranks of cells in the column's order; missing ones are 0. Shape: (n,)."""
     values = _ordered(column, cells)
     return np.unique(values.rank(method="dense").fillna(0.0), return_inverse=True)[1]
 
 
 def _ordered(column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
-    """The cells as numbers: levels by their place among the schema's, dates in seconds."""
+    """Returns the cells as numbers: levels by their index in the schema, dates in seconds."""
     if pd.api.types.is_datetime64_any_dtype(cells):
         seconds = cells.to_numpy("datetime64[s]").astype(np.float64)
         return pd.Series(seconds, cells.index).where(cells.notna())
@@ -129,7 +129,7 @@ def _ordered(column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _shares(one: Column, other: Column, tables: list[pd.DataFrame]) -> NDArray[np.float64]:
-    """The shares of rows over a grid that both tables share. Shape: (2, K_1, K_2)."""
+    """Returns the shares of rows on a common grid of both tables. Shape: (2, K_1, K_2)."""
     grids = [_bins(column, [table[column.name] for table in tables]) for column in (one, other)]
     shape = tuple(max(int(codes.max(initial=0)) for codes in grid) + 1 for grid in grids)
     shares = np.zeros((2, *shape))
@@ -139,8 +139,9 @@ def _shares(one: Column, other: Column, tables: list[pd.DataFrame]) -> NDArray[n
 
 
 def _bins(column: Column, both: list[pd.Series[Any]]) -> list[Codes]:
-    """Each table's cells as places on a common axis: quantile bins, or the most frequent levels in
-    their order and the others together; missing cells last.
+    """Returns each table's cells as bins on a common axis; missing cells are last.
+
+    Bins are quantile bins, or the most frequent levels in order and a rest.
     """
     values = [_ordered(column, cells) for cells in both]
     real = values[0].dropna()

@@ -1,4 +1,4 @@
-"""The service that a command asks, and the files that its answers become."""
+"""Connection of a command to its service, and output of responses."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ ServerUrl = Annotated[
 
 @contextmanager
 def connected(server: str, key_file: Path | None) -> Iterator[Client]:
-    """A client of the service; what it refuses within the block is one line.
+    """Yields a client of the service; its errors become one line.
 
     Raises:
-        WrongUsageError: the address is none, or the file of the key holds no line.
+        WrongUsageError: The address is invalid, or the key file is empty.
     """
     from gcvae_client import Client
 
@@ -47,7 +47,11 @@ def connected(server: str, key_file: Path | None) -> Iterator[Client]:
 
 
 def check_address(server: str) -> None:
-    """Lets an address pass. Raises: WrongUsageError."""
+    """Checks that an address is valid.
+
+    Raises:
+        WrongUsageError: It is not.
+    """
     if not server.startswith(("http://", "https://")):
         raise WrongUsageError(
             f"--server {server} is no address; one begins with http:// or https://"
@@ -70,14 +74,14 @@ def _key_in(key_file: Path | None) -> str | None:
 
 
 def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> None:
-    """An answer as the output: whole or not at all.
+    """Writes a response to the output, completely or not at all.
 
-    A download that breaks off is gone on with by range, for which it needs a file of its own.
+    Interrupted downloads are resumed by range requests, which need a temporary file.
 
     Args:
-        output: Where it goes; `-` is the standard output.
-        form: csv, csv.gz, ...: what it becomes there.
-        fetch: Saves the answer at a path, whose ending is the service's form.
+        output: Path; `-` is standard output.
+        form: Format of the output: csv, csv.gz, ...
+        fetch: Saves the response at a path whose extension is the service's format.
     """
     with opened_output(output) as stream, tempfile.TemporaryDirectory() as folder:
         fetched = Path(folder) / f"answer.{form.removesuffix('.gz')}"
@@ -91,7 +95,7 @@ def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> No
 
 
 def moved_by(bar: Bar) -> Callable[[dict[str, Any]], None]:
-    """What takes a job each time that it has changed, and moves the bar to where it stands."""
+    """Returns a callback that moves the bar to a job's progress."""
 
     def move(job: dict[str, Any]) -> None:
         progress = job["progress"]

@@ -1,4 +1,4 @@
-"""The whole way on one table: upload, train, sample, score, map; over REST, as users go it."""
+"""Demo of all steps on one table over REST: upload, train, sample, score, map."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OUTPUT = Path("demo-out")
 _DIABETES = "diabetes.csv"
 _TABLE_ENDINGS = (".gz", ".csv", ".parquet")
 _OWNER = "table.txt"
-"""Which table a folder's results are of: by it a demo knows its own folder again."""
+"""File that names the table whose results a folder has, so that a demo recognises its folder."""
 _RESULTS = {
     "synthetic.csv": "as many synthetic rows as the table has",
     "scores.csv": "how likely the model finds each row of the table",
@@ -45,7 +45,7 @@ _RESULTS = {
     "job.json": "the training job as the service describes it",
 }
 _REPORT_SHARE = 0.1
-"""Of the rows: those of a small table too are kept from training, for the report."""
+"""Share of rows that are set aside for the report, also of a small table."""
 _DIABETES_SCHEMA: Document = {"columns": [{"name": "sex", "kind": "categorical"}]}
 
 
@@ -57,23 +57,24 @@ def run_demo(
     settings: Mapping[str, Any],
     seed: int,
 ) -> None:
-    """Goes the whole way and leaves the results in `output`; ends the service it started.
+    """Runs all steps and saves the results in `output`; ends the service that it started.
 
     Args:
-        table: None takes scikit-learn's diabetes table, in its original units.
-        output: None is `demo-out`, and for a table a folder of its own in it.
-        encoding: Of the table, where it is a text file in another than UTF-8.
-        settings: Training settings in the place of the preset's own.
+        table: Path of a table; None for scikit-learn's diabetes table, in its original units.
+        output: Folder; None for `demo-out`, or for a given table a folder in it.
+        encoding: Encoding of a text file other than UTF-8.
+        settings: Settings that override those of the preset.
+        seed: Seed of training and samples.
 
     Raises:
-        ServerError: the service does not start.
-        UnfinishedJobError: training failed or was cancelled.
-        CommandError: the service refused the table.
-        ModuleNotFoundError: the server is not installed.
+        ServerError: The service does not start.
+        UnfinishedJobError: Training failed or was cancelled.
+        CommandError: The service refused the table.
+        ModuleNotFoundError: The server is not installed.
         MissingPackageError: matplotlib is not installed.
     """
     require_matplotlib()
-    import_module("service.settings")  # a missing server is said here, not in the service's log
+    import_module("service.settings")  # fails here instead of in the service
     if output is None:
         output = _OUTPUT if table is None else folder_of(table, _OUTPUT)
     output.mkdir(parents=True, exist_ok=True)
@@ -94,10 +95,10 @@ def run_demo(
 
 
 def folder_of(table: Path, among: Path) -> Path:
-    """The folder of a table's results, claimed for it: named as the table, without its endings.
+    """Claims and returns the folder of a table's results, named like the table without extensions.
 
-    A name that is taken, by a table of the same name from elsewhere or by anything else, gets a
-    number: `orders`, `orders-2`. The same table finds its folder again.
+    If another table or file has this name, a number is added: `orders`, `orders-2`. The same table
+    gets its folder again.
     """
     owner = os.fsencode(f"{table.resolve()}\n")
     for name in _names_of(table):
@@ -128,7 +129,7 @@ def _owner_of(folder: Path) -> bytes | None:
 
 
 def _clear(output: Path, table: Path | None) -> None:
-    """Takes away an earlier demo's results, so that none stands beside this one's."""
+    """Deletes results of an earlier demo."""
     for name in (*_RESULTS, _DIABETES):
         path = output / name
         if table is None or path.resolve() != table.resolve():
@@ -136,7 +137,8 @@ def _clear(output: Path, table: Path | None) -> None:
 
 
 def _write_diabetes(path: Path) -> Path:
-    """Writes scikit-learn's diabetes table: 442 patients, ten measurements, the disease later."""
+    """Writes scikit-learn's diabetes table: 442 patients, ten measurements, and disease
+    progression."""
     from sklearn.datasets import load_diabetes
 
     frame = load_diabetes(scaled=False, as_frame=True).frame
@@ -148,14 +150,14 @@ def _write_diabetes(path: Path) -> Path:
 
 @contextmanager
 def embedded_service(data_dir: Path) -> Iterator[str]:
-    """A `gcvae serve` of our own and its URL; ended, with everything it started, afterwards."""
+    """Yields the URL of a new `gcvae serve`, which is ended afterwards with all its processes."""
     data_dir.mkdir(parents=True, exist_ok=True)
     port = free_port("127.0.0.1", 0)
     command = [sys.executable, "-m", "gcvae_cli", "serve", "--port", str(port)]
     command += ["--data-dir", str(data_dir), "--parent", str(os.getpid())]
     log = data_dir / "service.log"
     with log.open("w") as stream:
-        # A session of its own: Ctrl-C comes to the demo alone, which then ends the service.
+        # A session of its own: Ctrl-C reaches the demo only, which then ends the service.
         process = subprocess.Popen(
             command, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -181,7 +183,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> 
 
 
 def _cancel_what_was_left(client: Client) -> None:
-    """An earlier demo may have been killed in the midst of training; its job would come first."""
+    """Cancels jobs of an earlier demo that was killed during training."""
     for status in ("queued", "running"):
         for job in client.jobs(status=status):
             client.cancel(job)
@@ -241,7 +243,7 @@ def _score(
 
 
 def _draw_maps(client: Client, model: Document, output: Path) -> None:
-    first = next(iter(_MAPS))  # all in its order, so that the pictures can be laid side by side
+    first = next(iter(_MAPS))  # all in the same order, so that the pictures can be compared
     for kind, name in _MAPS.items():
         for form in ("png", "json"):
             place = output / f"{name}.{form}"
@@ -250,7 +252,7 @@ def _draw_maps(client: Client, model: Document, output: Path) -> None:
 
 
 def _report(client: Client, model: Document, output: Path) -> None:
-    """Saves the report that follows on training, or has one made where that held no rows back."""
+    """Saves the report that follows training, or requests one if no rows were set aside."""
     place = output / "report.html"
     with progress_bar("reporting") as bar:
         move = moved_by(bar)
@@ -295,7 +297,7 @@ def _tell_results(output: Path) -> None:
 
 
 def _own_command() -> str:
-    """How this command can be called again from here."""
+    """Returns the command line with which this command can be called."""
     beside_python = Path(sys.executable).with_name("gcvae")
     if beside_python.is_relative_to(Path.cwd()):
         return str(beside_python.relative_to(Path.cwd()))

@@ -1,4 +1,4 @@
-"""What a service refuses, as the command says it."""
+"""Messages for errors of a service."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _REMEDIES = {
     "model-not-ready": "`gcvae list jobs` shows when it is, or that it failed",
     "not-found": "`gcvae list` datasets, models or jobs shows what there is",
 }
-"""What to do in a shell, where the client's advice is for Python."""
+"""Advice for shells, in place of the client's advice for Python."""
 
 
 @contextmanager
 def client_errors() -> Iterator[None]:
-    """Turns what the client raises into one line."""
+    """Converts errors of the client in the block to one line."""
     from gcvae_client import ClientError, JobError, ProblemError
 
     try:

@@ -1,4 +1,4 @@
-"""The verbs of the commands on files, done by a service: a model and a table may be ids there."""
+"""Commands on files that a service executes; models and tables may be ids there."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from gcvae_client import Client
 
 _TEXTS = {ending: form for ending, form in TABLE_FORMATS.items() if form != "parquet"}
-"""Of scores and encodings, of which services give no Parquet."""
+"""Formats of scores and encodings, which services do not return as Parquet."""
 
 Server = Annotated[str, typer.Option("--server", metavar="URL", help="Of the service.")]
 TextOutput = Annotated[
@@ -98,7 +98,7 @@ def schema(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Upload a table, or take one that is there, and print its schema."""
+    """Upload a table, or use an existing dataset, and print its schema."""
     with connected(server, key_file) as client:
         dataset = _dataset(client, table, schema_file, encoding)
         rules = client.rules(dataset)
@@ -131,7 +131,7 @@ def train(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Upload a table, or take one that is there, and have a model trained on it; prints its id."""
+    """Upload a table, or use an existing dataset, and train a model on it; prints its id."""
     if output is not None:
         refuse_two_answers(output, as_json)
         format_of(output, MODEL_FORMATS, standard_output="gcvae")
@@ -173,7 +173,7 @@ def sample(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have synthetic rows drawn from a model."""
+    """Generate synthetic rows from a model."""
     form = _table_format(output, as_json)
     conditions = read_conditions(given, given_rows, distribution, encoding)
     rows = number_of_rows(rows, conditions.get("given_rows"))
@@ -201,7 +201,7 @@ def score(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Have each row of a table scored: a line per row, in nats, with each column's part."""
+    """Score each row of a table: a line per row, in nats, with each column's contribution."""
     form = _table_format(output, as_json, _TEXTS)
     options = {"draws": draws, "tolerance": tolerance, "jitters": jitters, "measure": measure}
     options |= {"score_missingness": score_missingness, "seed": seed, "encoding": encoding}
@@ -223,7 +223,7 @@ def impute(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Have a table's blanks filled from what is known; known cells stay as they are."""
+    """Impute a table's missing cells from the known ones, which do not change."""
     from gcvae.sampling.filled_columns import read_names
 
     form = _table_format(output, as_json)
@@ -245,7 +245,7 @@ def encode(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say where each row of a table lies in the latent space: posterior mean and deviation."""
+    """Encode each row of a table in the latent space: posterior mean and deviation."""
     form = _table_format(output, as_json, _TEXTS)
     _write_table(server, key_file, output, form, "encode", model, table, encoding=encoding)
     if as_json:
@@ -294,7 +294,7 @@ def manifold(
     steps: GridSteps = 15,
     as_json: AsJson = False,
 ) -> None:
-    """Draw what the decoder makes of a two-dimensional latent space (d_latent 2)."""
+    """Draw the decoder's output on a two-dimensional latent space (d_latent 2)."""
     form = format_of(output, MANIFOLD_FORMATS, standard_output="json")
     _check_model(model)
     with connected(server, key_file) as client:
@@ -329,7 +329,7 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The report that a model has, or one made anew: good, useful, and safe to hand on?"""
+    """Get a model's report, or make a new one: is it realistic, useful, and safe to share?"""
     refuse_two_answers(output, as_json)
     form = format_of(output, REPORT_FORMATS, standard_output="json")
     _check_model(model)
@@ -362,7 +362,7 @@ def export(
     scoring: Scoring = None,
     as_json: AsJson = False,
 ) -> None:
-    """Save a model of the service as a file to hand on; whole, unless --minimal is given."""
+    """Save a model of the service as a file; complete, unless --minimal is given."""
     refuse_two_answers(output, as_json)
     format_of(output, MODEL_FORMATS, standard_output="gcvae")
     _check_model(model)
@@ -374,7 +374,7 @@ def export(
 
 
 def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str | None) -> Any:
-    """The dataset of an id, or of a file that is uploaded; with the schema that is given."""
+    """Returns the dataset with an id, or a file's new dataset; with the given schema."""
     given = read_schema(schema_file)
     if table.startswith("ds_"):
         return client.dataset(table) if given is None else client.replace_schema(table, given)
@@ -405,7 +405,7 @@ def _write_table(
     server: str, key_file: Path | None, output: str, form: str, verb: str, model: str, *given: Any,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Has a call of the client make a table, with a bar where it takes a job."""
+    """Calls the client for a table, with a bar if it needs a job."""
     _check_model(model)
     with connected(server, key_file) as client, progress_bar(verb) as bar:
         call = getattr(client, verb)

@@ -1,1 +1,1 @@
-"""Databases and folders of files as sources and targets of `gcvae clone`."""
+"""`gcvae clone`: databases and folders of files."""

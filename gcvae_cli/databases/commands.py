@@ -1,4 +1,4 @@
-"""`gcvae clone`: a database, or a folder of files, drawn anew with the same tables and keys."""
+"""`gcvae clone`: generates a synthetic copy of a database or a folder of files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def clone(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a database anew: the same tables, columns and keys, synthetic rows."""
+    """Generate a synthetic copy of a database, with the same tables, columns and keys."""
     from gcvae.training.settings import configure
 
     settings = parse_assignments(assignments or ())
@@ -108,7 +108,7 @@ def clone(
 
 
 def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """(tables, what is known of their keys, what writes drawn tables)."""
+    """Returns (tables, known keys, function that writes the generated tables)."""
     if "://" not in source:
         folder = Path(source)
         if not folder.is_dir():
@@ -137,7 +137,7 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
 
 
 def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
-    """The document with what the user says of each table in the place of what was found."""
+    """Returns the document, with the user's declarations of tables in place of inferred ones."""
     if given is None:
         return document
     said = given.get("tables", {})
@@ -146,7 +146,7 @@ def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str,
 
 
 def _inferred(tables: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """The document of tables and keys, completed."""
+    """Returns the completed document of tables and keys."""
     from gcvae.cells.data_frames import data_frame
     from gcvae.files.tables import read_table
     from gcvae.linked.infer_links import infer_database

@@ -1,4 +1,5 @@
-"""A folder of files as a database: each file is a table, called as the file without its ending."""
+"""A folder of files as a database: each file is a table, named like the file without its
+extension."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
 
 def files_of(folder: Path) -> dict[str, Path]:
-    """The files of a folder by their tables. Raises: WrongUsageError: there is none."""
+    """Returns the files of a folder by table name.
+
+    Raises:
+        WrongUsageError: There are none.
+    """
     files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         ending = next((each for each in ENDINGS if path.name.endswith(each)), None)
@@ -35,10 +40,10 @@ def files_of(folder: Path) -> dict[str, Path]:
 def write_folder(
     folder: Path, tables: Mapping[str, pd.DataFrame], files: Mapping[str, Path]
 ) -> None:
-    """Writes the tables into a new folder, in the format of the files: all of them or none.
+    """Writes the tables to a new folder, in the format of the files, all of them or none.
 
     Raises:
-        OutputError: The folder is there, or can not be written.
+        OutputError: The folder exists, or can not be written.
     """
     partial = folder.with_name(folder.name + ".partial")
     try:
@@ -58,5 +63,5 @@ def write_folder(
 
 
 def document_of(files: Mapping[str, Path]) -> dict[str, Any]:
-    """What a folder says of its tables: nothing but their names."""
+    """Returns the document of a folder's tables, which has their names only."""
     return {"tables": {name: {} for name in files}}

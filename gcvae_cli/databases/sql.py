@@ -1,4 +1,5 @@
-"""Databases by SQLAlchemy: their tables and keys by reflection, and the same DDL filled anew."""
+"""Reads and writes databases with SQLAlchemy: tables and keys by reflection, copies with the same
+DDL."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ _BATCH_ROWS = 5_000
 
 
 def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa.MetaData]:
-    """(rows of each table, what reflection says of their keys, the reflected tables).
+    """Returns (rows of each table, document of keys, reflected tables).
 
-    All tables are read in one transaction. Columns of bytes and other values that no table of text
-    has are left out.
+    All tables are read in one transaction. Columns of bytes and other unsupported types are left
+    out.
 
     Raises:
-        WrongUsageError: There is no such database, or it has no tables.
+        WrongUsageError: The database does not exist or has no tables.
     """
     try:
         engine = _engine(url)
@@ -47,10 +48,10 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
 
 
 def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.MetaData) -> None:
-    """Makes the reflected tables in another database and fills them: all of it or nothing.
+    """Creates the reflected tables in another database and fills them, all or nothing.
 
     Raises:
-        OutputError: The database has one of the tables, or does not take them.
+        OutputError: The database has one of the tables, or refuses them.
     """
     try:
         parsed = sa.make_url(url)
@@ -79,19 +80,19 @@ def _engine(url: str) -> sa.Engine:
 
 
 def _shown(url: str) -> str:
-    """The URL without its password."""
+    """Returns the URL without its password."""
     with suppress(SQLAlchemyError):
         return sa.make_url(url).render_as_string(hide_password=True)
     return "the URL"
 
 
 def _reason(error: Exception) -> str:
-    """The first line of an error, of the driver where it is the driver's."""
+    """Returns the first line of an error, of the driver's error if there is one."""
     return str(getattr(error, "orig", None) or error).strip().split("\n")[0]
 
 
 def _is_plain(column: sa.Column[Any]) -> bool:
-    """Whether a column holds numbers, texts, truth values or times."""
+    """Returns whether a column has numbers, texts, booleans or times."""
     kinds = (
         sa.Numeric,
         sa.Float,
@@ -122,7 +123,7 @@ def _rows(connection: sa.Connection, table: sa.Table) -> pd.DataFrame:
 
 
 def _keys(table: sa.Table) -> dict[str, Any]:
-    """The keys of a reflected table."""
+    """Returns the keys of a reflected table."""
     return {
         "primary_key": [column.name for column in table.primary_key.columns],
         "foreign_keys": [
@@ -164,7 +165,7 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
 
 
 def _generic(metadata: sa.MetaData) -> sa.MetaData:
-    """The tables without what only their own database knows: its sequences and its types."""
+    """Returns the tables without features of their own database, such as sequences and types."""
     found = sa.MetaData()
     for table in metadata.sorted_tables:
         copy = table.to_metadata(found)
@@ -178,7 +179,8 @@ def _generic(metadata: sa.MetaData) -> sa.MetaData:
 
 
 def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
-    """Columns of references to rows that may come later: to the own table, or around a circle."""
+    """Returns foreign key columns whose rows may come later: self references, or cycles of
+    tables."""
     order = {t.name: i for i, t in enumerate(target.sorted_tables)}
     return {
         element.parent.name
@@ -192,7 +194,7 @@ def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
 def _refer(
     connection: sa.Connection, table: sa.Table, deferred: set[str], rows: list[dict[str, Any]]
 ) -> None:
-    """Sets the references that were left out of the first rows."""
+    """Sets the foreign keys that were left out when the rows were inserted."""
     key = [column.name for column in table.primary_key.columns]
     parts = [table.c[name] == sa.bindparam(f"key_{name}") for name in key]
     statement = table.update().where(*parts).values({c: sa.bindparam(f"to_{c}") for c in deferred})
@@ -206,7 +208,8 @@ def _refer(
 
 
 def _values(table: sa.Table, frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows as the driver takes them; columns that were not read are NULL, or empty bytes."""
+    """Returns the rows in the driver's types; columns that were not read are NULL, or empty
+    bytes."""
     columns = {}
     for column in table.columns:
         if column.computed is not None:  # the database writes it
@@ -224,7 +227,7 @@ def _values(table: sa.Table, frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _value(value: Any, column: sa.Column[Any]) -> Any:
-    """A present cell as the driver takes it."""
+    """Returns a present cell in the driver's type."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(column.type, sa.DateTime | sa.Date):
@@ -242,7 +245,7 @@ def _value(value: Any, column: sa.Column[Any]) -> Any:
 
 
 def _count_on(connection: sa.Connection, target: sa.MetaData) -> None:
-    """PostgreSQL's counters of keys go on after the rows that are there."""
+    """Advances PostgreSQL's sequences beyond the inserted rows."""
     if connection.dialect.name != "postgresql":
         return
     for table in target.sorted_tables:

@@ -1,1 +1,1 @@
-"""Commands on files: they need the library alone."""
+"""Commands on files, which need the library only."""

@@ -1,4 +1,4 @@
-"""Commands on files. They need no server, and import nothing of one."""
+"""Commands on files, which need and import no server."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def train(
     refuse_two_answers(output, as_json)
     format_of(output, MODEL_FORMATS, standard_output="gcvae")
     settings = parse_assignments(assignments or ())
-    configure(preset, settings)  # a wrong setting is refused before torch is loaded
+    configure(preset, settings)  # refuses wrong settings before loading torch
     check_device(device)
     known: TableSchema | dict[str, Any] | None = read_schema(schema_file)
     # Rows that are held back have no part in the schema; private ones are of what is declared.
@@ -124,7 +124,7 @@ def train(
         warn(inferred.warnings)
         known = inferred.schema
     use_threads(threads)
-    # A place that can not be written is refused at once.
+    # An output that can not be written is refused at once.
     with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
             table_reader(table, encoding),
@@ -167,7 +167,7 @@ def sample(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Draw synthetic rows from a model."""
+    """Generate synthetic rows from a model."""
     from gcvae.files.table_stream import stream_table
 
     table_format = _table_format(output, as_json)
@@ -208,7 +208,7 @@ def impute(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Fill a table's blanks from what is known; known cells stay as they are."""
+    """Impute a table's missing cells from the known ones, which do not change."""
     from gcvae.sampling.filled_columns import read_names
     from gcvae.sampling.imputation_stream import stream_completed
 
@@ -241,7 +241,7 @@ def score(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Say how likely each row of a table is: one line per row, in nats, with each column's part."""
+    """Score each row of a table: a line per row, in nats, with each column's contribution."""
     from gcvae.files.parquet_files import write_parquet
     from gcvae.scoring.score_options import ScoreOptions
     from gcvae.scoring.score_stream import counted, new_totals, stream_scores
@@ -269,7 +269,7 @@ def encode(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Say where each row of a table lies in the latent space: posterior mean and deviation."""
+    """Encode each row of a table in the latent space: posterior mean and deviation."""
     from gcvae.files.parquet_files import write_parquet
     from gcvae.latent.encoding_stream import stream_encodings
 
@@ -293,7 +293,7 @@ def export(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model as a file to hand on: a minimal one, or one that gives no scores."""
+    """Write a model as a file to share: a minimal one, or one with restricted scores."""
     refuse_two_answers(output, as_json)
     format_of(output, MODEL_FORMATS, standard_output="gcvae")
     synthesizer = load_model(model, threads)
@@ -307,14 +307,14 @@ def export(
 def settings(
     output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
 ) -> None:
-    """Print what every setting does, with its value in each preset."""
+    """Print a description of all settings, with their values in each preset."""
     from gcvae_cli.files.settings_page import settings_page
 
     write_text(output, settings_page())
 
 
 def _table_format(output: str, as_json: bool) -> str:
-    """The format of the table that a command writes."""
+    """Returns the format of the table that a command writes."""
     refuse_two_answers(output, as_json)
     return format_of(output, TABLE_FORMATS, standard_output="csv")
 
@@ -346,7 +346,7 @@ def _watched_reader(
     move: Callable[[float, str], None],
     lines_per_row: int = 1,
 ) -> Iterator[pd.DataFrame]:
-    """Blocks made of what was read: the bar moves within the one that is worked on, too."""
+    """Yields the blocks, and moves the bar by the share of the file that was read."""
     done = 0
     for block in blocks:
         yield block
@@ -356,12 +356,12 @@ def _watched_reader(
 
 
 def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
-    """Estimate of what is still to be written, from what has been for this share of the rows."""
+    """Returns the estimated number of bytes that are still to be written."""
     return stream.tell() * (1.0 - fraction) / fraction if stream.seekable() else 0.0
 
 
 def _write(stream_as: Callable[..., Iterable[bytes]], stream: BinaryIO, table_format: str) -> None:
-    """Write a table, packed where the format says so; equal bytes give equal files."""
+    """Writes a table, compressed if the format says so; equal tables give equal files."""
     chunks = stream_as(format=table_format.removesuffix(".gz"))
     if not table_format.endswith(".gz"):
         stream.writelines(chunks)
@@ -381,7 +381,7 @@ def _report_training(synthesizer: Synthesizer, output: str, as_json: bool) -> No
 
 
 def _report_acceptance(record: Mapping[str, Any]) -> None:
-    """How many of the model's rows keep the hard rules, where there are any."""
+    """Prints the share of generated rows that keep the hard rules, if there are any."""
     acceptance = record.get("hard_rule_acceptance")
     if acceptance is None:
         return

@@ -1,4 +1,4 @@
-"""Conditions of a sample, as the command line gives them."""
+"""Conditions for generated rows, as options of the command line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def read_conditions(
     distribution: str | None,
     encoding: str | None = None,
 ) -> dict[str, Any]:
-    """The conditions that are given, by name; `encoding` is of the rows of known cells.
+    """Returns the given conditions, by name; `encoding` is that of the file of known cells.
 
     Raises:
-        WrongUsageError: one is no JSON object, or its file can not be read.
-        TableError: the rows of known cells are no table.
+        WrongUsageError: A condition is not a JSON object, or its file can not be read.
+        TableError: The file of known cells is not a table.
     """
     from gcvae import read_table
 
@@ -35,10 +35,10 @@ def read_conditions(
 
 
 def number_of_rows(rows: int | None, given_rows: Any) -> int:
-    """How many rows to draw.
+    """Returns the number of rows to generate.
 
     Raises:
-        WrongUsageError: nothing says it, or two things differently.
+        WrongUsageError: No option gives it, or two options contradict each other.
     """
     if given_rows is None:
         if rows is None:
@@ -52,7 +52,7 @@ def number_of_rows(rows: int | None, given_rows: Any) -> int:
 
 
 def report_condition(summary: Mapping[str, Any]) -> None:
-    """Says on the standard error what is known of the condition, where there is one."""
+    """Prints statistics of the condition to standard error, if there is one."""
     if summary:
         known = ", ".join(f"{name.replace('_', ' ')} {n:.4g}" for name, n in summary.items())
         print(f"gcvae: {known}", file=sys.stderr)
@@ -67,7 +67,7 @@ def _text_in(path: Path) -> str:
 
 
 def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
-    """The JSON object in a text, or in the file that `@` names."""
+    """Returns the JSON object in a text, or in the file named after `@`."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""JSON texts that users give: read strictly, for Python reads more than JSON has."""
+"""Strict JSON parser for users' texts; Python's accepts more than JSON."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from gcvae_cli.errors import WrongUsageError
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text without Python's constants, each key of an object once.
+    """Parses JSON, without Python's constants and duplicate keys.
 
     Raises:
-        ValueError: it is none.
+        ValueError: The text is invalid.
     """
     return json.loads(text, parse_constant=_refused, object_pairs_hook=_members)
 
 
 def _refused(constant: str) -> Any:
-    """NaN and the infinities are Python's, not JSON's."""
+    """Refuses NaN and infinities, which are not JSON."""
     raise ValueError(f"{constant} is no value")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys stand once each; of two the first would be lost without a word."""
+    """Returns an object, and refuses duplicate keys, of which Python would ignore the first."""
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
@@ -33,10 +33,10 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_schema(path: Path | None) -> dict[str, Any] | None:
-    """The schema document in a file, where there is one.
+    """Returns the schema document in a file; None without a file.
 
     Raises:
-        WrongUsageError: it is no JSON.
+        WrongUsageError: It is not JSON.
     """
     if path is None:
         return None

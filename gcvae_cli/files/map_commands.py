@@ -1,4 +1,4 @@
-"""Commands that draw: which columns depend on which, and the latent plane."""
+"""Commands for dependency maps and manifolds."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def manifold(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Draw what the decoder makes of a two-dimensional latent space (d_latent 2)."""
+    """Draw the decoder's output on a two-dimensional latent space (d_latent 2)."""
     manifold_format = format_of(output, MANIFOLD_FORMATS, standard_output="json")
     _require_pictures(manifold_format)
     found = load_model(model, threads).manifold(steps)
@@ -92,7 +92,7 @@ def manifold(
 
 
 def _require_pictures(form: str) -> None:
-    """Let formats pass that can be drawn here."""
+    """Checks that matplotlib is installed if the format is a picture."""
     from gcvae.figures.figures import require_matplotlib
 
     if form in ("png", "svg"):
@@ -114,14 +114,15 @@ def _write_map(
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """A line for each name that a picture can not show."""
+    """Prints warnings on names that a picture can not show, one per line."""
     with warnings.catch_warnings(record=True, action="always", category=FontWarning) as caught:
         yield
     warn(tuple(str(warning.message) for warning in caught))
 
 
 def map_as_csv(document: dict[str, Any]) -> str:
-    """The matrix tau with the column names above and beside it; what is not defined is empty."""
+    """Returns the matrix tau with column names as header row and column; undefined values are
+    empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["", *document["columns"]])

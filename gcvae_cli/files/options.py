@@ -1,6 +1,6 @@
-"""Options and arguments of the commands on files, and the files behind them.
+"""Options and arguments of the commands on files.
 
-The same verbs at a service take those that mean the same there.
+Commands on a service use those with the same meaning.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ Encoding = Annotated[
 Seed = Annotated[
     int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same answer.")
 ]
-# The networks are small: on a busy machine a second thread makes them ten times slower.
+# The networks are small; on a busy machine a second thread makes them ten times slower.
 Threads = Annotated[int, typer.Option(min=1, help="Computing threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")]
 
-# Of single verbs.
+# Options of single commands.
 SchemaOutput = Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")]
 PresetName = Annotated[str, typer.Option(help="A named configuration.")]
 Assignments = Annotated[
@@ -171,7 +171,7 @@ ReportOutput = Annotated[str, typer.Option("--output", "-o", help=".html or .jso
 
 
 def read_option(name: str, text: str | None, form: type) -> Any:
-    """The JSON of an option, an object (dict) or a list."""
+    """Returns an option's JSON, an object (dict) or a list."""
     if text is None:
         return None
     wanted = """an object such as '{"age": 40}'""" if form is dict else "a list of numbers"

@@ -1,4 +1,4 @@
-"""The command that makes a report: is it good, is it useful, is it safe?"""
+"""The command `gcvae report`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def report(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Report on a model's rows: are they like real ones, useful, and safe to hand on?"""
+    """Report on a model's rows: are they realistic, useful, and safe to share?"""
     refuse_two_answers(output, as_json)
     report_format = format_of(output, REPORT_FORMATS, standard_output="json")
     synthesizer = load_model(model, threads)
@@ -84,7 +84,7 @@ def report(
 
 
 def _subject(model: Path, real: Path, synthetic: Path | None) -> str:
-    """Whose report it is: the names of the files, and today's date."""
+    """Returns the subject of a report: the names of the files, and today's date."""
     judged = "rows drawn by" if synthetic is None else f"{synthetic.name}, beside"
     today = datetime.now(UTC).date()
     return f"{judged} {model.name}; real table: {real.name}; gcvae {version('gcvae')}, {today}"

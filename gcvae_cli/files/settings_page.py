@@ -1,6 +1,6 @@
-"""The page of settings: what each does, its rule, and its value in every preset.
+"""The page of settings: description, rule, and value in every preset.
 
-Read from the docstrings of `TrainingConfig`'s fields, so that there is one place to write them.
+Generated from the docstrings of `TrainingConfig`'s fields.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ where `max_steps`, which counts parameter updates, is left to its rule. `preset`
 
 
 def settings_page() -> str:
-    """The page, in Markdown."""
+    """Returns the page in Markdown."""
     texts = field_docstrings()
     usual = usual_settings()
     expert = [name for name in texts if name not in usual]
@@ -55,12 +55,12 @@ def settings_page() -> str:
 
 
 def _described(texts: Mapping[str, str], names: list[str]) -> str:
-    """What each of the settings does."""
+    """Returns the descriptions of these settings."""
     return "\n\n".join(f"**`{name}`** – {texts[name]}" for name in names)
 
 
 def field_docstrings() -> dict[str, str]:
-    """The text under each field of `TrainingConfig`, in one line; empty where there is none."""
+    """Returns the docstring of each field of `TrainingConfig` as one line; empty without one."""
     [tree] = ast.parse(inspect.getsource(TrainingConfig)).body
     assert isinstance(tree, ast.ClassDef)
     texts: dict[str, str] = {}
@@ -77,12 +77,12 @@ def _text(statement: ast.stmt | None) -> str:
 
 
 def _presets() -> str:
-    """The presets, each with its sentence."""
+    """Returns the list of presets with their descriptions."""
     return "\n".join(f"- `{preset.name}`: {preset.description}" for preset in PRESETS.values())
 
 
 def _foreign_names() -> str:
-    """A row for each name here."""
+    """Returns a table of names in other tools, a row for each setting."""
     return "\n".join(
         f"| `{own}` | {', '.join(f'`{name}`' for name, o in FOREIGN_NAMES.items() if o == own)} |"
         for own in dict.fromkeys(FOREIGN_NAMES.values())
@@ -90,7 +90,7 @@ def _foreign_names() -> str:
 
 
 def _values(names: list[str]) -> str:
-    """A row for each setting, a column for each preset."""
+    """Returns a table with a row for each setting and a column for each preset."""
     rows = [["setting", *PRESETS], ["---"] * (1 + len(PRESETS))]
     for name in names:
         values = [getattr(preset.config, name) for preset in PRESETS.values()]
@@ -99,7 +99,7 @@ def _values(names: list[str]) -> str:
 
 
 def _written(name: str, value: object) -> str:
-    """A value as JSON has it, but a missing one by what it means."""
+    """Returns a value as JSON; null as its meaning."""
     if value is None:
         return "no limit" if name == "gradient_limit" else "*rule*"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Temporary files of a command, removed with it."""
+"""Temporary files of a command."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gcvae.files.temporary_files import temporary_files
 
 @contextmanager
 def own_temporary_folder() -> Iterator[None]:
-    """Within the block temporary files go to a folder that is removed at its end.
+    """Directs temporary files in the block to a folder that is deleted at its end.
 
-    torch's compiler, which its optimisers import, makes a folder there and leaves it. What commands
-    left that were killed is removed first.
+    torch's compiler, which its optimisers import, would leave a folder. Folders of killed commands
+    are deleted first.
     """
     before = tempfile.tempdir
     with temporary_files("gcvae-command-") as folder:

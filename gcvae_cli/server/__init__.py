@@ -1,1 +1,1 @@
-"""Commands that are servers, or look after their records."""
+"""Commands that run servers or manage their records."""

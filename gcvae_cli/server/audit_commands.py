@@ -1,4 +1,4 @@
-"""Commands that read the audit log: `gcvae audit export`, `gcvae audit verify`."""
+"""Commands on the audit log: `gcvae audit export`, `gcvae audit verify`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ audit = typer.Typer(help="Read the audit log.", no_args_is_help=True)
 
 @audit.command()
 def export(data_dir: DataDir = None) -> None:
-    """Print every line of the audit log, of all workspaces, the oldest first, as JSON lines."""
+    """Print every entry of the audit log, of all workspaces, the oldest first, as JSON lines."""
     with _gateway(data_dir) as gateway:
         for entry in gateway.entries():
             print(json.dumps(asdict(entry), ensure_ascii=False))
@@ -29,7 +29,8 @@ def export(data_dir: DataDir = None) -> None:
 
 @audit.command()
 def verify(data_dir: DataDir = None) -> None:
-    """Ask whether a line was changed, left out or put in; prints the number and the last digest."""
+    """Check whether an entry was changed, removed or inserted; prints the number and the last
+    digest."""
     with _gateway(data_dir) as gateway:
         broken = gateway.first_break()
         last = gateway.last()

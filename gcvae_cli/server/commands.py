@@ -1,4 +1,4 @@
-"""Commands that are servers, or look after their records."""
+"""Commands that run servers or migrate their database."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def serve(
 def api(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
-    """Run the HTTP API alone."""
-    gc.disable()  # what is imported stays; `service.server` turns it on again once the API answers
+    """Run the HTTP API only."""
+    gc.disable()  # imported objects stay; `service.server` enables it again once the API responds
     _tie_to(parent)
     with server_errors():
         from service import run
@@ -80,7 +80,7 @@ def worker(
     ] = False,
     parent: Parent = None,
 ) -> None:
-    """Run a worker alone."""
+    """Run a worker only."""
     _tie_to(parent)
     settings = read_server_settings(home_dir=data_dir)
     if check:
@@ -89,7 +89,7 @@ def worker(
         return
     from gcvae_cli.server.settings import server_environment
 
-    # The process becomes the worker: same id, same parent, and the parent's death still ends it.
+    # The process becomes the worker, with the same id and parent, and still ends with its parent.
     command = [sys.executable, "-m", "worker"]
     command += ["--die-with-parent"] if parent is not None else []
     os.execve(sys.executable, command, server_environment(settings))
@@ -100,7 +100,7 @@ def downgrade(
     revision: Annotated[str, typer.Argument(help="Such as 0001; `base` leaves no tables.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Take the tables back to an earlier revision; what only later ones can hold is lost."""
+    """Revert the tables to an earlier revision; data that only later ones can represent is lost."""
     settings = read_server_settings(home_dir=data_dir)
     with server_errors():
         from catalog.database.migrate import downgrade as downgrade_tables
@@ -111,7 +111,7 @@ def downgrade(
 
 @database.command()
 def upgrade(data_dir: DataDir = None) -> None:
-    """Make the database's tables, or bring them to this version."""
+    """Create the database's tables, or migrate them to this version."""
     settings = read_server_settings(home_dir=data_dir)
     with server_errors():
         from catalog.database.migrate import newest_revision
@@ -122,7 +122,11 @@ def upgrade(data_dir: DataDir = None) -> None:
 
 
 def read_server_settings(**given: Any) -> ServiceSettings:
-    """The settings that the environment and the command line give. Raises: WrongUsageError."""
+    """Returns the settings from environment and command line.
+
+    Raises:
+        WrongUsageError: A setting is invalid.
+    """
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
@@ -186,7 +190,7 @@ def _check_connections(settings: ServiceSettings) -> None:
 
 @contextmanager
 def server_errors() -> Iterator[None]:
-    """Turns what servers raise on purpose into one line."""
+    """Converts expected errors of servers to one line."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from catalog.errors import CatalogError

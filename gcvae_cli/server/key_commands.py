@@ -1,4 +1,4 @@
-"""Commands that look after keys: `gcvae keys create`, `list`, `rotate`, `revoke`."""
+"""Commands on API keys: `gcvae keys create`, `list`, `rotate`, `revoke`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def create(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key. It is printed once, here, and kept nowhere: a lost one is to be rotated."""
+    """Create a key. It is printed once and not stored; rotate a lost one."""
     chosen = _scopes(scopes)
     _check_name("--workspace", workspace)
     _check_name("--name", name, may_be_empty=True)
@@ -67,7 +67,7 @@ def list_(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """List the keys: whose they are, what they allow, when they were used. Secrets are not kept."""
+    """List the keys with workspace, scopes and last use. Secrets are not stored."""
     with _opened(data_dir) as catalog:
         found = [key for key in catalog.keys.list() if workspace in (None, key.workspace)]
     if as_json:
@@ -82,7 +82,7 @@ def list_(
 
 @keys.command()
 def rotate(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Make a new key in the place of one, which is revoked at once."""
+    """Create a key in place of another, which is revoked at once."""
     with _opened(data_dir) as catalog:
         key, written = catalog.keys.rotate(key_id)
         _note(catalog, "keys rotate", key)
@@ -91,7 +91,7 @@ def rotate(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> No
 
 @keys.command()
 def revoke(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Refuse a key from now on."""
+    """Revoke a key."""
     with _opened(data_dir) as catalog:
         key = catalog.keys.revoke(key_id)
         _note(catalog, "keys revoke", key)
@@ -105,7 +105,7 @@ def _opened(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalo
 
 
 def _note(catalog: Catalog, action: str, key: Key) -> None:
-    """A line of the audit log: who lets people in is part of who did what."""
+    """Writes an entry of the audit log."""
     from catalog.access.audit import OPERATOR, Deed
 
     catalog.audit.append(Deed(key.workspace, OPERATOR, action, key.id))
@@ -135,7 +135,7 @@ def _read(path: Path) -> str:
 
 
 def _show_new(key: Key, written: str | None, as_json: bool) -> None:
-    """Print the key, the only time that it can be."""
+    """Prints a new key, which is not stored."""
     if as_json:
         shown = {} if written is None else {"key": written}
         print(json.dumps(shown | _document(key), indent=1))

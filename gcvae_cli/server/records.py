@@ -1,4 +1,4 @@
-"""The records that commands look after."""
+"""Access to the records for commands."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_catalog(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalog]:
-    """The records that the settings name.
+    """Yields the catalog of the settings.
 
     Raises:
-        WrongUsageError: there are none, and none are to be made.
-        CatalogError: they are of another version.
+        WrongUsageError: There is none, and `makes_tables` is False.
+        CatalogError: Its tables have another version.
     """
     from catalog import Catalog, upgrade
     from catalog.database.migrate import check

@@ -1,4 +1,4 @@
-"""The environment, read to be handed to the servers that the command line starts."""
+"""Environment of servers that the command line starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def server_environment(settings: ServiceSettings) -> dict[str, str]:
-    """The environment of a server process that works on the same records, queue and bytes."""
+    """Returns the environment of a server process with the same database, queue and store."""
     from runtime.settings import environment_of
 
     urls = {

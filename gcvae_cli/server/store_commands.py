@@ -1,4 +1,4 @@
-"""Commands that look after the store: `gcvae store verify`, `gcvae store gc`."""
+"""Commands on the store: `gcvae store verify`, `gcvae store gc`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Grace = Annotated[
 def verify(
     data_dir: DataDir = None, grace_seconds: Grace = 86_400.0, as_json: Json = False
 ) -> None:
-    """Read all bytes: does every record have them, does every object have its record?"""
+    """Read all bytes, and check that records and objects correspond."""
     from worker.upkeep import verify as verify_store
 
     with _connected(data_dir) as (catalog, objects):
@@ -53,7 +53,7 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only name what would go.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete bytes that no record stands for."""
+    """Delete bytes without a record."""
     from worker.upkeep import collect
 
     with _connected(data_dir) as (catalog, objects):
@@ -68,7 +68,7 @@ def gc(
 
 @contextmanager
 def _connected(data_dir: DataDir) -> Iterator[tuple[Catalog, Store]]:
-    """Records and bytes, as the settings name them."""
+    """Yields the catalog and the store of the settings."""
     from catalog import Catalog
     from catalog.database.migrate import check
     from models_store import open_store

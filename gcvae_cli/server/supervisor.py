@@ -1,4 +1,4 @@
-"""The embedded service: its processes, started, watched, restarted, ended."""
+"""Supervisor of the embedded service's processes: starts, watches, restarts and ends them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_RESTARTS = 5
 
 @dataclass
 class Server:
-    """One process of the service. It is started again when it ends on its own.
+    """One process of the service, restarted if it ends by itself.
 
     Attributes:
-        name: What messages call it.
-        arguments: Its command line.
-        environment: Its whole environment.
+        name: Name in messages.
+        arguments: Command line.
+        environment: Complete environment.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Server:
     _restarted_at: list[float] = field(default_factory=list)
 
     def start(self) -> None:
-        """Start the process, in a group of its own: Ctrl-C is the supervisor's to handle."""
+        """Starts the process in its own group, because the supervisor handles Ctrl-C."""
         self._process = subprocess.Popen(
             self.arguments,
             env=dict(self.environment),
@@ -47,10 +47,10 @@ class Server:
         )
 
     def require_running(self) -> None:
-        """Nothing, while the process runs.
+        """Checks that the process is running.
 
         Raises:
-            ServerError: it has ended.
+            ServerError: It has ended.
         """
         if (exit_code := self._exit_code()) is not None:
             raise ServerError(
@@ -58,10 +58,10 @@ class Server:
             )
 
     def keep_running(self) -> None:
-        """Start the process again if it has ended.
+        """Restarts the process if it has ended.
 
         Raises:
-            ServerError: it ends again and again.
+            ServerError: It ends repeatedly.
         """
         if (exit_code := self._exit_code()) is None:
             return
@@ -82,12 +82,12 @@ class Server:
         return self._process.poll()
 
     def ask_to_end(self) -> None:
-        """Ask the process to end."""
+        """Asks the process to end."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
     def end(self, grace_seconds: float) -> None:
-        """Wait for the process to end, and kill it when that takes too long."""
+        """Waits for the process to end, and kills it after `grace_seconds`."""
         if self._process is None:
             return
         try:
@@ -105,13 +105,16 @@ def supervise(
     on_ready: Callable[[], None],
     grace_seconds: float,
 ) -> None:
-    """Run the servers until this process is asked to end (SIGINT, SIGTERM), then end them all.
+    """Runs the servers until this process is asked to end (SIGINT, SIGTERM), then ends them.
 
     Args:
-        grace_seconds: What all of them together get to end by themselves.
+        servers: The servers.
+        ready_url: URL that responds when the service is ready.
+        on_ready: Is called then.
+        grace_seconds: Time for all of them to end.
 
     Raises:
-        ServerError: a server does not start, or ends again and again.
+        ServerError: A server does not start, or ends repeatedly.
     """
     with _asked_to_end() as is_asked:
         try:

@@ -1,6 +1,7 @@
-"""The Celery side: a thin task around `run_jobs`, and the process that serves it.
+"""The Celery task around `run_jobs`, and the process that serves it.
 
-`python -m worker.processes.app --parent PID` is one slot of the worker group; nobody else calls it.
+`python -m worker.processes.app --parent PID` is one slot of the worker group and is started by it
+only.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _BROKER_SECONDS = 10.0
 def make_worker_app(
     settings: WorkerSettings, shutdown: threading.Event, server: ForkServer
 ) -> Celery:
-    """The Celery application with its one task, which does nothing once `shutdown` is set."""
+    """Returns the Celery application with its only task, which does nothing once `shutdown` is
+    set."""
     app = make_celery(settings.catalog.broker_url, _BROKER_SECONDS)
 
     @app.task(name=RUN_JOBS, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -52,7 +54,7 @@ def make_worker_app(
 
 
 def open_catalog(settings: WorkerSettings) -> Catalog:
-    """The catalog that the settings name."""
+    """Returns the catalog of the settings."""
     return Catalog(
         settings.catalog.database_url,
         attempts_limit=settings.catalog.attempts_limit,
@@ -63,7 +65,7 @@ def open_catalog(settings: WorkerSettings) -> Catalog:
 
 
 def serve(settings: WorkerSettings) -> int:
-    """Take messages, one at a time, until asked to stop; returns the exit code."""
+    """Takes messages, one at a time, until asked to stop; returns the exit code."""
     # Celery warns of running as root because of pickle; here messages are JSON only.
     warnings.filterwarnings("ignore", message=".*superuser privileges.*")
     shutdown = threading.Event()
@@ -74,7 +76,7 @@ def serve(settings: WorkerSettings) -> int:
     worker = app.Worker(
         queues=[queue_name(queue) for queue in settings.jobs.queues],
         concurrency=1,
-        pool="threads",  # the work is done in a process of its own
+        pool="threads",  # jobs run in child processes
         quiet=True,
         without_gossip=True,
         without_mingle=True,
@@ -82,18 +84,18 @@ def serve(settings: WorkerSettings) -> int:
         loglevel=settings.runtime.log_level.upper(),
     )
     with closing(server):
-        if settings.jobs.preload_torch:  # the first job is not to wait for imports
+        if settings.jobs.preload_torch:  # so that the first job need not wait for imports
             server.start()
         worker.start()
     return int(worker.exitcode or 0)
 
 
 def _keep_our_logs(**_: Any) -> None:
-    """Celery leaves logging alone where something listens to its signal."""
+    """Prevents Celery from configuring logging, which it skips if its signal has a receiver."""
 
 
 def main() -> int:
-    """Serve until the parent ends or says stop."""
+    """Serves until the parent ends or asks to stop."""
     parser = argparse.ArgumentParser(prog="python -m worker.processes.app", description=__doc__)
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
     arguments = parser.parse_args()

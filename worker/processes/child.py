@@ -1,6 +1,6 @@
-"""The child process of one attempt, `gcvae-job JOB_ID --attempt N` as `ps` shows it.
+"""Child process of one attempt, shown by `ps` as `gcvae-job JOB_ID --attempt N`.
 
-It does the work and reports to its supervisor what became of it; the supervisor writes it down.
+It does the work and reports the outcome to its supervisor, which records it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from worker.work.messages import SERVER_AWAY, LastMessage, TryAgain, finite
 _log = structlog.get_logger(__name__)
 
 _AWAY = (UnavailableError, SQLAlchemyError)
-"""Troubles of the servers: no fault of the job's, and over when the server is back."""
+"""Errors of unavailable servers, which end when the server is back."""
 
 _PASSING = (CorruptedError, MemoryError, OSError)
-"""Troubles of the machine or of a transfer, which another attempt may not meet."""
+"""Errors of the machine or of a transfer, which another attempt may not have."""
 
 _GPU_MEMORY = "gpu_out_of_memory"
 
 
 def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
-    """Make the attempt."""
+    """Runs the attempt."""
     _show(f"gcvae-job {job_id} --attempt {attempt}")
     step_back_as_before()
     settings = read_settings()
@@ -60,7 +60,7 @@ def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
 
 def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connection) -> None:
     store = open_store_of(settings.store)
-    folder = Path(tempfile.gettempdir())  # the process's own
+    folder = Path(tempfile.gettempdir())  # of this process
     attempt = Attempt(catalog, store, claim, settings.jobs, pipe.send, folder)
     signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
     last = do_work(attempt)
@@ -69,9 +69,9 @@ def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connecti
 
 
 def do_work(attempt: Attempt) -> LastMessage | None:
-    """Do the work; what to report of it. The last line of defence against any exception.
+    """Does the work; returns the final message. Catches all exceptions.
 
-    Nothing is reported of an attempt that lost its job: nobody listens to it.
+    Returns None for an attempt that lost its lease.
     """
     try:
         return finite(work_of(attempt.job.kind, joins=attempt.job.n_shards > 0)(attempt))
@@ -95,7 +95,7 @@ def _server_away(error: Exception) -> TryAgain:
 
 
 def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
-    """Once, half the batch may do; then it is for the user to say what to give up."""
+    """Returns a request for another attempt with half the batch size, once; then a failure."""
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
         return TryAgain(Failed(_GPU_MEMORY, str(error)), smaller_batch=True)
@@ -107,7 +107,7 @@ def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMe
 
 
 def _final_outcome(error: Exception) -> Outcome:
-    """What becomes of a job whose work raised this, in every attempt."""
+    """Returns the outcome of a job whose work raises this error in every attempt."""
     if isinstance(error, CancelledError):
         return Cancelled()
     if isinstance(error, InputError):
@@ -121,5 +121,5 @@ def _final_outcome(error: Exception) -> Outcome:
 
 
 def _show(command: str) -> None:
-    """Have `ps` show a command. Blanks cover what was there: programs read its words by them."""
+    """Sets the command that `ps` shows, padded with blanks over the previous one."""
     setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

@@ -1,8 +1,8 @@
-"""The worker group: the reconciler's loop, and a Celery process for each slot, kept alive.
+"""The worker group: the reconciler's loop, and a supervised Celery process for each slot.
 
     worker group ── Celery process of each slot ── fork server ── gcvae-job
 
-A thread of the Celery process supervises the job. Each of them ends when the one before it does.
+A thread of the Celery process supervises the job. Each process ends with the one before it.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _SEEN_SECONDS = 5.0
 
 
 def run_worker(settings: WorkerSettings) -> int:
-    """Work until SIGTERM or SIGINT; returns the exit code.
+    """Runs until SIGTERM or SIGINT; returns the exit code.
 
-    On a signal the running job is handed back at once, to be resumed by the next worker. What has
-    not ended after `shutdown_seconds` is cut short.
+    On a signal the worker gives its running jobs back to the queue, to be resumed by the next
+    worker. Processes that have not ended after `shutdown_seconds` are killed.
 
     Raises:
-        SchemaVersionError: the database's tables are of another version.
-        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
-        MetricsPortError: the port for metrics can not be taken.
+        SchemaVersionError: The database's tables have another version.
+        MissingExtraError: Traces are configured, and OpenTelemetry is not installed.
+        MetricsPortError: The port for metrics is not available.
     """
     set_up_logs(settings.runtime)
-    make_traces(settings.runtime, "worker")  # says now what each job would stumble over
+    make_traces(settings.runtime, "worker")  # fails at the start instead of in each job
     check(settings.catalog.database_url)
     stop = threading.Event()
     _stop_on_signals(stop, settings.jobs.shutdown_seconds)
@@ -86,7 +86,7 @@ class WorkerGroup:
         self._forget_at = self._seen_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Look after queue, store and Celery until `stop` is set."""
+        """Runs the reconciler and keeps the slots alive until `stop` is set."""
         self._try(self._reconciler.start)
         while not stop.is_set():
             for slot in self._slots:
@@ -95,7 +95,7 @@ class WorkerGroup:
             stop.wait(self._settings.jobs.reconcile_seconds)
 
     def close(self) -> None:
-        """Stop the slots and wait for them; the running jobs are handed back."""
+        """Stops the slots, which give their running jobs back, and waits for them."""
         for slot in self._slots:
             slot.ask_to_stop()
         for slot in self._slots:
@@ -126,7 +126,7 @@ class WorkerGroup:
             _log.info("old results are deleted", results=n_deleted)
 
     def _try(self, action: Callable[[], object]) -> None:
-        """Servers may be away for a while; the next look may find them back."""
+        """Runs an action, which may fail while servers are unavailable."""
         failed = False
         try:
             action()
@@ -137,7 +137,7 @@ class WorkerGroup:
 
 
 class SlotProcess:
-    """The Celery process of one slot, started again when it ends."""
+    """The Celery process of one slot, restarted when it ends."""
 
     def __init__(self, slot: Slot, settings: WorkerSettings, metrics: WorkerMetrics) -> None:
         self._slot = slot
@@ -147,7 +147,7 @@ class SlotProcess:
         self._restart_at = 0.0
 
     def keep(self) -> None:
-        """Start the process where there is none."""
+        """Starts the process if it is not running."""
         if self._celery is not None and self._celery.poll() is not None:
             _log.warning("the Celery process ended", exit_code=self._celery.returncode)
             self._celery = None
@@ -157,19 +157,19 @@ class SlotProcess:
             self._restart_at = time.monotonic() + _RESTART_SECONDS
 
     def ask_to_stop(self) -> None:
-        """Have the process hand its job back and end."""
+        """Asks the process to give its job back and end."""
         if self._celery is not None:
             self._celery.terminate()
 
     def stop(self) -> None:
-        """Wait for the end of the process."""
+        """Waits for the end of the process."""
         if self._celery is not None:
             _end_session(self._celery)
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "worker.processes.app", "--parent", str(os.getpid())]
         environment = self._settings.child_environment() | self._slot.variables
-        environment.pop("GCVAE_QUEUES_FILE", None)  # the slot serves some of them
+        environment.pop("GCVAE_QUEUES_FILE", None)  # a slot serves some of the queues
         _log.info("slot starts", queues=self._slot.queues, gpu=self._slot.gpu)
         # A session of its own: a terminal's Ctrl-C comes to the group alone, which then stops
         # the others in order.
@@ -179,9 +179,9 @@ class SlotProcess:
 
 
 def _end_session(celery: subprocess.Popen[bytes]) -> None:
-    """Wait for a Celery process that was asked to stop; kill what is left of it.
+    """Waits for a stopping Celery process, and kills the rest of its session.
 
-    A job's process is in a session of its own by then, and ends with its parent.
+    A job's process is in a session of its own, and ends with its parent.
     """
     celery.wait()
     with suppress(ProcessLookupError):

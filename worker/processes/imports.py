@@ -1,4 +1,4 @@
-"""What jobs use, imported once for all by the server that their processes are forked from."""
+"""Imports of jobs, done once by the server from which their processes are forked."""
 
 import sys
 from importlib import import_module
@@ -12,8 +12,7 @@ _IMPORTED_LATE = (
     "sklearn.ensemble",
     "gcvae.linked.database_synthesizer",
 )
-"""What is imported in the middle of work: torch's compiler, which the library's optimisers ask for,
-statistics, and databases."""
+"""Modules that are otherwise imported during the work: torch's compiler, statistics, databases."""
 
 for _name in (*_LIBRARY, "worker.processes.child", *(f"worker.work.{kind}" for kind in JobKind)):
     import_module(_name)

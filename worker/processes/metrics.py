@@ -1,7 +1,7 @@
-"""The figures of one worker, for Prometheus, on a port of its own.
+"""Prometheus metrics of one worker, on a port of its own.
 
-What becomes of jobs is counted in the database and reported by the API: a worker that dies would
-take its counts with it. Here is what only the worker itself knows: that it looks after its queue.
+Outcomes of jobs are counted in the database and reported by the API, because counts of a killed
+worker would be lost. Here are only the metrics of the worker's own loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkerMetrics:
-    """The figures of the worker group."""
+    """Metrics of the worker group."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -45,24 +45,24 @@ class WorkerMetrics:
         ProcessCollector(registry=self.registry)
 
     def looked(self, *, failed: bool) -> None:
-        """The worker looked after queue and store."""
+        """Counts a round of the worker's loop."""
         self._looks.labels("failed" if failed else "done").inc()
         if not failed:
             self._last_look.set(time.time())
 
     def celery_started(self) -> None:
-        """The Celery process was started, for the first time or again."""
+        """Counts a start of a Celery process."""
         self._starts.inc()
 
 
 class MetricsServer:
-    """Serves the figures until it is closed; nowhere, where the settings name no port."""
+    """Serves the metrics until it is closed; does nothing if no port is configured."""
 
     def __init__(self, settings: JobSettings, metrics: WorkerMetrics) -> None:
-        """Take the port.
+        """Opens the port.
 
         Raises:
-            MetricsPortError: it can not be taken.
+            MetricsPortError: The port is not available.
         """
         self._server: HTTPServer | None = None
         self._thread: threading.Thread | None = None
@@ -78,7 +78,7 @@ class MetricsServer:
         _log.info("metrics are served", host=address[0], port=address[1])
 
     def close(self) -> None:
-        """Give the port back."""
+        """Closes the port."""
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._thread.join()

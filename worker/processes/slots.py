@@ -1,8 +1,8 @@
-"""Slots: what a worker group can do at once, and on which device.
+"""Slots of a worker group: each runs one job at a time on a device.
 
-On a machine with GPUs each of them is a slot for training, and the CPU serves `compute`; without,
-every slot is the CPU's and serves all queues. A slot sees its own GPU and no other, so that two
-jobs never share a card unless the settings say so.
+On a machine with GPUs each GPU is a slot for training, and the CPU serves `compute`; otherwise
+every slot uses the CPU and serves all queues. A slot sees its own GPU only, so jobs share a GPU
+only if it is configured.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _COUNT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Slot:
-    """Room for one job at a time. `gpu` is the device as CUDA names it; None is the CPU."""
+    """Room for one job at a time. `gpu` is the device's name in CUDA; None for the CPU."""
 
     queues: tuple[Queue, ...]
     gpu: str | None
 
     def __str__(self) -> str:
-        """Device and queues."""
+        """Returns device and queues."""
         device = "CPU" if self.gpu is None else f"GPU {self.gpu}"
         return f"{device}: {', '.join(self.queues)}"
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the slot's processes get beside the worker's settings."""
+        """Environment variables of the slot's processes, in addition to the worker's settings."""
         return {"GCVAE_QUEUES": ",".join(self.queues), "CUDA_VISIBLE_DEVICES": self.gpu or ""}
 
 
 def make_slots(settings: JobSettings, gpus: list[str]) -> list[Slot]:
-    """The slots of a machine with these GPUs."""
+    """Returns the slots of a machine with these GPUs."""
     queues = settings.queues
     if not gpus or Queue.TRAIN not in queues:
         return [Slot(queues, None)] * settings.cpu_slots
@@ -48,12 +48,12 @@ def make_slots(settings: JobSettings, gpus: list[str]) -> list[Slot]:
 
 
 def find_gpus() -> list[str]:
-    """The GPUs that training may use, each as `CUDA_VISIBLE_DEVICES` names it.
+    """Returns the GPUs for training, as `CUDA_VISIBLE_DEVICES` names them.
 
-    Torch counts them in a process of its own: CUDA is never touched where others are started from.
+    Torch counts them in a separate process, because CUDA must not be initialised before forking.
 
     Raises:
-        subprocess.SubprocessError: torch can not be asked.
+        subprocess.SubprocessError: The process fails.
     """
     named = visible_gpus()
     if named == [] or not _has_driver():
@@ -64,7 +64,8 @@ def find_gpus() -> list[str]:
 
 
 def _has_driver() -> bool:
-    """Whether the GPU's driver is installed; importing torch to learn that would take seconds."""
+    """Returns whether the GPU's driver is installed, without importing torch, which takes
+    seconds."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

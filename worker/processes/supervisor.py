@@ -1,4 +1,4 @@
-"""The supervisor: one attempt at a job, in a child process that may die in any way."""
+"""Supervisor of one attempt at a job, in a child process that may fail in any way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from worker.settings import JobSettings
 from worker.work.messages import SERVER_AWAY, LastMessage, Message, TryAgain
 
 JOB_IMPORTS = "worker.processes.imports"
-"""What the server imports that jobs' processes are forked from."""
+"""Module that the fork server imports."""
 
 _log = structlog.get_logger(__name__)
 
@@ -48,15 +48,18 @@ def run_jobs(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Attempt jobs of the settings' queues, the next one first, until none is to be had.
+    """Runs jobs of the settings' queues until none is available.
 
-    A message is only a call to ask for work. Whoever is at work goes on until nothing waits, so
-    that a job which had to wait for its workspace's limit needs no message of its own.
+    A message is only a request to look for work. A worker continues until nothing waits, so jobs
+    that waited for their workspace's limit need no message.
 
     Args:
-        shutdown: once set, the attempt is handed back at once, and no other is begun.
-        server: what the jobs' processes are forked from.
-        traces: where the attempt's span goes; it belongs to the request's that asked for the job.
+        catalog: Records.
+        store: Bytes.
+        settings: Settings of the worker.
+        shutdown: Once set, the job is given back at once, and no other begins.
+        server: Forks the jobs' processes.
+        traces: Receives the attempt's span, a child of the request's.
     """
     while not shutdown.is_set():
         claim = catalog.leases.claim_next(settings.queues, new_owner(), settings.lease_seconds)
@@ -66,7 +69,7 @@ def run_jobs(
 
 
 def new_owner() -> str:
-    """A name for the owner of a lease that says where it works; no other has it."""
+    """Returns a unique name for the owner of a lease, with host and process."""
     return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
@@ -79,7 +82,7 @@ def run_attempt(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Make one attempt at a job; its outcome stands in the records."""
+    """Runs one attempt at a job; its outcome is recorded."""
     job = claim.job
     with (
         log_context(request=job.request_id, job=job.id, attempt=claim.attempt),
@@ -93,7 +96,7 @@ def run_attempt(
 
 
 class Supervisor:
-    """Watches over the child process of one attempt and writes its outcome."""
+    """Supervises the child process of one attempt and records its outcome."""
 
     def __init__(
         self,
@@ -118,10 +121,10 @@ class Supervisor:
         self._alive_until = time.monotonic() + claim.lease_seconds
 
     def run(self) -> str:
-        """Run the child to its end, then write what became of it, and return it in a word."""
+        """Runs the child to its end and records the outcome; returns it as one word."""
         claim = self._claim
         child = self._server.fork(do_job, claim.job_id, claim.attempt, claim.owner)
-        # A thread listens: a child that stops in the middle of a message holds up no heartbeat.
+        # In a thread, so that a child that stops in the middle of a message delays no heartbeat.
         listener = threading.Thread(target=self._listen, args=(child,), daemon=True)
         listener.start()
         try:
@@ -139,7 +142,7 @@ class Supervisor:
             return "lost"
 
     def _listen(self, child: Process) -> None:
-        """Pass on what the child says, and None at its end."""
+        """Forwards the child's messages, and None at its end."""
         try:
             while True:
                 self._inbox.put(child.pipe.recv())
@@ -147,7 +150,7 @@ class Supervisor:
             self._inbox.put(None)
 
     def _take(self, seconds: float) -> None:
-        """Take in the next message, if there is one within so many seconds."""
+        """Processes the next message if it arrives within `seconds`."""
         try:
             message = self._inbox.get(timeout=seconds)
         except queue.Empty:
@@ -174,7 +177,7 @@ class Supervisor:
             _log.warning("the job's process does not end and is killed")
 
     def _take_progress(self) -> Document | None:
-        """The newest progress, once."""
+        """Returns the newest progress once."""
         progress, self._progress = self._progress, None
         return progress
 
@@ -182,7 +185,7 @@ class Supervisor:
         try:
             answer = self._catalog.leases.heartbeat(self._claim, self._take_progress())
         except SQLAlchemyError as error:
-            # The database may come back before the lease runs out; nobody else owns the job yet.
+            # The database may be back before the lease expires; no one else owns the job yet.
             _log.warning("no heartbeat: the database does not answer", error=str(error))
             self._lost = time.monotonic() >= self._alive_until
             return
@@ -195,11 +198,11 @@ class Supervisor:
             child.terminate()
 
     def _insist(self, write: Callable[[], T]) -> T:
-        """Write, again and again while the database is away: nobody can take the job meanwhile.
+        """Writes, and retries while the database is unavailable; no one can take the job meanwhile.
 
         Raises:
-            LeaseLostError: another attempt owns the job, or it is over.
-            SQLAlchemyError: the worker shuts down before the database is back.
+            LeaseLostError: Another attempt owns the job, or it is over.
+            SQLAlchemyError: The worker shuts down before the database is back.
         """
         while True:
             try:
@@ -211,15 +214,15 @@ class Supervisor:
             time.sleep(self._settings.heartbeat_seconds)
 
     def _conclude(self, exit_code: int | None) -> str:
-        """Write the outcome.
+        """Records the outcome.
 
         Raises:
-            LeaseLostError: another attempt owns the job; nothing was written.
+            LeaseLostError: Another attempt owns the job; nothing was written.
         """
         leases, last = self._catalog.leases, self._last
         if self._lost:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)
-        # A signal that was meant for a shutdown may have stopped a job that nobody cancels.
+        # A signal for a shutdown may have stopped a job that is not to be cancelled.
         was_stopped = isinstance(last, Cancelled) and not self._cancelled
         if last is not None and not isinstance(last, TryAgain) and not was_stopped:
             _log.info("attempt ends", outcome=type(last).__name__)
@@ -245,7 +248,7 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Take away what this attempt published, unless somebody may still need it."""
+        """Deletes what this attempt published, unless it may still be needed."""
         claim, job = self._claim, self._job()
         if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:
             # Its outcome was written, though the database's answer did not arrive; or nobody took
@@ -273,7 +276,7 @@ def _report_ending(span: Span, ending: str) -> None:
 
 
 def _death(exit_code: int | None) -> Failed:
-    """What to say of a child that ended without a word."""
+    """Returns the failure of a child that ended without a final message."""
     assert exit_code is not None, "it was waited for"
     if exit_code >= 0:
         return Failed("process_ended", f"the job's process ended with exit code {exit_code}")

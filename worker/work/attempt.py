@@ -1,4 +1,4 @@
-"""One attempt at a job, as the work itself sees it."""
+"""One attempt at a job, from the view of the work."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 _REPORT_SECONDS = 0.1
 _WORK = 0.99
-"""The fraction at which the work is done and its result not published; one is success's."""
+"""Fraction when the work is done and its result not published; 1 means success."""
 
 
 @dataclass
 class Attempt:
-    """What the work is done with.
+    """Context of the work: records, store, settings and progress.
 
     Attributes:
-        send: takes a message to the supervisor.
-        folder: for files, which are gone after the attempt.
+        send: Sends a message to the supervisor.
+        folder: Folder for files, deleted after the attempt.
     """
 
     catalog: Catalog
@@ -44,30 +44,30 @@ class Attempt:
     _fraction: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        """The job's fraction goes on from where the attempt before has left it."""
+        """Continues the job's fraction from that of the previous attempt."""
         self._begun_at = min(self.claim.job.progress.get("fraction") or 0.0, _WORK)
 
     @property
     def job(self) -> Job:
-        """The job, as it was when this attempt began."""
+        """The job as it was when this attempt began."""
         return self.claim.job
 
     @property
     def workspace(self) -> Workspace:
-        """The records of the job's workspace: no job reads those of another."""
+        """The records of the job's workspace."""
         return self.catalog.workspace(self.job.workspace)
 
     def ask_to_stop(self) -> None:
-        """Let the next report of progress end the work."""
+        """Makes the next report of progress end the work."""
         self.stop_asked = True
 
     def report(self, phase: str, fraction: float, **more: Any) -> None:
-        """Report progress: where the work is, of which `fraction` is done.
+        """Reports the phase of the work and the fraction that is done.
 
-        The job's fraction never falls: what is left of it is shared out over this attempt's work.
+        The job's fraction never falls: the attempt's fraction is scaled to the job's remaining one.
 
         Raises:
-            CancelledError: the attempt was asked to stop.
+            CancelledError: The attempt was asked to stop.
         """
         if self.stop_asked:
             raise CancelledError("the job was asked to stop")
@@ -80,10 +80,10 @@ class Attempt:
             self._reported = (phase, now)
 
     def publish(self, name: str, data: Path) -> Published:
-        """Publish what the attempt made.
+        """Publishes the result of the attempt.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; nothing was published.
+            LeaseLostError: The attempt no longer owns the job; nothing was published.
         """
         claim = self.claim
         leases = self.catalog.leases
@@ -92,17 +92,17 @@ class Attempt:
         return self.store.publish(output_prefix(self.job, claim.attempt) + name, data)
 
     def prepare(self) -> None:
-        """Report that the work begins, and give torch as many threads as the settings say."""
+        """Reports that the work begins, and sets torch's number of threads."""
         import torch
 
         self.report("preparing", 0.0)
         torch.set_num_threads(self.settings.job_threads)
 
     def load_synthesizer(self) -> Synthesizer:
-        """The job's model, its bytes checked, once the work is prepared.
+        """Prepares the work and returns the job's model, after checking its bytes.
 
         Raises:
-            NotFoundError, MissingObjectError: it was deleted meanwhile.
+            NotFoundError, MissingObjectError: It was deleted meanwhile.
         """
         from gcvae import Synthesizer
 
@@ -113,14 +113,22 @@ class Attempt:
         return synthesizer
 
     def load_database(self) -> DatabaseSynthesizer:
-        """The job's model of a database. Raises as `load_synthesizer`."""
+        """Returns the job's model of a database.
+
+        Raises:
+            NotFoundError, MissingObjectError: It was deleted meanwhile.
+        """
         from gcvae import DatabaseSynthesizer
 
         self.prepare()
         return DatabaseSynthesizer.from_bytes(self._artifact(self.model()))
 
     def model(self) -> Model:
-        """The job's model, as it is now. Raises: NotFoundError: it was deleted meanwhile."""
+        """Returns the current record of the job's model.
+
+        Raises:
+            NotFoundError: It was deleted meanwhile.
+        """
         return self.workspace.models.get(str(self.job.model_id))
 
     def _artifact(self, model: Model) -> bytes:

@@ -1,4 +1,4 @@
-"""Checkpoints of one attempt: bytes in the store, the newest named by the job's record."""
+"""Checkpoints of one attempt: bytes in the store, the newest named in the job's record."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _log = structlog.get_logger(__name__)
 
 
 class JobCheckpoints:
-    """The library's `CheckpointStore` for one attempt at a job.
+    """`CheckpointStore` of the library for one attempt at a job.
 
     Attributes:
-        interval_seconds: time to the next checkpoint: short before the attempt's first, longer
-            after it.
+        interval_seconds: Time to the next checkpoint; shorter before the attempt's first.
     """
 
     def __init__(self, catalog: Catalog, store: Store, claim: Claim, settings: JobSettings) -> None:
@@ -36,11 +35,11 @@ class JobCheckpoints:
         self._saved = 0
 
     def counting(self) -> None:
-        """Write down that the table is about to be asked, and what that costs its ledger.
+        """Records that the table is about to be queried, and the cost in its privacy ledger.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; nothing may be counted.
-            BudgetError: it has counted before, and once more would exceed a cap on the table.
+            LeaseLostError: The attempt no longer owns the job; nothing may be queried.
+            BudgetError: It has queried before, and another query would exceed a privacy cap.
         """
         setting = TrainSpec.from_json(self._claim.job.spec).training["differential_privacy"]
         promise = promised(setting)
@@ -48,20 +47,21 @@ class JobCheckpoints:
         self._catalog.leases.begin_counting(self._claim, Promise(**promise), require_within)
 
     def load(self) -> bytes | None:
-        """The newest checkpoint of all attempts, or None where training begins anew."""
+        """Returns the newest checkpoint of all attempts; None if training starts from the
+        beginning."""
         job = self._claim.job
         if job.checkpoint_key is None or job.checkpoint_sha256 is None:
             return None
         try:
             data = self._store.read(job.checkpoint_key, job.checkpoint_sha256)
         except (MissingObjectError, CorruptedError) as error:
-            # From the beginning training comes to the same weights, only later.
+            # Training from the beginning gives the same weights, but takes longer.
             _log.error("the checkpoint is lost, training begins anew", error=str(error))
             return None
         return data
 
     def restored(self, *, is_continued: bool) -> None:
-        """Say in the log whether training resumes."""
+        """Logs whether training resumes."""
         key = self._claim.job.checkpoint_key
         if is_continued:
             _log.info("training resumes", checkpoint=key)
@@ -72,13 +72,13 @@ class JobCheckpoints:
             )
 
     def save(self, data: bytes) -> None:
-        """Publish a checkpoint, make it the job's, delete the one before.
+        """Publishes a checkpoint, records it, and deletes the previous one.
 
-        While a server is away training goes on without: the next checkpoint comes in its time,
-        and what this one may have left goes with the job's other bytes when it is over.
+        While a server is unavailable training continues without checkpoints; left-over bytes are
+        deleted with the job's.
 
         Raises:
-            LeaseLostError: the attempt no longer owns the job; nothing is left behind.
+            LeaseLostError: The attempt no longer owns the job; its bytes were deleted.
         """
         try:
             self._save(data)

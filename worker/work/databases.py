@@ -1,4 +1,4 @@
-"""What training and sampling do of a database: all its tables, one after the other."""
+"""Training and sampling of databases: all tables, one after the other."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from gcvae import DatabaseSynthesizer
 
 _DRAWN = 0.9
-"""The fraction of a sample's work that is done when all rows are drawn."""
+"""Fraction of a sample job when all rows are generated."""
 
 
 def fit_database(
     attempt: Attempt, dataset: Dataset, spec: TrainSpec, settings: Document
 ) -> DatabaseSynthesizer:
-    """The model of a database. It has no checkpoints: another attempt begins anew, and comes to the
-    same weights.
+    """Trains the model of a database. It has no checkpoints; another attempt gives the same
+    weights.
 
-    Raises: as `worker.work.train.train`.
+    Raises:
+        Exception: As `worker.work.train.train`.
     """
     from gcvae import DatabaseSynthesizer
 
@@ -43,7 +44,7 @@ def fit_database(
 
 
 def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> Document:
-    """The training record of a model of a database, with the formats that its tables came in."""
+    """Returns the training record of a database model, with the formats of its tables."""
     formats = {table["name"]: {"format": table["format"]} for table in dataset.tables or ()}
     tables = {name: table | formats.get(name, {}) for name, table in record["tables"].items()}
     how = {name: spec.training[name] for name in ("preset", "seed", "device")}
@@ -51,9 +52,10 @@ def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> D
 
 
 def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
-    """Draw the tables and publish them as a ZIP file, or one of them as a file.
+    """Generates the tables and publishes them as a ZIP file, or one of them as a file.
 
-    Raises: as `worker.work.sample.sample`.
+    Raises:
+        Exception: As `worker.work.sample.sample`.
     """
     from gcvae.files.table_archives import MEDIA_TYPE, archive_as_file
     from gcvae.files.table_stream import MEDIA_TYPES
@@ -84,7 +86,7 @@ def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
 
 
 def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], None]:
-    """Takes the fractions of tables' fits: those of the whole go by the tables' cells."""
+    """Returns a callback for the tables' fits, weighted by their number of cells."""
     sizes = {table["name"]: table["rows"] * table["columns"] for table in dataset.tables or ()}
     done: dict[str, float] = {}
     begun_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""The encoding job: a table becomes the places of its rows in the latent space."""
+"""Encoding job: latent positions of a table's rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from worker.work.tables import table_of
 
 
 def encode(attempt: Attempt) -> Produced:
-    """Encode the rows, or those of the shard, and publish the encodings.
+    """Encodes the rows, or those of the shard, and publishes the encodings.
 
     Raises:
-        InputError: the table does not fit the model.
-        CancelledError: the attempt was asked to stop.
-        LeaseLostError: the attempt no longer owns the job.
+        InputError: The table does not fit the model.
+        CancelledError: The attempt was asked to stop.
+        LeaseLostError: The attempt no longer owns the job.
     """
     from gcvae.latent.encoding_stream import MEDIA_TYPES, stream_encodings
 

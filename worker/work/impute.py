@@ -1,4 +1,4 @@
-"""The imputation job: a table with blanks becomes a table without."""
+"""Imputation job: completes a table with missing cells."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from worker.work.tables import table_of
 
 
 def impute(attempt: Attempt) -> Produced:
-    """Fill the blanks of the rows, or of those of the shard, and publish them.
+    """Imputes the rows, or those of the shard, and publishes them.
 
     Raises:
-        InputError: the table does not fit the model.
-        CancelledError: the attempt was asked to stop.
-        LeaseLostError: the attempt no longer owns the job.
+        InputError: The table does not fit the model.
+        CancelledError: The attempt was asked to stop.
+        LeaseLostError: The attempt no longer owns the job.
     """
     from gcvae.files.table_stream import MEDIA_TYPES
     from gcvae.sampling.imputation_stream import stream_completed

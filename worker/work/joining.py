@@ -1,8 +1,8 @@
-"""Joining: what the shards of a job made becomes its one result.
+"""Joins the results of a job's shards.
 
-Tables of text stay in shards, which a manifest lists: joined they are the file, byte for byte.
-Parquet keeps its index at its end, so that shards can not simply follow each other; users want one
-file that every reader opens, and get one, with the row groups of all shards.
+Text tables stay in shards, listed by a manifest: concatenated they are the file. Parquet has an
+index at the end, so its shards can not be concatenated; they are rewritten as one file with the row
+groups of all shards.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _log = structlog.get_logger(__name__)
 
 
 Summary = tuple[Document, bytes]
-"""What is said of a joined result, and the bytes that stand behind its last shard."""
+"""Summary of a joined result, and the bytes after its last shard."""
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """The summary where the first shard says what holds for all."""
+    """Returns the first shard's summary, if it applies to all."""
     return shards[0].summary, b""
 
 
@@ -36,11 +36,11 @@ def join_shards(
     attempt: Attempt,
     summarize: Callable[[Attempt, Sequence[Produced]], Summary] = summary_of_first,
 ) -> Produced:
-    """Publish the result of a job whose shards are done.
+    """Publishes the result of a job whose shards are done.
 
     Raises:
-        LeaseLostError: the attempt no longer owns the job; or shards of it are lost, and the job
-            waits until they are made again.
+        LeaseLostError: The attempt no longer owns the job; or shards were lost, and the job waits
+            until they are made again.
     """
     attempt.report("joining", 0.0)
     jobs = attempt.catalog.all_jobs.shards(attempt.job.id)
@@ -60,7 +60,7 @@ def join_shards(
 def _list_shards(
     attempt: Attempt, shards: Sequence[Produced], summary: Document, end: bytes
 ) -> Produced:
-    """The result as a manifest of its shards."""
+    """Returns the result as a manifest of its shards."""
     parts = [Published(shard.object_key, shard.size_bytes, shard.sha256) for shard in shards]
     if end:
         file = attempt.folder / "end"
@@ -82,7 +82,7 @@ def _list_shards(
 
 
 def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Document) -> Produced:
-    """The result as one Parquet file."""
+    """Returns the result as one Parquet file."""
     from gcvae.files.table_stream import join_parquet
 
     files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]
@@ -107,7 +107,7 @@ def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) 
 
 
 def _each_once(files: Sequence[Path]) -> Iterator[Path]:
-    """The files; each is removed when the next is asked for."""
+    """Yields the files; each is deleted when the next is requested."""
     for file in files:
         yield file
         file.unlink()

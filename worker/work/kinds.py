@@ -1,4 +1,4 @@
-"""The work of each kind of job, found by the kind's name."""
+"""Finds the work of each kind of job by the kind's name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from worker.work.joining import join_shards
 
 
 def work_of(kind: JobKind, *, joins: bool) -> Callable[[Attempt], Outcome]:
-    """What does a job of this kind: in `worker/work/<kind>.py` the function `<kind>`.
+    """Returns the function for jobs of this kind: `<kind>` in `worker/work/<kind>.py`.
 
     Args:
-        joins: the shards are done; then it is the function `join` there, or else that of all kinds.
+        kind: Kind of the job.
+        joins: Whether the shards are done; then it is the function `join` of the module, or the
+            common one.
     """
     module = import_module(f"worker.work.{kind}")
     work: Callable[[Attempt], Outcome]

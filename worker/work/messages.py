@@ -1,4 +1,4 @@
-"""What a job's process reports to its supervisor."""
+"""Messages from a job's process to its supervisor."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from catalog import Document, Failed, Outcome
 ValueT = TypeVar("ValueT")
 
 SERVER_AWAY = "server_away"
-"""Code of an attempt that failed because the database or the store did not answer."""
+"""Error code of an attempt that failed because database or store did not respond."""
 
 
 @dataclass(frozen=True)
 class TryAgain:
-    """Another attempt may succeed where this one failed.
+    """Final message of a failed attempt that may succeed when repeated.
 
     Attributes:
-        smaller_batch: it shall take half the batch.
+        smaller_batch: Whether to use half the batch size.
     """
 
     failed: Failed
@@ -28,11 +28,11 @@ class TryAgain:
 
 LastMessage = Outcome | TryAgain
 Message = Document | LastMessage
-"""Progress, as a document, or the last message."""
+"""Progress as a document, or the final message."""
 
 
 def finite(value: ValueT) -> ValueT:
-    """The same message with None for numbers that JSON does not have (NaN, infinities)."""
+    """Returns the message with None for NaN and infinities, which JSON lacks."""
     made: Any = value
     if is_dataclass(value) and not isinstance(value, type):
         changes = {field.name: finite(getattr(value, field.name)) for field in fields(value)}

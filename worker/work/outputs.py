@@ -1,4 +1,4 @@
-"""What a job makes, block by block, and its way into the store."""
+"""Writes the result of a job block by block, and publishes it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ def reporting(
     blocks: Iterator[pd.DataFrame],
     fraction_of: Callable[[int], float],
 ) -> Iterator[pd.DataFrame]:
-    """The blocks; with each, progress is reported, and how fast it goes.
+    """Yields the blocks, and reports progress and speed with each.
 
     Args:
-        fraction_of: the fraction of the work that so many rows are.
+        attempt: Attempt at the job.
+        phase: Phase of the work.
+        blocks: Blocks of rows.
+        fraction_of: Fraction of the work for a number of rows.
 
     Raises:
-        CancelledError: the attempt was asked to stop.
+        CancelledError: The attempt was asked to stop.
     """
     done, begun_at = 0, time.monotonic()
     for block in blocks:
@@ -42,17 +45,20 @@ def reporting(
 
 
 def fraction_of_rows(rows: int) -> Callable[[int], float]:
-    """The fraction of the work that some rows are, of so many in all."""
+    """Returns a function from a number of rows to the fraction of `rows`."""
     return lambda done: done / rows if rows else 1.0
 
 
 def fraction_of_table(
     table: TableReader, among: range | None, lines_per_row: int = 1
 ) -> Callable[[int], float]:
-    """The fraction of the work that some lines are; of a row of the table so many are made.
+    """Returns a function from a number of output lines to the fraction of the table.
 
     Args:
-        among: the rows that are taken; None is all, whose number is known at the file's end only.
+        table: Table that is read.
+        among: Range of rows that are used; None for all, whose number is known only at the file's
+            end.
+        lines_per_row: Number of output lines for each row of the table.
     """
     if among is not None:
         return fraction_of_rows(len(among) * lines_per_row)
@@ -62,10 +68,10 @@ def fraction_of_table(
 def publish(
     attempt: Attempt, name: str, file: Path, *, media_type: str, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """The job's result, its bytes in the store.
+    """Publishes a file as the job's result.
 
     Raises:
-        LeaseLostError: the attempt no longer owns the job.
+        LeaseLostError: The attempt no longer owns the job.
     """
     attempt.report("finishing", 1.0)
     published = attempt.publish(name, file)

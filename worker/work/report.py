@@ -1,4 +1,4 @@
-"""The report job: a model beside rows it learnt from, and rows that nothing in training saw."""
+"""Report job: compares a model with its training rows and with unseen rows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PARTS = "fidelity", "utility", "likelihood", "privacy"
 
 
 def report(attempt: Attempt) -> Produced:
-    """Judge the model and publish the report.
+    """Makes and publishes the report.
 
     Raises:
-        InputError: a table does not fit the model.
-        DeletedTableError: a table is deleted.
-        CancelledError: the attempt was asked to stop.
-        LeaseLostError: the attempt no longer owns the job.
+        InputError: A table does not fit the model.
+        DeletedTableError: A table was deleted.
+        CancelledError: The attempt was asked to stop.
+        LeaseLostError: The attempt no longer owns the job.
     """
     spec = ReportSpec.from_json(attempt.job.spec)
     synthesizer = attempt.load_synthesizer()
@@ -57,7 +57,8 @@ def report(attempt: Attempt) -> Produced:
 
 
 def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
-    """The job that follows a training which held back rows; None where it held back none."""
+    """Returns the report job that follows a training with rows set aside; None without such
+    rows."""
     if not trained.holds_back:
         return None
     spec, preset = ReportSpec(dataset.id, trained.training["seed"]), trained.training["preset"]
@@ -67,11 +68,11 @@ def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
 
 
 def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
-    """A dataset, to be read from a file of that name.
+    """Returns a reader of a dataset, through a local file of this name.
 
     Raises:
-        DeletedTableError: it is deleted.
-        CorruptedError: the bytes are not those that were uploaded.
+        DeletedTableError: It was deleted.
+        CorruptedError: The bytes are not those that were uploaded.
     """
     try:
         dataset = attempt.workspace.datasets.get(dataset_id)
@@ -82,7 +83,7 @@ def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
 
 
 def _summary(document: Document) -> Document:
-    """What a model's record shows of its report."""
+    """Returns the summary of a report in the model's record."""
     decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
     return {"decisions": decisions} | {
         f"{member}s": {part: document[part][member] for part in _PARTS}

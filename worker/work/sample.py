@@ -1,4 +1,4 @@
-"""The sampling job: a model becomes a table of synthetic rows."""
+"""Sampling job: generates a table of synthetic rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def sample(attempt: Attempt) -> Produced:
-    """Draw the rows, or those of the shard, and publish them.
+    """Generates the rows, or those of the shard, and publishes them.
 
     Raises:
-        InputError: what was asked can not be drawn.
-        CancelledError: the attempt was asked to stop.
-        LeaseLostError: the attempt no longer owns the job.
+        InputError: The model can not generate rows that satisfy the conditions.
+        CancelledError: The attempt was asked to stop.
+        LeaseLostError: The attempt no longer owns the job.
     """
     from gcvae.files.row_documents import pointing
     from gcvae.files.table_stream import MEDIA_TYPES, stream_table
@@ -61,7 +61,7 @@ def sample(attempt: Attempt) -> Produced:
 
 
 def _conditions(spec: SampleSpec) -> dict[str, Any]:
-    """The conditions that are given, by name."""
+    """Returns the given conditions, by name."""
     conditions = {
         "given": spec.given,
         "distribution": spec.distribution,

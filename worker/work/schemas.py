@@ -1,11 +1,10 @@
-"""The schema that a model is trained under.
+"""The schema used in training.
 
-A dataset's schema is inferred from all its rows when it is uploaded, and shown: kinds, and how
-cells are written, are what its user has agreed to. Which limits are said, and which are those of
-cells, only the dataset knows: a model finds the latter again, and tells no row's. Where rows are
-held back for a report its values (levels, limits, decimals, steps, rules) may be of these. Nothing
-in training may know them, so values are inferred again from the rows that are left; what a user has
-said stays as it is.
+A dataset's schema is inferred from all rows when it is uploaded, and shown to its user, who agrees
+to kinds and formats. The dataset knows which limits were declared and which were inferred; training
+infers the latter again, rounded. If rows are set aside for a report, inferred values (levels,
+limits, decimals, steps, rules) may come from these rows, so they are inferred again from the
+remaining ones. Declarations are kept.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ _LIMITS = ("minimum", "maximum")
 
 
 def schema_as_said(dataset: Dataset) -> Document:
-    """The document of a dataset's schema, without limits and names of levels that its user has not
-    said: what training takes from cells of a few rows is rounded, or withheld."""
+    """Returns a dataset's schema without inferred limits and level names.
+
+    Training rounds or suppresses what it infers from few rows.
+    """
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
         {
@@ -37,12 +38,12 @@ def schema_as_said(dataset: Dataset) -> Document:
 
 
 def _is_of_cells(member: str, column: Document) -> bool:
-    """Whether a member lists what cells are: a limit, or levels without an order."""
+    """Returns whether a member lists cells: a limit, or levels without an order."""
     return member in _LIMITS or (member == "levels" and column["kind"] == "categorical")
 
 
 def schema_without_values(dataset: Dataset) -> Document:
-    """The document of a dataset's schema that leaves open what its cells' values decided."""
+    """Returns a dataset's schema without members that were inferred from values."""
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
         _without_values(column) | _said(given.get(column["name"], {}))
@@ -56,7 +57,7 @@ def schema_without_values(dataset: Dataset) -> Document:
 
 
 def _without_values(column: Document) -> Document:
-    """What the column is, and how its cells are written."""
+    """Returns the kind and the formats of a column."""
     left = {member: column[member] for member in _AGREED if member in column}
     missing = column.get("missing", {})
     open_missing = {name: missing[name] for name in ("markers", "is_value") if name in missing}
@@ -68,7 +69,8 @@ def _without_values(column: Document) -> Document:
 
 
 def _levels_are_agreed(column: Document) -> bool:
-    """Whether cells can not say what the levels are: two words for truth, or an order of texts."""
+    """Returns whether levels can not be inferred from cells: booleans as words, or an order of
+    texts."""
     if column.get("drop") or not column.get("levels"):
         return False
     outcomes = next(kind.outcomes for kind in ColumnKind if kind == column["kind"])
@@ -78,5 +80,5 @@ def _levels_are_agreed(column: Document) -> bool:
 
 
 def _said(column: Document) -> Document:
-    """What the user has said of a column; null says nothing."""
+    """Returns the user's declarations of a column; null declares nothing."""
     return {member: value for member, value in column.items() if value is not None}

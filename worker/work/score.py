@@ -1,4 +1,4 @@
-"""The scoring job: a table becomes a table of log-likelihood bounds."""
+"""Scoring job: a table of log-likelihood bounds of rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from worker.work.tables import table_of
 
 
 def score(attempt: Attempt) -> Produced:
-    """Score the rows, or those of the shard, and publish the scores.
+    """Scores the rows, or those of the shard, and publishes the scores.
 
     Raises:
-        InputError: the table does not fit the model.
-        CancelledError: the attempt was asked to stop.
-        LeaseLostError: the attempt no longer owns the job.
+        InputError: The table does not fit the model.
+        CancelledError: The attempt was asked to stop.
+        LeaseLostError: The attempt no longer owns the job.
     """
     from gcvae.scoring.score_options import ScoreOptions
     from gcvae.scoring.score_stream import MEDIA_TYPES, new_totals, stream_scores
@@ -42,7 +42,7 @@ def score(attempt: Attempt) -> Produced:
     blocks = scorer.blocks(table, options, among)
     heading = {"model_id": attempt.job.model_id} | scorer.heading(options)
     totals = new_totals(scorer.scoring)
-    # The end holds the totals of all: where there are shards it is written when they are joined.
+    # The end has the totals of all; with shards it is written when they are joined.
     of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
     file = attempt.folder / "scores"
     with file.open("wb") as target:
@@ -59,8 +59,10 @@ def score(attempt: Attempt) -> Produced:
 
 
 def join(attempt: Attempt) -> Produced:
-    """Publish the scores of a job whose shards are done, with the totals of all. Raises as
-    `join_shards`.
+    """Publishes the scores of a job whose shards are done, with the totals of all.
+
+    Raises:
+        LeaseLostError: As `join_shards`.
     """
     return join_shards(attempt, _totals)
 

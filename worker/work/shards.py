@@ -1,4 +1,4 @@
-"""Which rows an attempt makes: all that were asked, or those of one shard."""
+"""Rows of an attempt: all rows of the job, or those of one shard."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SpecT = TypeVar("SpecT", bound=JobSpec)
 
 @dataclass(frozen=True)
 class Shard(Generic[SpecT]):
-    """The part of a job that one attempt makes; the whole job where it has no shards.
+    """The part of a job that one attempt makes; the whole job if it has no shards.
 
     Attributes:
-        spec: what the job is asked.
-        place: which of the job's shards it is; None where the attempt makes it all.
+        spec: Specification of the job.
+        place: Specification of the shard; None for the whole job.
     """
 
     spec: SpecT
@@ -26,10 +26,10 @@ class Shard(Generic[SpecT]):
 
     @classmethod
     def of(cls, attempt: Attempt, spec_type: type[SpecT]) -> Shard[SpecT]:
-        """The shard of an attempt.
+        """Returns the shard of an attempt.
 
         Raises:
-            NotFoundError: the shard's job is gone.
+            NotFoundError: The shard's job was deleted.
         """
         job = attempt.job
         if job.parent_id is None:
@@ -39,17 +39,17 @@ class Shard(Generic[SpecT]):
 
     @property
     def is_first(self) -> bool:
-        """True where the job's first row is in it."""
+        """Whether it has the job's first row."""
         return self.place is None or self.place.number == 0
 
     @property
     def of_file(self) -> FileShard:
-        """Where its rows stand in the file that the job makes."""
+        """Position of its rows in the file of the job."""
         if self.place is None:
             return WHOLE
         return FileShard(self.is_first, self.place.number == self.place.shards - 1)
 
     @property
     def rows(self) -> range | None:
-        """The rows of the job's table that are in it; None where all are."""
+        """Its rows of the job's table; None for all."""
         return None if self.place is None else self.place.rows

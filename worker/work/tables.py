@@ -1,4 +1,4 @@
-"""Tables from the store."""
+"""Fetches tables from the store."""
 
 from __future__ import annotations
 
@@ -16,25 +16,29 @@ if TYPE_CHECKING:
 
 
 def table_of(attempt: Attempt, spec: TableSpec) -> TableReader:
-    """The table that the job is about; raises as `stored_table`."""
+    """Returns a reader of the job's table.
+
+    Raises:
+        MissingObjectError, CorruptedError: As `stored_table`.
+    """
     return stored_table(attempt, spec.table_key, spec.table_sha256, spec.table_encoding)
 
 
 def stored_table(
     attempt: Attempt, key: str, sha256: str, encoding: str | None, *, name: str = "table"
 ) -> TableReader:
-    """A table in the store, on this disk, to be read block by block: it need not fit into memory.
+    """Fetches a table to the local disk; returns a reader, so that it need not fit into memory.
 
     Args:
-        attempt: Of the job that reads it.
-        key: Of the table's bytes.
-        sha256: Of the same.
-        encoding: Of a text file; None is UTF-8.
-        name: Of the file here, which is another for each table of a job.
+        attempt: Attempt at the job.
+        key: Store key of the table.
+        sha256: Checksum of its bytes.
+        encoding: Text encoding; None for UTF-8.
+        name: Name of the local file, unique within the job.
 
     Raises:
-        MissingObjectError: it was deleted meanwhile.
-        CorruptedError: the bytes are not those that were uploaded.
+        MissingObjectError: It was deleted meanwhile.
+        CorruptedError: The bytes are not those that were uploaded.
     """
     from gcvae.files.table_reader import TableReader
 
@@ -44,7 +48,11 @@ def stored_table(
 
 
 def stored_database(attempt: Attempt, dataset: Dataset) -> dict[str, pd.DataFrame]:
-    """The tables of a dataset that is a database, by name; raises as `stored_table`."""
+    """Returns the tables of a database dataset, by name.
+
+    Raises:
+        MissingObjectError, CorruptedError: As `stored_table`.
+    """
     from gcvae.files.table_archives import opened_archive, unpack
     from gcvae.files.tables import read_table
 
@@ -56,7 +64,7 @@ def stored_database(attempt: Attempt, dataset: Dataset) -> dict[str, pd.DataFram
         for name, member in members.items():
             encoding = None if formats[name] == "parquet" else dataset.encoding
             with tempfile.TemporaryFile(dir=attempt.folder) as table:
-                unpack(archive, member, table, lambda _: None)  # it was checked when it came
+                unpack(archive, member, table, lambda _: None)  # checked when it was uploaded
                 frames[name] = read_table(table, encoding=encoding)
     path.unlink()
     return frames

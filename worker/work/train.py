@@ -1,4 +1,4 @@
-"""The training job: a dataset becomes a published model."""
+"""Training job: trains and publishes a model of a dataset."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def train(attempt: Attempt) -> Trained:
-    """Train the model and publish its artifact.
+    """Trains the model and publishes its artifact.
 
     Raises:
-        InputError: the table, its schema or the settings can not be trained on.
-        TrainingError: training can not go on.
-        GpuMemoryError: the GPU's memory is too small.
-        CancelledError: the attempt was asked to stop.
-        LeaseLostError: the attempt no longer owns the job.
+        InputError: The table, its schema or the settings are not suitable.
+        TrainingError: Training can not continue.
+        GpuMemoryError: The GPU has too little memory.
+        CancelledError: The attempt was asked to stop.
+        LeaseLostError: The attempt no longer owns the job.
     """
     attempt.prepare()
     job = attempt.job
@@ -54,10 +54,10 @@ def train(attempt: Attempt) -> Trained:
 
 
 def _require_device(device: str) -> None:
-    """Let devices pass that this worker has; the service knows of none.
+    """Checks that this worker has the device, which the service can not know.
 
     Raises:
-        SettingError: CUDA is asked for, and this worker has no GPU.
+        SettingError: CUDA is requested, and this worker has no GPU.
     """
     import torch
 
@@ -99,15 +99,14 @@ def _fit_table(
 
 
 def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
-    """What training may know of the columns: under differential privacy what their user has said,
-    and nothing that was inferred from the rows."""
+    """Returns the schema for training; under differential privacy only the user's declarations."""
     if spec.is_private:
         return dataset.given_schema
     return (schema_without_values if spec.holds_back else schema_as_said)(dataset)
 
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:
-    """Rows of a minibatch: as set, or by the preset's rule."""
+    """Returns the batch size: as set, or by the preset's rule."""
     from gcvae.training.held_back import report_rows
 
     given = spec.settings.get("batch_size")

@@ -1,1 +1,1 @@
-"""The report on a table that is to be handed on: is it good, is it useful, is it safe?"""
+"""The report on a synthetic table: is it realistic, is it useful, is it safe to share?"""

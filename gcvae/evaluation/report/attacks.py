@@ -1,7 +1,7 @@
-"""Attacks on drawn rows: what each makes of rows of training, and of as many that nobody saw.
+"""Membership and inference attacks, each on training rows (members) and as many unseen rows.
 
-Every attack has the same number of members and of unseen rows; schema, scales and references come
-from neither. A score is higher where an attacker would say "this row was in it".
+Schema, scales and reference models use neither class. A higher score means that the attacker takes
+the row for a member.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gcvae.arrays import Mask, Numbers
 from gcvae.evaluation.columns import is_number, measured_columns
 from gcvae.evaluation.features import fit_features
 from gcvae.evaluation.privacy import row_keys
-from gcvae.evaluation.report.places import Places, Space, axes_of, fit_space, nearest
+from gcvae.evaluation.report.row_space import Points, Space, axes_of, fit_space, nearest
 from gcvae.schema.columns import TableSchema
 
 ISOLATED_SHARE = 0.1
 _MOST_SECRETS = 8
 _NEAR = 0.05
-"""A number is guessed where it is this near, in units of its spread."""
+"""A guessed number is correct within this distance, in units of its spread."""
 _LINKS = 5
 _PREDICATES, _TRIES = 500, 5_000
 _COLUMNS_OF_A_PREDICATE = 4
@@ -32,21 +32,21 @@ _MOST_TREE_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Targets:
-    """The rows that are attacked, and what attackers have.
+    """The attacked rows, and the rows that attackers have.
 
     Shape: members and unseen (n, axes), reference (r, axes), drawn (m, axes).
 
     Attributes:
-        tables: Members and unseen rows, of equal number, and the reference and drawn ones.
+        tables: Members, unseen rows (equal in number), reference rows and synthetic rows.
     """
 
     schema: TableSchema
     tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
     space: Space
-    members: Places
-    unseen: Places
-    reference: Places
-    drawn: Places
+    members: Points
+    unseen: Points
+    reference: Points
+    drawn: Points
     seed: int
 
     @classmethod
@@ -56,24 +56,23 @@ class Targets:
         tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame],
         seed: int,
     ) -> Targets:
-        """Places the rows in a space that neither class has a part in."""
+        """Embeds the rows in a space that is fitted to neither members nor unseen rows."""
         space = fit_space(pd.concat(tables[2:], ignore_index=True), schema)
-        members, unseen, reference, drawn = (space.places(table) for table in tables)
+        members, unseen, reference, drawn = (space.embed(table) for table in tables)
         return cls(schema, tables, space, members, unseen, reference, drawn, seed)
 
     @property
     def n_rows(self) -> int:
-        """Of each class."""
+        """Number of rows in each class."""
         return len(self.members)
 
     @property
-    def attacked(self) -> Places:
-        """Members, and after them the unseen rows. Shape: (2n, axes)."""
+    def attacked(self) -> Points:
+        """Members followed by unseen rows. Shape: (2n, axes)."""
         return np.concatenate([self.members, self.unseen])
 
     def are_isolated(self) -> Mask:
-        """Returns the tenth of all attacked rows that is farthest from the reference rows. Shape:
-        (2n,)."""
+        """Mask of the tenth of attacked rows that is farthest from reference rows. Shape: (2n,)."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)
@@ -82,7 +81,8 @@ class Targets:
 
 
 def nearness_scores(targets: Targets) -> dict[str, Numbers]:
-    """Nearness to drawn rows, and its ratio to that to reference rows. Shape: (2n,) each."""
+    """Returns nearness to synthetic rows, absolute and relative to reference rows. Shape: (2n,)
+    each."""
     to_drawn = nearest(targets.attacked, targets.drawn)[0][:, 0].astype(np.float64)
     to_reference = nearest(targets.attacked, targets.reference)[0][:, 0].astype(np.float64)
     ratio = np.log(to_reference + 1e-6) - np.log(to_drawn + 1e-6)
@@ -90,7 +90,7 @@ def nearness_scores(targets: Targets) -> dict[str, Numbers]:
 
 
 def density_ratio_scores(targets: Targets) -> Numbers:
-    """log p(drawn) / p(reference) by boosted trees that tell the two apart. Shape: (2n,).
+    """Returns log p(synthetic) / p(reference) of attacked rows, by boosted trees. Shape: (2n,).
 
     Source: van Breugel et al., DOMIAS (2023).
     """
@@ -117,19 +117,18 @@ def density_ratio_scores(targets: Targets) -> Numbers:
 def copied_rows(
     members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> tuple[Mask, Mask]:
-    """Returns masks of the members and of the unseen rows that are copied exactly by synthetic
-    rows."""
+    """Returns masks of the members and of the unseen rows that equal a synthetic row."""
     of_members, of_unseen, made = row_keys((members, unseen, drawn), schema)
     return np.isin(of_members, made), np.isin(of_unseen, made)
 
 
 def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
-    """By how much drawn rows raise the share of secrets that are guessed. Shape: (n,), (n,).
+    """Returns by how much synthetic rows improve guesses of secret cells. Shape: (n,), (n,).
 
-    Each of up to eight columns is a secret once: it is guessed from the row that is nearest in all
-    other columns, among the drawn rows, and, for comparison, among the reference rows.
+    Up to eight columns are secret in turn. A secret is guessed from the nearest synthetic row in
+    all other columns and, for comparison, from the nearest reference row.
     """
-    secrets = _spread(range(len(targets.space.slices)), _MOST_SECRETS)
+    secrets = _evenly_spaced(range(len(targets.space.slices)), _MOST_SECRETS)
     gains = [
         _are_guessed(targets, secret, targets.drawn)
         - _are_guessed(targets, secret, targets.reference)
@@ -139,8 +138,8 @@ def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
     return mean[: targets.n_rows], mean[targets.n_rows :]
 
 
-def _are_guessed(targets: Targets, secret: int, known: Places) -> Numbers:
-    """Returns whether each attacked row's secret is that of the known row nearest in all else."""
+def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
+    """Returns 1 where the attacked row's secret equals that of its nearest known row, else 0."""
     axes = targets.space.slices[secret]
     others = np.delete(np.arange(targets.drawn.shape[1]), np.arange(axes.start, axes.stop))
     attacked = targets.attacked
@@ -150,7 +149,8 @@ def _are_guessed(targets: Targets, secret: int, known: Places) -> Numbers:
 
 
 def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Which rows are linked: one drawn row is among the five nearest in both halves of columns.
+    """Returns which rows are linked: a synthetic row is among the five nearest in both column
+    halves.
 
     Source: Giomi et al., A unified framework for quantifying privacy risk (2023).
     """
@@ -167,13 +167,13 @@ def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Which members, and which unseen rows, a predicate that singles out a drawn row singles out.
+    """Returns which members, and which unseen rows, are singled out by predicates. Shape: (n,),
+    (n,).
 
-    A predicate joins conditions on up to four columns of a drawn row: its level, or being at least,
-    or at most, its number. Those that hold for one drawn row alone are tried on the members and on
-    as many unseen rows, and single a row out where they hold for it alone. Rows are counted, not
-    predicates: many predicates single out the same row, and are no evidence of their own.
-    Shape: (n,), (n,).
+    A predicate combines conditions on up to four columns of a synthetic row: equal to its level, at
+    least or at most its number. Predicates that hold for one synthetic row only are tested on the
+    members and on the unseen rows; a row is singled out if a predicate holds for it alone. Rows are
+    counted instead of predicates, because predicates for the same row are not independent.
 
     Source: Giomi et al. (2023), multivariate; control table of equal size.
     """
@@ -196,7 +196,7 @@ def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 Condition = tuple[int, float, int]
-"""A column's number, a value, and 0 for equal, 1 for at least, -1 for at most."""
+"""(column index, value, operator): 0 for equal, 1 for at least, -1 for at most."""
 
 
 def _predicates(cells: Numbers, are_numbers: list[bool], seed: int) -> Iterator[list[Condition]]:
@@ -215,7 +215,7 @@ def _predicates(cells: Numbers, are_numbers: list[bool], seed: int) -> Iterator[
 
 
 def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.int64]:
-    """Returns the rows that satisfy all conditions; missing equals missing."""
+    """Returns the indices of rows that satisfy all conditions; missing equals missing."""
     hold = np.ones(len(cells), dtype=bool)
     for j, value, side in conditions:
         x = cells[:, j]
@@ -226,8 +226,8 @@ def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.in
     return np.flatnonzero(hold)
 
 
-def _spread(numbers: range, most: int) -> list[int]:
-    """At most so many of the numbers, evenly spread."""
+def _evenly_spaced(numbers: range, most: int) -> list[int]:
+    """Returns at most `most` of the numbers, evenly spaced."""
     if len(numbers) <= most:
         return list(numbers)
     return [numbers[i] for i in np.linspace(0, len(numbers) - 1, most).astype(int)]

@@ -1,4 +1,4 @@
-"""Exact copies: how many drawn rows are real ones, cell by cell, and whether a table holds any."""
+"""Exact copies: synthetic rows that equal a real row in every cell."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MORE_THAN_BY_CHANCE = 0.05
 
 @dataclass(frozen=True)
 class ExactCopies:
-    """Rows that stand in two tables, cell by cell.
+    """Counts of exact copies of real rows.
 
     Attributes:
-        drawn: Drawn rows that are a real row, of any sort.
-        expected: As many of `n_drawn` other real rows would be one.
-        are_real_rows: Whether a table that was given holds rows that were kept for comparison. Then
-            it was made of them, and no attack can tell what it has of rows of training.
+        drawn: Synthetic rows that equal a real row.
+        expected: Number of copies expected among `n_drawn` further real rows.
+        are_real_rows: Whether a table given by the user contains the rows kept for comparison. Then
+            it was made from them, and attacks give no information.
     """
 
     drawn: int
@@ -33,7 +33,7 @@ class ExactCopies:
 
     @property
     def sentence(self) -> str:
-        """The counts, in plain words."""
+        """The counts in a sentence."""
         return (
             f"Exact copies: {self.drawn:,} of the {self.n_drawn:,} drawn rows are word for word a"
             f" row of the real table; of as many other real rows about {self.expected:,} would be."
@@ -50,7 +50,7 @@ class ExactCopies:
 
 
 def exact_copies(rows: ReportRows) -> ExactCopies:
-    """Counts them; there are unseen rows. Those that were drawn from a model can not hold these."""
+    """Counts the exact copies. The report needs unseen rows."""
     assert rows.unseen is not None
     seen, unseen, drawn = row_keys((rows.seen, rows.unseen, rows.drawn), rows.schema)
     n = min(len(seen), len(drawn))

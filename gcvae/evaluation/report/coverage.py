@@ -1,12 +1,12 @@
-"""Alpha-precision and beta-recall: do drawn rows lie where real ones do, and the other way round?
+"""Alpha-precision and beta-recall: whether synthetic rows lie where real rows do, and vice versa.
 
-    P(alpha) = share of drawn rows within the alpha-quantile of real distances to the real centre
-    R(beta)  = share of real rows that have a drawn row, of the inner beta of these, nearer than
+    P(alpha) = share of synthetic rows in the alpha-quantile of real distances to the real centre
+    R(beta)  = share of real rows that have a synthetic row, of the inner beta of these, nearer than
                their own nearest real row
     1 - 2 * integral |P(alpha) - alpha| d alpha, and the same of R: 1 is best
 
-Source: Alaa et al., How faithful is your synthetic data? (2022), here without a learned embedding:
-in the space of `gcvae.evaluation.report.places`, with its centre at the mean.
+Source: Alaa et al., How faithful is your synthetic data? (2022), without a learned embedding: in
+the space of `gcvae.evaluation.report.row_space`, centred at the mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Numbers
-from gcvae.evaluation.report.places import Places, fit_space, nearest
+from gcvae.evaluation.report.row_space import Points, fit_space, nearest
 from gcvae.schema.columns import TableSchema
 
 _LEVELS = np.linspace(0.0, 1.0, 31)
@@ -24,31 +24,31 @@ _NEIGHBOURS = 5
 
 
 def coverage(real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema) -> tuple[float, float]:
-    """Returns (alpha-precision, beta-recall), integrated. Tables of equal size."""
+    """Returns the integrated (alpha-precision, beta-recall) of two tables of equal size."""
     space = fit_space(real, schema)
-    places = space.places(real), space.places(drawn)
-    return _precision(*places), _recall(*places)
+    points = space.embed(real), space.embed(drawn)
+    return _precision(*points), _recall(*points)
 
 
-def _precision(real: Places, drawn: Places) -> float:
+def _precision(real: Points, drawn: Points) -> float:
     centre = real.mean(axis=0)
-    of_real, of_drawn = (_from(places, centre) for places in (real, drawn))
+    of_real, of_drawn = (_distances_to_centre(points, centre) for points in (real, drawn))
     radii = np.quantile(of_real, _LEVELS)
     return _integrated(np.array([(of_drawn <= radius).mean() for radius in radii]))
 
 
-def _recall(real: Places, drawn: Places) -> float:
+def _recall(real: Points, drawn: Points) -> float:
     own = nearest(real, real, _NEIGHBOURS + 1)[0][:, -1]
     to_drawn, numbers = nearest(real, drawn)
-    from_centre = _from(drawn, drawn.mean(axis=0))
+    from_centre = _distances_to_centre(drawn, drawn.mean(axis=0))
     radii = np.quantile(from_centre, _LEVELS)
     is_near = to_drawn[:, 0] <= own
     shares = [(is_near & (from_centre[numbers[:, 0]] <= radius)).mean() for radius in radii]
     return _integrated(np.array(shares))
 
 
-def _from(places: Places, centre: npt.NDArray[np.float32]) -> Numbers:
-    found: Numbers = np.sqrt(((places - centre) ** 2).sum(axis=1)).astype(float)
+def _distances_to_centre(points: Points, centre: npt.NDArray[np.float32]) -> Numbers:
+    found: Numbers = np.sqrt(((points - centre) ** 2).sum(axis=1)).astype(float)
     return found
 
 

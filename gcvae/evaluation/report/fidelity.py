@@ -1,4 +1,4 @@
-"""Fidelity: how like the real table the drawn one is, beside real rows against real rows."""
+"""Fidelity part: differences between synthetic and real rows, compared with real against real."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
 
 MOST_ROWS = 5_000
-"""Rows of each table that are compared."""
+"""Maximum number of rows of each table in comparisons."""
 MOST_TREE_ROWS = 2_500
-"""Rows of each table that classifiers and neighbours see."""
+"""Maximum number of rows of each table for classifiers and nearest neighbours."""
 _MOST_COLUMNS_OF_FINE = 60
 LEAST_ROWS = 20
 _N_FOLDS = 3
 _N_SHOWN = 3
 _MOST_REACH = MOST_VISIBLE - 0.6
-"""Sampling error of an area beyond which drawn rows that trees tell apart may pass unnoticed."""
+"""Sampling error of an AUC beyond which a difference that matters may go undetected."""
 _LEAST_VISIBLE = 0.1
-"""Nats of a dependency that has to be visible, where none is found."""
+"""Dependency in nats that a sample has to be able to show."""
 _RARE = 0.01
-"""Share of the drawn rows under which those that break a rule are no reason to keep all back."""
+"""Share of synthetic rows below which violations of a rule do not make the verdict red."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Three tables of the same size: two of real rows, and drawn ones.
+    """Three tables of the same size: two of real rows, and synthetic rows.
 
     `real` against `drawn` is the measure, `real` against `other` its floor.
     """
@@ -69,12 +69,13 @@ class Compared:
     drawn: pd.DataFrame
 
     def head(self, n_rows: int) -> Compared:
-        """Returns the first rows of each."""
+        """Returns the first `n_rows` rows of each table."""
         return Compared(*(t.head(n_rows) for t in (self.real, self.other, self.drawn)))
 
 
 def compared_rows(rows: ReportRows, most: int) -> Compared:
-    """Real rows in two tables, unseen ones in the first where there are any, and drawn ones."""
+    """Returns two tables of real rows, with unseen rows in the first if there are any, and
+    synthetic rows."""
     if rows.unseen is not None:
         real, other = rows.unseen, rows.members
     else:
@@ -87,7 +88,8 @@ def compared_rows(rows: ReportRows, most: int) -> Compared:
 def fidelity_part(
     rows: ReportRows, seed: int, report: Report = report_to_nobody
 ) -> tuple[Part, str | None]:
-    """Judges how like the real rows the drawn ones are; and how the unseen rows differ, if so."""
+    """Returns the fidelity part, and the difference between unseen and training rows, if there is
+    one."""
     tables = compared_rows(rows, MOST_ROWS)
     if len(tables.real) < LEAST_ROWS:
         few = f"{len(tables.real)} rows are too few; {LEAST_ROWS} are needed"
@@ -95,7 +97,7 @@ def fidelity_part(
     schema = rows.schema
     distances = _distances(tables, schema)
     report(0.2)
-    told = _told_apart(tables.head(MOST_TREE_ROWS), rows, seed)
+    told = _classifier_figures(tables.head(MOST_TREE_ROWS), rows, seed)
     report(0.8)
     found, n_rows = _dependencies(rows)
     figures = (
@@ -117,13 +119,14 @@ def fidelity_part(
         "moved_by_hard_rules": list(rows.moved),
         "dependencies": [each.to_json() for each in found],
     }
-    said = _in_words(verdict, figures, more)
+    said = _sentences(verdict, figures, more)
     part = Part(verdict, *said, figures, _pictures(tables, schema, more))
     return part, _drift(told[0], rows, min(len(tables.real), MOST_TREE_ROWS))
 
 
 def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
-    """Errors of columns and pairs, with their floors, and each column and pair, worst first."""
+    """Returns errors of columns and pairs with their floors, and tables of each, the largest
+    first."""
     found: dict[str, Any] = {}
     for name, label, measure, excess in (
         ("columns", "Difference of single columns, mean", shape_error, (0.02, 0.1)),
@@ -141,13 +144,12 @@ def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
             errors.columns if isinstance(errors, ColumnErrors) else errors.pairs
             for errors in (drawn, floor)
         )
-        found[f"all_{name}"] = _worst_first(each, floors)
+        found[f"all_{name}"] = _largest_first(each, floors)
     return found
 
 
 def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
-    """Returns the strongest dependencies of all real rows, seen or not, and how many were
-    compared."""
+    """Returns (the strongest dependencies of all real rows, how many were compared)."""
     unseen = [] if rows.unseen is None else [rows.unseen]
     real = pd.concat([rows.seen, *unseen], ignore_index=True)
     n = min(len(real), len(rows.drawn), MOST_ROWS)
@@ -155,9 +157,9 @@ def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
 
 
 def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
-    """Returns the share that drawn rows keep of the dependency of which they keep the least.
+    """Returns the smallest share of a dependency that synthetic rows keep.
 
-    Not measured where none is found in rows so few that a dependency that matters may hide.
+    Not measured if no dependency is found and the rows are too few to show one that matters.
     """
     label = "Strongest dependencies: kept of the one of which drawn rows keep the least"
     if not found:
@@ -183,14 +185,12 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
 
 
 def _undecided(figures: Sequence[Figure]) -> list[Figure]:
-    """Returns the figures by which a loss that matters would not have been noticed in so
-    few rows."""
+    """Returns the figures whose sample is too small to detect a loss that matters."""
     return [figure for figure in figures if figure.judged == NOT_MEASURED]
 
 
-def _worst_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
-    """Returns rows of a table: the name or names, the difference and its floor, by what is above
-    it."""
+def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
+    """Returns table rows (name or names, error, floor), sorted by error above floor."""
     order = sorted(each, key=lambda name: floors[name] - each[name])
     return [
         {
@@ -202,8 +202,9 @@ def _worst_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list
     ]
 
 
-def _told_apart(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
-    """How well boosted trees tell drawn rows from real ones, and real ones from real ones."""
+def _classifier_figures(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
+    """Returns the AUCs of boosted trees: synthetic against real rows, and real against real
+    rows."""
     schema = rows.schema
     plain = [
         classifier_two_sample_auc(tables.real, against, schema, n_folds=_N_FOLDS, seed=seed)
@@ -254,7 +255,8 @@ def _area(
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
-    """Why unseen rows are no fair comparison: trees tell them from rows of training."""
+    """Returns why unseen rows are not comparable: trees can tell them from training rows; else
+    None."""
     if rows.unseen is None or c2st.floor is None:
         return None
     if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):
@@ -283,7 +285,7 @@ def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
-    """Alpha-precision and beta-recall, with their floors."""
+    """Returns alpha-precision and beta-recall, with their floors."""
     found = coverage(tables.real, tables.drawn, schema)
     floors = coverage(tables.real, tables.other, schema)
     return [
@@ -312,8 +314,7 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """Returns the share of drawn rows that keep a rule, of the rule that they fall short of the
-    most."""
+    """Returns the share of synthetic rows that satisfy the rule with the largest shortfall."""
     label = "Rows that keep the table's rules"
     if not rows.rules_kept:
         return [Figure("rules", label, None, note="no rules known")]
@@ -321,7 +322,7 @@ def _rules(rows: ReportRows) -> list[Figure]:
     floor = worst_rule.real - _noise(worst_rule)
     n_rules = len(rows.rules_kept)
     note = worst_rule.formula + (f"; the worst kept of {n_rules} rules" if n_rules > 1 else "")
-    is_rare = worst_rule.n_broken < _RARE * worst_rule.n_table  # whatever share it is of few rows
+    is_rare = worst_rule.n_broken < _RARE * worst_rule.n_table  # however few rows there are
     thresholds = floor - 0.01, None if is_rare else floor - 0.1
     figure = Figure("rules", label, worst_rule.drawn, worst_rule.real, None, *thresholds)
     return [replace(figure, worse="lower", note=note, unit="share")]
@@ -332,14 +333,14 @@ def _shortfall(rule: KeptRule) -> float:
 
 
 def _noise(rule: KeptRule) -> float:
-    """How far a share of so many rows strays from the table's."""
+    """Returns the sampling error of the share of rows that satisfy a rule."""
     return 1.96 * math.sqrt(rule.real * (1 - rule.real) / rule.n_drawn)
 
 
 def _pictures(
     tables: Compared, schema: TableSchema, more: Mapping[str, list[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """All columns and pairs, and what the worst three of each look like."""
+    """Returns tables of all columns and pairs, and the histograms of the worst three of each."""
     columns = [
         column_shares(tables.real, tables.drawn, schema, found["column"])
         for found in more["columns"][:_N_SHOWN]
@@ -352,8 +353,8 @@ def _pictures(
 
 
 def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
-    """Returns rows of a table: each rule, the share of drawn rows that keep it, and that of real
-    rows."""
+    """Returns table rows: each rule, and the shares of synthetic and of real rows that satisfy
+    it."""
     kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
     return [
         {
@@ -368,10 +369,10 @@ def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
     ]
 
 
-def _in_words(
+def _sentences(
     verdict: str, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
 ) -> tuple[str, str]:
-    """What was found, by the figures that decided, and what to do about each of these."""
+    """Returns (findings, advice) as sentences, from the figures that decided."""
     if verdict == GREEN:
         return (
             "The drawn rows look like real ones: they differ from these as other real rows do, or"
@@ -386,7 +387,7 @@ def _in_words(
             MORE_UNSEEN,
         )
     deciding = {figure.name: figure for figure in figures if figure.verdict == verdict}
-    found = [said for names, said in _FOUND if deciding.keys() & set(names)]
+    found = [said for names, said in _SENTENCES if deciding.keys() & set(names)]
     advice = []
     if deciding.keys() - {"rules"}:
         named = ", ".join(f"“{each['column']}”" for each in more["columns"][:_N_SHOWN])
@@ -407,7 +408,7 @@ def _in_words(
     return f"{start}: {'; '.join(found)}.", " ".join(advice)
 
 
-_FOUND = (
+_SENTENCES = (
     (("columns",), "single columns have other values than they should"),
     (
         ("pairs", "trends", "tau", "dependencies"),
@@ -418,4 +419,4 @@ _FOUND = (
     (("beta_recall",), "some kinds of real rows are hardly drawn"),
     (("rules",), "fewer drawn rows than real ones keep a rule of the table"),
 )
-"""What a figure that is not as it should be says in plain words."""
+"""Sentences for figures with a verdict other than green."""

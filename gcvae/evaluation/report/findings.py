@@ -1,10 +1,10 @@
-"""What one attack found, with its verdict among all attacks of the report.
+"""Result of one attack, with its verdict corrected for the number of attacks.
 
-    leak found      Holm's corrected p-value is below 0.05, and the attack is right more often
+    leak found      Holm's corrected p-value is below 0.05, and the attack is better than chance
     material        and the lower end of the corrected interval is at 0.55 or above
-    none found      neither; the area that would have been seen stands beside it
+    none found      neither; the detectable AUC is stated
 
-An attack with two rates r (members) and s (unseen rows) counts as the area 0.5 + (r - s) / 2.
+An attack with two rates r (members) and s (unseen rows) counts as the AUC 0.5 + (r - s) / 2.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ MATERIAL = 0.55
 
 @dataclass(frozen=True)
 class Finding:
-    """What one attack found.
+    """Result of one attack.
 
     Attributes:
-        area: 0.5 is chance. Of an attack with two rates 0.5 + (r - s) / 2.
-        interval: At 95 %, uncorrected.
-        corrected: Bonferroni's, over all attacks of the report.
-        p: Uncorrected; `p_holm` is corrected.
-        n: Members, and unseen rows.
-        counts: Whether it has a part in the verdict.
+        name: Key of the attack.
+        label: Label for readers.
+        area: AUC; 0.5 is chance. For an attack with two rates 0.5 + (r - s) / 2.
+        interval: Uncorrected 95 % interval.
+        corrected: Bonferroni interval, over all attacks of the report.
+        p: Uncorrected p-value; `p_holm` is corrected.
+        n: Number of members, and of unseen rows.
+        counts: Whether the attack counts towards the verdict.
         more: Other figures of the attack.
     """
 
@@ -52,23 +54,23 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """By the corrected p-value and the corrected interval."""
+        """Verdict by corrected p-value and interval."""
         if self.p_holm >= 1.0 - LEVEL or self.area <= 0.5:
             return GREEN
         return RED if self.corrected[0] >= MATERIAL else AMBER
 
     @property
     def is_of_model(self) -> bool:
-        """Whether it takes the model's scores to find it, and not only drawn rows."""
+        """Whether the attack needs the model's scores."""
         return self.name.startswith("likelihood")
 
     @property
     def shown_verdict(self) -> str:
-        """The verdict, or that it has none because the finding does not count."""
+        """The verdict, or `shown` if the attack does not count."""
         return self.verdict if self.counts else SHOWN
 
     def corrected_for(self, n_attacks: int, p_holm: float) -> Finding:
-        """Returns the finding among so many."""
+        """Returns the finding corrected for `n_attacks` attacks."""
         level = 1.0 - (1.0 - LEVEL) / n_attacks
         return replace(
             self,
@@ -98,7 +100,7 @@ class Finding:
 def interval_of(
     samples: tuple[Numbers, Numbers], are_scores: bool, level: float
 ) -> tuple[float, float]:
-    """Of the area, or of the area that stands for two rates."""
+    """Returns the interval of an AUC, or of the AUC that two rates correspond to."""
     if are_scores:
         return area_interval(*samples, level)
     low, high = difference_interval(*samples, level)

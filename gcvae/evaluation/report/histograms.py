@@ -1,7 +1,7 @@
-"""What the pictures of a report show: shares of bins and levels, real beside drawn.
+"""Data of the charts of a report: shares of bins and levels, real and synthetic.
 
-Nothing in them is of a few rows alone: a level that fewer than `LEAST_SHOWN` of the real rows have
-is among all others, and a real share of fewer rows is left out (null).
+No chart discloses a few rows: levels of fewer than `LEAST_SHOWN` real rows are merged, and shares
+of fewer real rows are null.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.spelling.never_dates import stand_ins
 
 LEAST_SHOWN = 5
-"""Real rows that a level, or a share, has to have to be shown."""
+"""Minimum number of real rows of a shown level or share."""
 _MOST_BARS = 12
 _MOST_OF_A_PAIR = 8
 _EPOCH = np.datetime64("1970-01-01")
@@ -37,7 +37,7 @@ def column_shares(
 def pair_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, a: str, b: str
 ) -> dict[str, Any]:
-    """Returns the two-way shares of two columns in both tables, `a` down and `b` across."""
+    """Returns the two-way shares of two columns in both tables, with rows `a` and columns `b`."""
     labels_a, codes_a = _binned(real, drawn, schema[a], _MOST_OF_A_PAIR)
     labels_b, codes_b = _binned(real, drawn, schema[b], _MOST_OF_A_PAIR)
     size = len(labels_a), len(labels_b)
@@ -49,7 +49,7 @@ def pair_shares(
 
 
 def _shares(counts: list[Codes], size: tuple[int, ...]) -> dict[str, Any]:
-    """Of real and of drawn rows; those of a few real rows are None."""
+    """Returns shares of real and synthetic rows; None for shares of few real rows."""
     real, drawn = (of_table / of_table.sum() for of_table in counts)
     told = real.astype(object)
     told[counts[0] < LEAST_SHOWN] = None
@@ -59,7 +59,7 @@ def _shares(counts: list[Codes], size: tuple[int, ...]) -> dict[str, Any]:
 def _binned(
     real: pd.DataFrame, drawn: pd.DataFrame, column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
-    """Labels of bins, and the bin of each cell of both tables."""
+    """Returns (bin labels, the bin of each cell of both tables)."""
     tables = real, drawn
     if is_number(column):
         numbers = [numbers_of(table, column) for table in tables]
@@ -81,7 +81,7 @@ def _binned(
 
 
 def _never_of(series: pd.Series[Any], column: Column) -> Codes:
-    """Which date for never each cell is, -1 for none. Shape: (n,)."""
+    """Returns the index of each cell's sentinel date, -1 for other cells. Shape: (n,)."""
     places = np.full(len(series), -1, dtype=np.int64)
     if column.never:
         typed = values_of(series.to_frame(column.name), TableSchema((column,)))
@@ -94,8 +94,10 @@ def _never_of(series: pd.Series[Any], column: Column) -> Codes:
 def _binned_numbers(
     cells: list[Numbers], never: list[Codes], column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
-    """Bins of equal width over the middle of the real numbers, whose ends take the rest; one for
-    each date for never."""
+    """Returns (labels, bins): equal width over the middle of the real numbers, with open ends.
+
+    Each sentinel date has a bin of its own.
+    """
     present = np.concatenate([x[~np.isnan(x)] for x in cells])
     labels: list[str] = []
     edges = present
@@ -124,7 +126,7 @@ def _interval_labels(edges: Numbers, *, is_date: bool) -> list[str]:
 
 
 def _short_number(number: float) -> str:
-    """With three digits that count: 0.0123, 12.3, 12,300; with a power of ten where that is long.
+    """Returns a number with three significant digits, in scientific notation if it is long.
 
     >>> [_short_number(x) for x in (0.01234, 111_234.5, 1.5e12)]
     ['0.0123', '111,000', '1.5e+12']
@@ -138,6 +140,6 @@ def _day(days: float) -> str:
 
 
 def _without_empty(labels: list[str], codes: list[Codes]) -> tuple[list[str], list[Codes]]:
-    """Without a last bin that no cell is in."""
+    """Returns the labels and bins without an empty last bin."""
     used = max(int(part.max(initial=0)) for part in codes) + 1
     return labels[: max(used, 1)], codes

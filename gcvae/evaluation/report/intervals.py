@@ -1,4 +1,4 @@
-"""Intervals and p-values of attacks: areas, rates and differences, corrected for their number."""
+"""Confidence intervals and p-values of attacks: AUCs, rates and differences."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ POWER = 0.8
 
 
 def area(members: Numbers, unseen: Numbers) -> float:
-    """P(a member's score is above an unseen row's), ties counting half. Shape: (m,), (n,)."""
+    """Returns P(a member's score is above an unseen row's), with ties as half. Shape: (m,),
+    (n,)."""
     ranks = rankdata(np.concatenate([members, unseen]))
     m, n = len(members), len(unseen)
     return float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
 
 
 def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
-    """Returns the area's confidence interval, on the scale of log-odds.
+    """Returns the confidence interval of an AUC, on the log-odds scale.
 
-    The variance is DeLong's, and at least the one of a half more and a half less of a pair.
+    The variance is DeLong's; with few pairs it is at least that of half a pair more and half a pair
+    less.
 
     Source: DeLong, DeLong and Clarke-Pearson 1988; Pepe 2003 for the scale.
     """
@@ -43,9 +45,9 @@ def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
 
 
 def area_p_value(members: Numbers, unseen: Numbers) -> float:
-    """How often an area so far from 0.5 comes up where members and unseen rows are alike.
+    """Returns the two-sided p-value of an AUC under the hypothesis of equal distributions.
 
-    Two-sided, with the variance of ranks under exchange, ties included.
+    Uses the permutation variance of ranks, with ties.
 
     Source: Mann and Whitney 1947.
     """
@@ -61,15 +63,14 @@ def area_p_value(members: Numbers, unseen: Numbers) -> float:
 
 
 def visible_area(n_rows: int, level: float) -> float:
-    """Returns the area that is found with power 0.8 at this level of each test, n rows in each
-    class."""
+    """Returns the AUC that a test at this level detects with power 0.8, n rows in each class."""
     error = math.sqrt((2 * n_rows + 1) / (12 * n_rows * n_rows))
     found = 0.5 + float(norm.ppf(0.5 + level / 2) + norm.ppf(POWER)) * error
     return min(found, 1.0)
 
 
 def rate_interval(hits: int, n: int, level: float) -> Interval:
-    """Exact interval of a rate. Source: Clopper and Pearson 1934."""
+    """Returns the exact interval of a rate. Source: Clopper and Pearson 1934."""
     tail = (1.0 - level) / 2
     low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
     high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0
@@ -77,7 +78,8 @@ def rate_interval(hits: int, n: int, level: float) -> Interval:
 
 
 def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
-    """Interval of the difference of two means, of two rates where all values are 0 or 1.
+    """Returns the interval of the difference of two means, or of two rates if all values are 0 or
+    1.
 
     Shape: (m,), (n,). Source: Newcombe 1998, method 10, for rates.
     """
@@ -92,7 +94,8 @@ def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
 
 
 def difference_p_value(a: Numbers, b: Numbers) -> float:
-    """Two-sided p-value that two means are alike: Fisher's exact one of rates, else Welch's."""
+    """Returns the two-sided p-value of equal means: Fisher's exact test for rates, else Welch's
+    test."""
     if _are_hits(a) and _are_hits(b):
         hits = [[int(x.sum()), len(x) - int(x.sum())] for x in (a, b)]
         return float(fisher_exact(hits)[1])
@@ -108,7 +111,7 @@ def _are_hits(values: Numbers) -> bool:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number. Source: Holm 1979.
+    """Returns Holm's corrected p-values. Source: Holm 1979.
 
     >>> holm([0.01, 0.04])
     [0.02, 0.04]

@@ -1,4 +1,4 @@
-"""The verdict on all attacks, of the rows and of the model, and the same in plain words."""
+"""Joint verdict on all attacks, for the rows and for the model, and its sentences."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ NEVER_SAFE = (
     " does not cover: above all, whether one row is one person."
 )
 _FEW_MEMBERS = 3_000
-"""Rows of training under which no setting that was tried made the attack by scores weaker."""
+"""Number of training rows below which no tested setting weakened the attack by scores."""
 
 
 @dataclass(frozen=True)
 class Leaks:
-    """What the attacks found that have a part in the verdict.
+    """Findings of the attacks that count towards the verdict.
 
     Attributes:
-        n_members: Rows of training, which a leak is the smaller the more there are of.
+        n_members: Number of training rows; with more rows leaks are smaller.
     """
 
     findings: Sequence[Finding]
@@ -37,17 +37,17 @@ class Leaks:
 
     @property
     def seen_from(self) -> float:
-        """The area that would have been seen by an attack on all rows."""
+        """Smallest AUC that an attack on all rows would have detected."""
         return max(f.visible for f in self.findings if f.name in ("distance", "likelihood"))
 
     @property
     def of_model(self) -> str:
-        """The verdict on the model: who has it can draw rows, too."""
+        """Verdict on the model, by all attacks: its owner can also generate rows."""
         return self._verdict(self.findings)
 
     @property
     def of_rows(self) -> str:
-        """The verdict on drawn rows alone."""
+        """Verdict on synthetic rows alone."""
         return self._verdict([f for f in self.findings if not f.is_of_model])
 
     def _verdict(self, findings: Sequence[Finding]) -> str:
@@ -56,7 +56,7 @@ class Leaks:
         return NOT_MEASURED if is_blind else verdict
 
     def in_words(self) -> tuple[str, str]:
-        """What was found, and what to do about it."""
+        """Returns (findings, advice) as sentences."""
         n_rows = self.findings[0].n
         if self.of_model == NOT_MEASURED:
             return (
@@ -86,7 +86,9 @@ class Leaks:
     def _found_by_rows(self, n_rows: int) -> str:
         found = [f for f in self._found if not f.is_of_model]
         if found:
-            said = "; ".join(dict.fromkeys(_SAID[f.name.removesuffix("_isolated")] for f in found))
+            said = "; ".join(
+                dict.fromkeys(_SENTENCES[f.name.removesuffix("_isolated")] for f in found)
+            )
             return (
                 f"The drawn rows alone tell of rows of training, too: {said}. By them one names the"
                 f" right one in {_right_in(found)}."
@@ -123,7 +125,7 @@ class Leaks:
         return f"{keep} {self._what_helps()} Then make the report again."
 
     def _what_helps(self) -> str:
-        """What makes a leak smaller, as far as it was measured."""
+        """Returns the advice on settings that reduce a leak, as measured."""
         if self.n_members < _FEW_MEMBERS:
             return (
                 f"A model remembers of so few rows ({self.n_members:,}) what sets them apart:"
@@ -155,7 +157,7 @@ _ANOTHER = (
     "What this draw of rows did not show another may: have the very table that you hand on judged"
     " by itself (gcvae report with --synthetic), where scores have no part in the verdict."
 )
-_SAID = {
+_SENTENCES = {
     "distance": "they lie nearer to these than to others",
     "distance_ratio": "they lie nearer to these than to others",
     "density_ratio": "they crowd around these",
@@ -164,4 +166,4 @@ _SAID = {
     "linkability": "they help to join two halves of these",
     "singling_out": "they describe single ones of these",
 }
-"""What a finding means, in plain words."""
+"""Sentences for findings."""

@@ -1,4 +1,4 @@
-"""Likelihood: how well the model describes rows that it has not seen, beside simpler models."""
+"""Likelihood part: log-likelihood of unseen rows under the model and under simpler models."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ UNLIKE = "Take unseen rows at random from the same source as the rows of trainin
 
 @dataclass(frozen=True)
 class RowLikelihoods:
-    """log p of the same numbers of members and unseen rows, in nats. Shape: (n,) each.
+    """log p of equal numbers of members and unseen rows, in nats. Shape: (n,) each.
 
     Attributes:
-        members: Under the model.
-        unseen: Under the model; -inf where it can not draw the row.
-        percentiles: Percentiles of the unseen rows among those that decided when to stop, 0 to 100.
-        independent: Scores of the unseen rows under independent columns.
-        copula: Scores of the unseen rows under a plain Gaussian copula.
+        members: Of members under the model.
+        unseen: Of unseen rows under the model; -inf if the model can not generate the row.
+        percentiles: Percentiles of unseen rows among the held-out rows, 0 to 100.
+        independent: Of unseen rows under independent columns.
+        copula: Of unseen rows under a plain Gaussian copula.
     """
 
     members: Numbers
@@ -37,12 +37,12 @@ class RowLikelihoods:
 def likelihood_part(
     rows: RowLikelihoods | None, reason: str = "", mismatch: str | None = None
 ) -> Part:
-    """Judges the model's likelihood of unseen rows.
+    """Returns the likelihood part of a report.
 
     Args:
-        rows: None where there is no likelihood.
-        reason: Why there is none.
-        mismatch: Why unseen rows are no fair comparison, if they are none.
+        rows: Log-likelihoods; None if there are none.
+        reason: Why there are none.
+        mismatch: Why unseen rows are not comparable, if so.
     """
     if rows is None:
         return not_measured(reason, "Give a model and a holdout.")
@@ -77,7 +77,7 @@ def likelihood_part(
     verdict = worst(figure.verdict for figure in figures)
     if mismatch is not None:
         return Part("not_measured", f"Not measured: {mismatch}.", UNLIKE, figures)
-    return Part(verdict, *_in_words(figures), figures=figures)
+    return Part(verdict, *_sentences(figures), figures=figures)
 
 
 def _around(values: Numbers) -> tuple[float, float]:
@@ -86,7 +86,8 @@ def _around(values: Numbers) -> tuple[float, float]:
 
 
 def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = False) -> Figure:
-    """Nats per unseen row by which the model is better; it should be above 0."""
+    """Returns the log-likelihood gain of the model over another, nats per unseen row; good above
+    0."""
     gains = model - other
     return Figure(
         name,
@@ -102,7 +103,7 @@ def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = Fal
 
 
 def _gap(members: Numbers, unseen: Numbers) -> Figure:
-    """By how much rows of training are likelier; a sign of learning rows by heart."""
+    """Returns the log-likelihood gap between training and unseen rows, a sign of memorisation."""
     error = math.hypot(
         float(members.std(ddof=1)) / math.sqrt(len(members)),
         float(unseen.std(ddof=1)) / math.sqrt(len(unseen)),
@@ -123,7 +124,7 @@ def _gap(members: Numbers, unseen: Numbers) -> Figure:
 
 
 def _calibration(percentiles: Numbers) -> Figure:
-    """Returns the largest gap between the percentiles of unseen rows and an even spread."""
+    """Returns the largest deviation of the unseen rows' percentiles from a uniform distribution."""
     found = percentiles[np.isfinite(percentiles)] / 100
     if len(found) < LEAST_ROWS:
         note = "too few rows" if len(found) else "the model gives none: its file is minimal"
@@ -150,7 +151,7 @@ def _impossible(unseen: Numbers) -> Figure:
     )
 
 
-def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
+def _sentences(figures: tuple[Figure, ...]) -> tuple[str, str]:
     found = {figure.name: figure.verdict for figure in figures}
     if found["over_independent"] == "red":
         return (
@@ -165,7 +166,9 @@ def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
             "This is about the model and its scores: “Is it safe?” says what attacks make of it.",
         )
     if "amber" in found.values():
-        marked = "; ".join(_SAID[name] for name, verdict in found.items() if verdict == "amber")
+        marked = "; ".join(
+            _SENTENCES[name] for name, verdict in found.items() if verdict == "amber"
+        )
         return (
             f"The model describes rows that it has not seen, but {marked}.",
             "Look at the figures that are marked before you rely on scores and percentiles.",
@@ -177,9 +180,9 @@ def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
     )
 
 
-_SAID = {
+_SENTENCES = {
     "over_plain_copula": "a simple model (a plain Gaussian copula) describes them as well",
     "percentiles": "the percentiles that it gives them are off",
     "impossible": "some of them it could never draw",
 }
-"""What a marked figure means, in plain words."""
+"""Sentences for figures with a verdict other than green."""

@@ -1,6 +1,6 @@
-"""The HTML page of a report: `page.html.jinja`, filled in with its JSON document.
+"""Renders a report's JSON document as HTML with the template `page.html.jinja`.
 
-Every text of the document is escaped. The filters here write numbers.
+All texts of the document are escaped. The filters in this module format numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MOST_LINES = 30
-"""Of a table; the JSON document has the others."""
+"""Maximum number of rows of a table; the JSON document has all."""
 _LONGEST_LABEL = 19
 _PARTS = "fidelity", "utility", "likelihood", "privacy"
 _MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–", "shown": "·"}
@@ -25,19 +25,21 @@ _NO_BREAK = "\u00a0"
 
 
 def html_page(report: Mapping[str, Any], subject: str = "") -> str:
-    """Returns the page of a report's JSON document, which needs no script and no other file.
+    """Returns the HTML page of a report's JSON document, without scripts or external files.
 
     Args:
-        subject: Whose report it is, for the line under the title.
+        report: JSON document.
+        subject: Line under the title.
     """
     return _templates().get_template("page.html.jinja").render(report=report, subject=subject)
 
 
 def database_page(report: Mapping[str, Any], pages: Mapping[str, str]) -> str:
-    """Returns the first page of the JSON document of a database's report.
+    """Returns the first HTML page of a database report.
 
     Args:
-        pages: The file of each table's own page.
+        report: JSON document.
+        pages: File name of each table's page.
     """
     template = _templates().get_template("database.html.jinja")
     return template.render(report=report, pages=pages, parts=_PARTS)
@@ -61,25 +63,25 @@ def _templates() -> Environment:
     )
     environment.filters |= {
         "number": _number,
-        "chance": _chance,
+        "chance": _p_value,
         "share": _share,
         "percent": _percent,
         "value": _value,
         "interval": _interval,
-        "short": _short,
+        "short": _abbreviated,
     }
     environment.globals |= {
         "least_shown": LEAST_SHOWN,
         "most_visible": MOST_VISIBLE,
         "most_lines": _MOST_LINES,
-        "made_with": _made_with,
+        "made_with": _provenance,
         "marks": _MARKS,
     }
     return environment
 
 
-def _made_with(report: Mapping[str, Any], sorts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Row counts, settings and seed: who makes the report again with these gets the same one."""
+def _provenance(report: Mapping[str, Any], sorts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Returns row counts, settings and seed, with which the report can be reproduced."""
     rows = {sorts[name]: n for name, n in report["rows"].items()}
     tables = {f"rows of the {name} table": n for name, n in report["table_rows"].items()}
     settings = {name: n for name, n in report["settings"].items() if n is not None}
@@ -91,13 +93,13 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}".replace("-", "−")
 
 
-def _chance(p: float | None) -> str:
-    """Returns a p-value, to three decimals."""
+def _p_value(p: float | None) -> str:
+    """Returns a p-value with three decimals."""
     return "–" if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _share(value: float | None) -> str:
-    """Returns a share or an area in percent, with a decimal; two where that would be a zero.
+    """Returns a share as a percentage with one decimal; with two if one would show zero.
 
     >>> [_share(x) for x in (0.1234, -0.0004, None)]
     ['12.3\\xa0%', '−0.04\\xa0%', '–']
@@ -109,7 +111,7 @@ def _share(value: float | None) -> str:
 
 
 def _percent(share: float) -> str:
-    """Returns a share in percent, with a decimal below ten, without the sign."""
+    """Returns a share as a number of percent, without the sign; with a decimal below ten."""
     return f"{100 * share:.0f}" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}"
 
 
@@ -121,7 +123,9 @@ def _interval(ends: Sequence[float | None] | None, unit: str) -> str:
     return "" if not ends else f"{_value(ends[0], unit)} to {_value(ends[1], unit)}"
 
 
-def _short(text: str) -> str:
-    """Returns a label without its middle where it is long: labels that begin alike often
-    end apart."""
+def _abbreviated(text: str) -> str:
+    """Returns a long label with its middle replaced by an ellipsis.
+
+    Beginning and end stay, because labels with the same beginning often differ at the end.
+    """
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 5] + "…" + text[-4:]

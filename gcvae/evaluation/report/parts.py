@@ -1,9 +1,9 @@
-"""A part of a report: its figures, its verdict, and that verdict in plain words.
+"""Part of a report: figures, verdict, and the verdict as a sentence.
 
-green           nothing stands against it
-amber           look at it before you hand the rows on
-red             do not hand the rows on as they are
-not_measured    nothing can be said, and the sentence has the reason
+green           no problem found
+amber           check before sharing the rows
+red             do not share the rows as they are
+not_measured    no statement possible; the sentence has the reason
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Any
 
 GREEN, AMBER, RED, NOT_MEASURED = "green", "amber", "red", "not_measured"
 SHOWN = "shown"
-"""Of a figure that has no part in any verdict."""
+"""Verdict of a figure that does not count towards any part's verdict."""
 MOST_VISIBLE = 0.65
-"""Where only areas larger than this would have been seen, that nothing was found says nothing."""
+"""If only larger AUCs are detectable, the part is not measured."""
 MORE_UNSEEN = (
     "Hold more rows back (report_share), or bring rows of the same source that no training saw"
     " (a holdout)."
 )
-"""What to do where unseen rows are too few."""
+"""Advice if unseen rows are too few."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of a report.
+    """One figure of a report.
 
     Attributes:
-        name: Its key, in lower case.
-        label: What it is, in plain words.
-        value: None where it could not be measured.
+        name: Key, in lower case.
+        label: Label for readers.
+        value: None if it could not be measured.
         floor: The same measure between two samples of real rows of the same size.
-        interval: Lower and upper end, at the level that `note` or the part's settings say.
-        amber: The value from which on, in the direction of `worse`, the verdict is amber.
-        red: The same of red.
+        interval: Confidence interval, at the level that `note` or the part's settings state.
+        amber: Threshold of the verdict amber, in the direction of `worse`.
+        red: Threshold of the verdict red.
         worse: `higher` or `lower`.
-        note: What one should know of it, or why there is none.
-        unit: `share` (0 to 1), `nats`, or nothing.
-        judged: The verdict, where thresholds alone do not give it.
+        note: Explanation, or why there is no value.
+        unit: `share` (0 to 1), `nats`, or empty.
+        judged: The verdict, if it is not given by the thresholds.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """By the thresholds; `not_measured` where there is no value, `shown` without them."""
+        """Verdict by the thresholds; `not_measured` without a value, `shown` without thresholds."""
         if self.judged is not None:
             return self.judged
         if self.value is None:
@@ -71,7 +71,7 @@ class Figure:
         return GREEN
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the figure as a JSON document; what is no finite number is null."""
+        """Returns the figure as JSON; numbers that are not finite become null."""
         ends = None if self.interval is None else [_finite(end) for end in self.interval]
         return {
             "name": self.name,
@@ -90,13 +90,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """One of the four questions of a report.
+    """One of the four parts of a report.
 
     Attributes:
-        sentence: What was found, in plain words.
-        advice: What to do about it.
-        figures: Those that are judged, and those that are only shown.
-        tables: More figures, by name: rows of JSON values.
+        verdict: `green`, `amber`, `red` or `not_measured`.
+        sentence: The findings.
+        advice: What to do about them.
+        figures: All figures, including those that are only shown.
+        tables: Tables by name, as rows of JSON values.
     """
 
     verdict: str
@@ -116,12 +117,12 @@ class Part:
 
 
 def not_measured(reason: str, advice: str = "") -> Part:
-    """Returns a part of which nothing can be said."""
+    """Returns a part without figures, for the given reason."""
     return Part(NOT_MEASURED, f"Not measured: {reason}.", advice)
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """Returns a share in a sentence.
+    """Returns a share as a percentage.
 
     >>> percent(0.984, 1)
     '98.4 %'
@@ -130,8 +131,7 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def worst(verdicts: Any) -> str:
-    """Returns the worst of some verdicts, of those that were measured; `not_measured` if
-    none was."""
+    """Returns the worst measured verdict; `not_measured` if none was measured."""
     found = set(verdicts)
     return next((v for v in (RED, AMBER, GREEN) if v in found), NOT_MEASURED)
 

@@ -1,4 +1,4 @@
-"""Privacy: attacks that tell rows of training from unseen ones, and the verdict on all of them."""
+"""Privacy part: attacks that tell training rows from unseen rows, and their joint verdict."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gcvae.evaluation.report.rows import ReportRows
 from gcvae.progress import Report, report_to_nobody
 
 MOST_ROWS = 2_500
-"""Members, and unseen rows, that are attacked."""
+"""Maximum number of attacked members, and of unseen rows."""
 LEAST_ROWS = 30
 _LEAST_ISOLATED = 15
 _ROWS_FOR_RATE = 1_000
@@ -54,15 +54,16 @@ def privacy_part(
     seed: int,
     report: Report = report_to_nobody,
 ) -> Part:
-    """Judges what attacks find, and whether cells that are to stay in the real table come out.
+    """Returns the privacy part: results of attacks, and replay of personal or rare text.
 
     Args:
-        rows: Rows of the report; members and unseen ones in an order that has no meaning.
-        model_scores: The model's own likelihood of the first `n_rows` members and unseen rows, and
-            its difference to a reference model's; empty without a model. Shape: (2 n_rows,) each.
-        n_rows: Members, and unseen rows, that are attacked.
-        mismatch: Why unseen rows are no fair comparison, if they are none.
+        rows: Rows of the report, in random order.
+        model_scores: Log-likelihood of the first `n_rows` members and unseen rows under the model,
+            and its ratio to a reference model; empty without a model. Shape: (2 n_rows,) each.
+        n_rows: Number of attacked members, and of unseen rows.
+        mismatch: Why unseen rows are not comparable, if so.
         seed: Seed of the attacks.
+        report: Receives the progress.
     """
     part = _attacked(rows, model_scores, n_rows, mismatch=mismatch, seed=seed, report=report)
     return _with_replay(part, replay_of(rows))
@@ -77,7 +78,7 @@ def _attacked(
     seed: int,
     report: Report,
 ) -> Part:
-    """What attacks find."""
+    """Runs the attacks and returns the part without replay."""
     if rows.unseen is None:
         return not_measured(
             "an attack is judged by unseen rows, and there are none",
@@ -102,7 +103,7 @@ def _attacked(
 
 
 def _with_replay(part: Part, replay: Replay) -> Part:
-    """Returns the part with the replay, which is 0 or red whatever the attacks found."""
+    """Returns the part with the replay figure; any replay makes the verdict red."""
     figure = Figure("replay", _REPLAY, float(replay.count), 0.0, red=1.0)
     part = replace(
         part,
@@ -132,7 +133,7 @@ def _score_findings(
     are_from_model: bool,
     report: Report,
 ) -> list[Finding]:
-    """Attacks with a score, on all rows and on those that are most isolated."""
+    """Returns findings of attacks with scores, on all rows and on the most isolated ones."""
     scores = {**model_scores, **attacks.nearness_scores(targets)}
     report(0.3)
     scores["density_ratio"] = attacks.density_ratio_scores(targets)
@@ -152,7 +153,7 @@ def _score_findings(
 
 
 def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -> list[Finding]:
-    """Attacks that succeed or not."""
+    """Returns findings of attacks that succeed or fail for each row."""
     assert rows.unseen is not None
     n_all = min(len(rows.members), len(rows.unseen))
     copied = attacks.copied_rows(
@@ -218,7 +219,7 @@ def _of_rates(name: str, label: str, members: Numbers, unseen: Numbers) -> Findi
 
 
 def _corrected(findings: list[Finding]) -> list[Finding]:
-    """Corrected for the number of those that have a part in the verdict; others stand alone."""
+    """Returns the findings corrected for the number of those that count."""
     judged = [f for f in findings if f.counts]
     p_values = iter(holm([f.p for f in judged]))
     return [
@@ -228,10 +229,10 @@ def _corrected(findings: list[Finding]) -> list[Finding]:
 
 
 def _rates_at_few_false(members: Numbers, unseen: Numbers) -> dict[str, Any]:
-    """True positives at 1 % false ones, and the epsilon that they show; from 1,000 rows on.
+    """Returns the TPR at 1 % FPR and the epsilon it implies; needs 1,000 rows.
 
-    The threshold is that of one half of the unseen rows; the other half, and the members, say how
-    often it is passed.
+    The threshold is set on one half of the unseen rows; rates are measured on the other half and
+    the members.
     """
     if min(len(members), len(unseen)) < _ROWS_FOR_RATE:
         return {"at_one_percent": None}
@@ -255,7 +256,7 @@ def _rates_at_few_false(members: Numbers, unseen: Numbers) -> dict[str, Any]:
 
 
 def _epsilon(true: float, false: float) -> float:
-    """log(true / false), at least 0: what any (epsilon, 0)-private training allows."""
+    """Returns max(0, log(TPR / FPR)), a lower bound on the epsilon of (epsilon, 0)-privacy."""
     return max(0.0, math.log(true / false)) if true > 0 and false > 0 else 0.0
 
 
@@ -317,7 +318,8 @@ _NO_REAL_ROWS = (
 
 
 def _descriptive(rows: ReportRows, seed: int) -> dict[str, Any]:
-    """Returns the share of drawn rows nearer to members than to unseen rows: it misses leaks."""
+    """Returns the share of synthetic rows nearer to members than to unseen rows, which misses
+    leaks."""
     assert rows.unseen is not None
     n = min(len(rows.members), len(rows.unseen), MOST_ROWS)
     found = dcr_share(

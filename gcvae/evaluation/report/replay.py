@@ -1,6 +1,7 @@
-"""Replay: personal cells and rare texts of the real table that stand in drawn rows.
+"""Replay: personal cells and rare texts of the real table that occur in synthetic rows.
 
-A first and a last name are one cell: many people share either, and drawn ones are of public lists.
+First and last names are compared as pairs, because single names are common and synthetic names come
+from public lists.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _PARTS_OF_NAMES = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
 
 @dataclass(frozen=True)
 class Replay:
-    """What drawn rows hold of the real table's cells that are to stay there.
+    """Counts of replayed cells.
 
     Attributes:
-        personal: Drawn cells, by personal column; of first and last names pairs of cells.
-        rare: Drawn cells with a text that few real rows have, by column.
+        personal: Number of synthetic cells by personal column; first and last names count as pairs.
+        rare: Number of synthetic cells whose text few real rows have, by column.
     """
 
     personal: dict[str, int]
@@ -34,12 +35,12 @@ class Replay:
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """Total number of replayed cells."""
         return sum(self.personal.values()) + sum(self.rare.values())
 
     @property
     def sentence(self) -> str:
-        """The counts, in plain words."""
+        """The counts in a sentence."""
         found = [f"{n:,} in {name!r}" for name, n in {**self.personal, **self.rare}.items() if n]
         if not found:
             return (
@@ -63,15 +64,14 @@ def replayed(
     rare_rows: int,
     with_levels: bool = False,
 ) -> Replay:
-    """Counts drawn cells that are the real table's.
+    """Counts synthetic cells that replay personal or rare text of the real table.
 
     Args:
         schema: Schema of both.
-        real: The rows that were learned from, typed.
-        drawn: Typed.
-        rare_rows: A text that fewer real rows have is rare; 1: none is.
-        with_levels: The schema's levels are those that a model kept, as its user has said: none of
-            them is rare.
+        real: Training rows, typed.
+        drawn: Synthetic rows, typed.
+        rare_rows: Texts that fewer real rows have are rare; with 1, none is.
+        with_levels: Whether the schema's levels are those that a model kept, of which none is rare.
     """
     present = [column for column in schema if column.name in real and column.name in drawn]
     personal = {
@@ -90,7 +90,7 @@ def replayed(
 
 
 def replay_of(rows: ReportRows) -> Replay:
-    """Returns the replay of a report's drawn rows."""
+    """Returns the replay in a report's synthetic rows."""
     return replayed(
         rows.schema,
         rows.seen,
@@ -101,7 +101,7 @@ def replay_of(rows: ReportRows) -> Replay:
 
 
 def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
-    """Yields the columns of each kind of cell: each personal one, and first and last names
+    """Yields groups of columns whose cells are compared: each personal column; first and last name
     together."""
     of_names = [c for c in columns if c.is_made_up and c.personal in _PARTS_OF_NAMES]
     first, last = ([c.name for c in of_names if c.personal is kind] for kind in _PARTS_OF_NAMES)
@@ -110,13 +110,14 @@ def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
 
 
 def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:
-    """How many drawn rows of these columns are a real one."""
+    """Returns the number of synthetic rows whose cells in these columns equal those of a real
+    row."""
     known = set(real.dropna().itertuples(index=False, name=None))
     return sum(row in known for row in drawn.dropna().itertuples(index=False, name=None))
 
 
 def _has_rare_texts(column: Column) -> bool:
-    """Returns whether the column is of words, whose rare ones a model withholds, or of texts as
+    """Returns whether the column is categorical, with suppressed rare levels, or has text as
     keys."""
     if column.drop or column.personal is False:
         return False

@@ -1,4 +1,4 @@
-"""Utility: what learners make of drawn rows, judged on real rows that nobody saw."""
+"""Utility part: learners trained on synthetic rows, tested on unseen real rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gcvae.errors import UnknownColumnError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of, with_outcome
 from gcvae.evaluation.features import fit_features
 from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, percent
-from gcvae.evaluation.report.places import fit_space
+from gcvae.evaluation.report.row_space import fit_space
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.evaluation.utility import explained_variance, mean_area
 from gcvae.progress import Report, report_to_nobody
@@ -25,7 +25,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.suggestions import unknown_names
 
 MOST_ROWS = 2_000
-"""Rows that are learned from, and that are judged on."""
+"""Maximum number of rows to train on, and to test on."""
 LEAST_ROWS = 100
 MOST_TARGETS = 12
 _MOST_CLASSES = 10
@@ -36,12 +36,12 @@ AMBER_SHARE, RED_SHARE = 0.9, 0.7
 
 @dataclass(frozen=True)
 class TargetScores:
-    """How well one column is predicted by one learner.
+    """Scores of one learner that predicts one column.
 
     Attributes:
         measure: `auc` (two classes), `macro-auc`, or `r2`.
-        drawn: Learned from drawn rows.
-        real: Learned from as many real rows.
+        drawn: Score after training on synthetic rows.
+        real: Score after training on as many real rows.
     """
 
     target: str
@@ -52,23 +52,24 @@ class TargetScores:
 
     @property
     def chance(self) -> float:
-        """What knows nothing: 0.5 of areas, 0 of R²."""
+        """Score of an uninformed prediction: 0.5 for AUCs, 0 for R²."""
         return 0.0 if self.measure == "r2" else 0.5
 
     @property
     def real_skill(self) -> float:
-        """How far real rows bring it above chance, 0 to 1."""
+        """Skill of training on real rows: score above chance, scaled to 0 to 1."""
         return (self.real - self.chance) / (1.0 - self.chance)
 
     @property
     def kept(self) -> float | None:
-        """The share of that skill that drawn rows bring; None where real rows bring none."""
+        """Ratio of the skill from synthetic rows to that from real rows; None if the latter is
+        zero."""
         if self.real_skill < _LEAST_SKILL:
             return None
         return min(max((self.drawn - self.chance) / (self.real - self.chance), 0.0), 1.2)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns a row of the report's table."""
+        """Returns the scores as a row of the report's table."""
         return {
             "target": self.target,
             "learner": self.learner,
@@ -85,10 +86,10 @@ def utility_part(
     seed: int,
     report: Report = report_to_nobody,
 ) -> Part:
-    """Judges what drawn rows are good for.
+    """Returns the utility part of a report.
 
     Raises:
-        UnknownColumnError: A target is no column that the model learns.
+        UnknownColumnError: A target is not a modelled column.
     """
     chosen = _targets(rows.schema, targets)
     if rows.unseen is None:
@@ -110,8 +111,7 @@ def utility_part(
 
 
 def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
-    """Returns the columns that are predicted: those that are named, or all, at most so many of
-    them."""
+    """Returns the columns to predict: the named ones, or all up to the maximum number."""
     columns = measured_columns(schema)
     if named is None:
         at = np.unique(
@@ -121,19 +121,19 @@ def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
     by_name = {column.name: column for column in columns}
     unknown = [name for name in named if name not in by_name]
     if unknown:
-        places = [(name, {"column": name}) for name in unknown]
-        raise UnknownColumnError(*unknown_names("no column to predict", places, [*by_name]))
+        points = [(name, {"column": name}) for name in unknown]
+        raise UnknownColumnError(*unknown_names("no column to predict", points, [*by_name]))
     return [by_name[name] for name in dict.fromkeys(named)]
 
 
 Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
-"""Drawn rows, real ones of training, and unseen ones."""
+"""Synthetic rows, training rows, and unseen rows."""
 
 
 def _scores_of(
     target: Column, tables: Tables, schema: TableSchema, seed: int
 ) -> list[TargetScores]:
-    """Both learners; none where the column has too few rows of its classes."""
+    """Returns the scores of both learners; empty if a class has too few rows."""
     drawn, real, unseen = (with_outcome(table, target.name) for table in tables)
     others = TableSchema(tuple(c for c in measured_columns(schema) if c.name != target.name))
     if min(len(drawn), len(real), len(unseen)) < LEAST_ROWS or not len(others):
@@ -144,12 +144,13 @@ def _scores_of(
 
 
 def _inputs(tables: Tables, others: TableSchema) -> tuple[dict[str, list[Numbers]], list[bool]]:
-    """What each learner sees of the tables, and which inputs of the trees are levels."""
+    """Returns (inputs of each learner for the three tables, which inputs of the trees are
+    levels)."""
     features = fit_features(tables[1], tuple(others))
     space = fit_space(tables[1], others)
     inputs = {
         "trees": [features.matrix(table) for table in tables],
-        "linear": [space.places(table).astype(np.float64) for table in tables],
+        "linear": [space.embed(table).astype(np.float64) for table in tables],
     }
     return inputs, features.are_levels
 
@@ -196,7 +197,7 @@ def _of_classes(
     found = []
     for name, learner in (("trees", trees), ("linear", LogisticRegression(C=1.0, max_iter=200))):
         x = inputs[name]
-        with _unfinished_is_no_matter():
+        with _without_convergence_warnings():
             areas = [
                 mean_area(learner, x[i], y[i], x[2], y[2], range(len(classes))) for i in (0, 1)
             ]
@@ -205,8 +206,8 @@ def _of_classes(
 
 
 @contextmanager
-def _unfinished_is_no_matter() -> Iterator[None]:
-    """That a learner stopped before it was at its best is not said."""
+def _without_convergence_warnings() -> Iterator[None]:
+    """Silences the convergence warnings of scikit-learn."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():

@@ -1,9 +1,9 @@
-"""Bins of a column: its levels, or intervals of its values that noisy counts have cut.
+"""Bins of a column: its levels, or intervals of numbers chosen by noisy counts.
 
-A private tree counts a line of numbers from coarse to fine: each level of the tree cuts those nodes
-into eight that still hold many rows, down to single values. A row stands in one node of each level,
-so a level is a histogram that one row changes by one. What noise hides is even: the parts of a node
-share its rows, and differ as far as their counts exceed the noise.
+A private tree splits a range of numbers from coarse to fine: at each depth, nodes with many rows
+are split into eight, down to single values. Each row is in one node per depth, so the counts of a
+depth form a histogram that one row changes by one. Rows are spread evenly within a node, except
+where its children's counts differ by more than the noise.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from gcvae.training.differential_privacy.declared import ValueLine
 from gcvae.training.differential_privacy.ledger import Ledger
 
 MOST_PLAIN = 64
-"""A line of at most so many values has a bin for each, and no tree."""
+"""Columns with at most so many values have one bin for each, without a tree."""
 LEAST_BINS, MOST_BINS = 8, 32
-"""About so many bins hold as many rows each, where a tree cuts a line."""
+"""Minimum and maximum number of bins of equal count that a tree aims at."""
 _CELL_DEVIATIONS = 4.0
-"""Bins are so few that a cell of two such columns holds so many deviations of noise on average."""
+"""Average count, in standard deviations of noise, of a cell of a two-column table."""
 _BRANCHES = 8
 _LEAST_DEVIATIONS = 4.0
-"""A node is cut further where its count stands out of the noise by so many of its deviations."""
+"""A node is split if its count exceeds so many standard deviations of noise."""
 _NOISE_ALONE = 2.0
-"""A node within so many deviations of none has none: else empty ranges would fill with noise."""
+"""Counts below so many standard deviations are set to zero; empty ranges would fill with noise."""
 
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of one column: bin b holds the values starts[b] to starts[b + 1] - 1.
+    """Bins of one column: bin b holds the values starts[b] to starts[b + 1] - 1.
 
     Attributes:
-        starts: The first value of each bin, and the number of values. Shape: (n_bins + 1,).
-        parts: Starts of the parts of each bin, and the share of its rows in each.
-        has_missing: One more bin is that of the missing cells.
+        starts: First value of each bin, and the number of values. Shape: (n_bins + 1,).
+        parts: For each bin, the first values of its parts and the share of rows in each part.
+        has_missing: Whether the last bin is for missing cells.
     """
 
     starts: Codes
@@ -51,16 +51,16 @@ class Bins:
 
     @property
     def n(self) -> int:
-        """Bins, with that of the missing cells."""
+        """Number of bins, including that of missing cells."""
         return len(self.starts) - 1 + self.has_missing
 
     def of(self, codes: Codes) -> Codes:
-        """Returns the bin of each value; missing cells have the last. Shape: (n,) -> (n,)."""
+        """Returns the bin of each value; the last bin for missing cells. Shape: (n,) -> (n,)."""
         found = np.searchsorted(self.starts, codes, side="right") - 1
         return np.where(codes == MISSING, self.n - 1, found)
 
     def values(self, bins: Codes, uniform: Numbers) -> Codes:
-        """Returns a value in each bin, by the shares of its parts; -1 for missing.
+        """Samples a value in each bin, by the shares of its parts; -1 for missing.
 
         Shape: bins (n,), uniform (n, 2) in [0, 1) -> (n,).
         """
@@ -74,24 +74,24 @@ class Bins:
 
 
 def plain_bins(n: int, has_missing: bool) -> Bins:
-    """Returns a bin for each of n values."""
+    """Returns one bin for each of n values."""
     starts = np.arange(n + 1)
     return Bins(starts, tuple((starts[i : i + 1], np.ones(1)) for i in range(n)), has_missing)
 
 
 def n_values(column: Column) -> int:
-    """How many values a declared column has, the missing one aside."""
+    """Returns the number of values of a declared column, without missing."""
     is_line = column.kind.outcomes is Outcomes.LINE
     return ValueLine.of(column).n if is_line else len(column.typed_levels)
 
 
 def needs_tree(column: Column) -> bool:
-    """Returns whether a column has too many values for a bin each."""
+    """Returns whether a column has too many values for one bin each."""
     return column.kind.outcomes is Outcomes.LINE and n_values(column) > MOST_PLAIN
 
 
 def tree_widths(n: int) -> list[int]:
-    """Values in a node of each level, from coarse to fine; the last is 1.
+    """Returns the number of values in a node at each depth, from coarse to fine; the last is 1.
 
     >>> tree_widths(100)
     [8, 1]
@@ -103,7 +103,7 @@ def tree_widths(n: int) -> list[int]:
 
 
 def n_bins(n_rows: float, cell_deviation: float) -> int:
-    """How many bins a tree's line gets: as many as the noise in pairs of them allows.
+    """Returns how many bins a tree aims at, such that two-column counts exceed their noise.
 
     >>> n_bins(30_000, 30.0), n_bins(30_000, 4.0), n_bins(500, 30.0)
     (16, 32, 8)
@@ -115,17 +115,14 @@ def n_bins(n_rows: float, cell_deviation: float) -> int:
 def tree_bins(
     codes: Codes, column: Column, rho: Fraction, ledger: Ledger, cell_deviation: float
 ) -> Bins:
-    """Returns the bins of a line that has too many values for one each, for at most rho.
-
-    Shape: codes (n,), those of missing cells too.
+    """Returns the bins of a column with many values, from a private tree that costs at most rho.
 
     Args:
-        codes: Codes of the cells.
-        column: The line's.
-        rho: To be spent.
-        ledger: It is written to.
-        cell_deviation: Standard deviation of the noise that a cell of two columns will have, in
-            rows.
+        codes: Values of the cells, MISSING included. Shape: (n,).
+        column: The column.
+        rho: Privacy budget of the tree.
+        ledger: Records the cost.
+        cell_deviation: Standard deviation of the noise in a cell of a two-column table, in rows.
     """
     n = n_values(column)
     widths = tree_widths(n)
@@ -165,25 +162,25 @@ def tree_bins(
 def within_parents(
     counts: Numbers, widths: Codes, parents: Codes, held: Numbers, deviation: float
 ) -> Numbers:
-    """Returns the rows of nodes that add up to those of their parents.
+    """Returns noisy counts of nodes adjusted to sum to the counts of their parents.
 
-    What children seem to differ by beyond an even spread is taken as far as it exceeds the noise:
-    by 1 - deviation^2 / (mean square difference), as James and Stein shrink means.
+    Differences between children are shrunk towards an even spread by the James-Stein factor 1 -
+    deviation^2 / (mean squared difference).
 
-    Shape: counts, widths and parents (m,), parents' numbers in order; held (p,) -> (m,).
+    Shape: counts, widths and parents (m,), parents ascending; held (p,) -> (m,).
     """
     found = np.zeros_like(counts)
     for parent, rows in zip(np.unique(parents), held.tolist(), strict=True):
-        own = np.flatnonzero(parents == parent)
-        even = rows * widths[own] / widths[own].sum()
-        apart = counts[own] - even
-        kept = max(0.0, 1.0 - deviation**2 / max(float((apart**2).mean()), deviation**2))
-        found[own] = _with_sum(even + kept * apart, rows)
+        children = np.flatnonzero(parents == parent)
+        even = rows * widths[children] / widths[children].sum()
+        differences = counts[children] - even
+        kept = max(0.0, 1.0 - deviation**2 / max(float((differences**2).mean()), deviation**2))
+        found[children] = _project_to_sum(even + kept * differences, rows)
     return found
 
 
-def _with_sum(numbers: Numbers, total: float) -> Numbers:
-    """Returns the nearest numbers that are not negative and have a sum. Shape: (m,) -> (m,)."""
+def _project_to_sum(numbers: Numbers, total: float) -> Numbers:
+    """Returns the nearest non-negative numbers with the given sum. Shape: (m,) -> (m,)."""
     falling = np.sort(numbers)[::-1]
     over = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
     return np.asarray(np.maximum(numbers - over[np.flatnonzero(falling >= over)[-1]], 0.0))
@@ -196,9 +193,9 @@ def column_bins(
     ledger: Ledger,
     cell_deviation: float,
 ) -> list[Bins]:
-    """Returns the bins of each column, for at most rho: those that need a tree share it.
+    """Returns the bins of each column for at most rho, shared among the columns with trees.
 
-    Shape: codes (n, D), of every cell. `cell_deviation` is that of `tree_bins`.
+    Shape: codes (n, D). `cell_deviation` is that of `tree_bins`.
     """
     n_trees = sum(map(needs_tree, columns))
     return [
@@ -210,7 +207,8 @@ def column_bins(
 
 
 def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: bool) -> Bins:
-    """Bins of neighbouring leaves that hold about as many rows; a single heavy value is its own."""
+    """Merges neighbouring leaves into bins of similar counts; a frequent value is a bin of its
+    children."""
     share = max(counts.sum(), 1.0) / n_wanted
     widths = np.diff(np.append(starts, n))
     is_atom = (widths == 1) & (counts > share)
@@ -228,6 +226,6 @@ def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: 
 
 
 def _shares(counts: Numbers, widths: Codes) -> Numbers:
-    """Returns the share of each part; by width where the noise has left none with rows."""
+    """Returns the share of rows in each part; proportional to width if all counts are zero."""
     weights = counts if counts.sum() > 0 else widths.astype(np.float64)
     return np.asarray(weights / weights.sum())

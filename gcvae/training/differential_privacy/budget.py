@@ -1,6 +1,6 @@
-"""The setting `differential_privacy`: what is promised, and what of the table is asked for.
+"""The setting `differential_privacy`: the guarantee, and which facts of the table it is spent on.
 
-Loads without torch: the service checks a request's settings before any worker sees them.
+The module does not import torch, because the service checks settings.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ class Budget:
     """Privacy budget: the bound on what a model may reveal about any single row.
 
     Attributes:
-        epsilon: The most by which a row changes the log odds of anything that comes out.
-        delta: The chance that it changes them more.
-        target: The column that users will predict: counts are then of triples with it.
-        discover: Categorical columns whose levels are found by a threshold, and not declared.
+        epsilon: Maximum change of the log odds of any output by one row.
+        delta: Probability that the change is larger.
+        target: The column that users will predict; counts are then of triples with it.
+        discover: Categorical columns whose levels are found by a noisy threshold instead of
+            declared.
     """
 
     epsilon: float
@@ -36,18 +37,18 @@ class Budget:
 
     @property
     def threshold_delta(self) -> float:
-        """The tenth of delta that thresholds take, where levels are to be discovered."""
+        """The part of delta, one tenth, that discovering levels costs; 0 without `discover`."""
         return self.delta / 10 if self.discover else 0.0
 
     @classmethod
     def of(cls, setting: Mapping[str, Any]) -> Budget | None:
-        """Returns the budget of a setting; None of an empty one, which promises nothing.
+        """Returns the budget of a setting; None for an empty one.
 
         >>> Budget.of({"epsilon": 3, "delta": 1e-6}).epsilon
         3.0
 
         Raises:
-            SettingError: It names every member that is absent, unknown or out of its range.
+            SettingError: Members are missing, unknown or out of range; the error names each.
         """
         if not setting:
             return None
@@ -66,7 +67,7 @@ _REQUIRED = {
 
 
 def budget_problems(setting: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a setting, of which an empty one promises nothing."""
+    """Returns the problems of a setting; an empty setting has none."""
     if not setting:
         return []
     places = [

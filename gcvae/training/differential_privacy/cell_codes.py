@@ -1,8 +1,8 @@
-"""The cells of a real table as numbers of declared values: each row by itself, whatever the others.
+"""Encodes the cells of a real table as indices of declared values, one row at a time.
 
-What a cell becomes depends on that cell and its declaration alone, so that a row more or less
-changes nothing of the others. Numbers beyond their bounds count at the bound. A row with a cell
-that can not be what is declared is left out, as if it were not there.
+The code of a cell depends on the cell and its declaration only, so adding or removing a row does
+not change the others. Numbers beyond the declared bounds are clipped. Rows with a cell that does
+not fit its declaration are left out.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from gcvae.spelling.number_text import are_numbers, numbers_of
 from gcvae.training.differential_privacy.declared import OTHER, ValueLine
 
 MISSING, UNFIT = -1, -2
-"""The codes of a missing cell, and of one that can not be what its column is declared to be."""
+"""Codes of a missing cell, and of a cell that does not fit its declaration."""
 
 
 def column_codes(source: SourceColumns, column: Column) -> Codes:
-    """Returns the number of each cell's value: of its level, or of its place between the bounds.
+    """Returns the index of each cell's value: among the levels, or on the grid between the bounds.
 
     Shape: (n,), in [0, number of values), or MISSING or UNFIT.
     """
     cells, is_unfit = column_cells(source, column)
     is_missing = are_missing(cells, column)
     codes = np.where(is_missing, MISSING, UNFIT)
-    present = cells.some(~is_missing)
+    present = cells.select(~is_missing)
     of_present = _line_codes if column.kind.outcomes is Outcomes.LINE else _level_codes
     codes[~is_missing] = of_present(present, column)
     of_rows = np.append(codes, MISSING)[cells.codes]
@@ -46,7 +46,7 @@ def column_codes(source: SourceColumns, column: Column) -> Codes:
 
 
 def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
-    """Returns the distinct cells of a column, and the rows in which there is an infinite number."""
+    """Returns the distinct cells of a column, and a mask of the rows with infinite numbers."""
     series: pd.Series[Any] | TextColumn = source[column.name]
     infinite = np.zeros(len(source), dtype=bool)
     if not isinstance(series, TextColumn) and series.dtype.kind == "f":
@@ -56,7 +56,7 @@ def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
 
 
 def _line_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the places of numbers and dates between the column's bounds. Shape: (U,)."""
+    """Returns the grid indices of numbers or dates between the column's bounds. Shape: (U,)."""
     line = ValueLine.of(column)
     codes = np.full(len(cells.texts), UNFIT, dtype=np.int64)
     if column.has_times:
@@ -65,7 +65,7 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
         values = times[known]
     else:
         known = are_numbers(cells.numerals)
-        values = numbers_of(cells.some(known).numerals)
+        values = numbers_of(cells.select(known).numerals)
         values = np.rint(values) if column.kind.is_whole else values
         values = np.clip(values.astype(np.float64), float(column.minimum), float(column.maximum))  # type: ignore[arg-type]
     places = line.grid.places(pd.Series(values))
@@ -74,8 +74,7 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
 
 
 def _level_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the numbers of the declared levels; `OTHER`'s of a level that is none.
-    Shape: (U,)."""
+    """Returns the indices of declared levels, and that of `OTHER` for other levels. Shape: (U,)."""
     numbers = {level: i for i, level in enumerate(column.typed_levels)}
     other = numbers.get(OTHER, UNFIT)
     return np.array([numbers.get(x, other) for x in read_levels(column, cells)], dtype=np.int64)

@@ -1,9 +1,9 @@
-"""Several private models of one table: what they promise together, and whether that is too much.
+"""Composition: the joint privacy guarantee of several models of one table, and its caps.
 
-Answers of rho_1 and rho_2 are rho_1 + rho_2 together, whoever gave them, and the deltas of
-thresholds add up. Amounts of rho are whole numbers of billionths here, so that sums are exact.
+Costs rho_1 and rho_2 add up to rho_1 + rho_2, and the deltas of thresholds add up. Here rho is an
+integer number of billionths, so that sums are exact.
 
-Loads without torch: the service asks before it takes a training.
+The module does not import torch, because the service checks the caps.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ RHO_UNIT = 10**9
 
 
 def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a training with this setting spends at most: its epsilon, delta, rho in billionths, and
-    the delta of its thresholds. None of an empty setting, which promises nothing.
+    """Returns the maximum cost of a training with this setting, or None for an empty setting.
+
+    The cost has epsilon, delta, rho in billionths, and the delta of thresholds.
 
     >>> promised({"epsilon": 3, "delta": 1e-6})["nano_rho"]
     185069683
 
     Raises:
-        SettingError: The setting is wrong.
+        SettingError: The setting is invalid.
     """
     from gcvae.training.differential_privacy.ledger import Ledger
 
@@ -43,8 +44,7 @@ def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float | None:
-    """Returns the epsilon of all trainings together at this delta; None where the thresholds took
-    it all.
+    """Returns the joint epsilon of all trainings at this delta; None if thresholds used up delta.
 
     >>> round(joint_epsilon(2 * 185069683, 0.0, 1e-6), 2)
     4.41
@@ -57,7 +57,7 @@ def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float 
 
 
 def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns the name of the cap that lets the least rho through.
+    """Returns the name of the cap that allows the smallest rho.
 
     >>> strictest({"one": {"epsilon": 3, "delta": 1e-6}, "other": {"epsilon": 2, "delta": 1e-6}})
     'other'
@@ -70,16 +70,16 @@ def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
 def require_within(
     caps: Sequence[Mapping[str, Any]], total: Mapping[str, Any] | None, spent: int
 ) -> None:
-    """Checks that trainings keep within each cap, together with all of the table before them.
+    """Checks that a training, together with all earlier ones of the table, stays within each cap.
 
     Args:
-        caps: Each with `epsilon` and `delta`, and in `of` whose it is.
-        total: `nano_rho` and `threshold_delta` of all, with those of the one that is asked; None
-            where the one that is asked promises nothing.
-        spent: Sum of `nano_rho` that is spent or reserved, without the requested one.
+        caps: Each with `epsilon` and `delta`, and with the cap's owner in `of`.
+        total: `nano_rho` and `threshold_delta` of all trainings, including the requested one; None
+            if the requested one has no privacy guarantee.
+        spent: Sum of `nano_rho` spent or reserved, without the requested training.
 
     Raises:
-        BudgetError: They exceed a cap.
+        BudgetError: A cap is exceeded.
     """
     problems = [problem for cap in caps if (problem := _beyond(cap, total, spent)) is not None]
     if problems:
@@ -87,7 +87,7 @@ def require_within(
 
 
 def _beyond(cap: Mapping[str, Any], total: Mapping[str, Any] | None, spent: int) -> Problem | None:
-    """Why a cap is exceeded; None where it is not."""
+    """Returns the problem if a cap is exceeded, else None."""
     from gcvae.training.differential_privacy.ledger import rho_of
 
     capped = f"the cap of {cap['of']}, epsilon {cap['epsilon']:g} at delta {cap['delta']:g}"

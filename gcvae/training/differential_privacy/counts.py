@@ -1,4 +1,4 @@
-"""Exact counts of a real table in bins: what noise is added to. Nothing here may leave unnoised."""
+"""Exact counts of a real table in bins, before noise is added. Callers must not disclose them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from gcvae.arrays import Codes
 
 MOST_CELLS = 20_000
-"""Larger tables of pairs are never measured: their cells would be noise."""
+"""Larger tables of counts are never measured, because noise would dominate."""
 MOST_CANDIDATES = 5_000
-"""Pairs among which is chosen; of more, as many are taken by chance."""
+"""Maximum number of candidate pairs; a random subset if there are more."""
 
 
 @dataclass(frozen=True)
 class BinnedRows:
-    """The rows of a table by the bins of their cells.
+    """Rows of a table, each cell replaced by its bin.
 
-    Shape: bins (n, D), sizes (D,) – bins of each column; a row is in one bin of each.
+    Shape: bins (n, D); sizes (D,), the number of bins of each column.
 
     Attributes:
-        target: The column that stands in every table of counts beside a pair; None for pairs alone.
+        target: The column that is counted together with every pair; None for pairs only.
     """
 
     bins: Codes
@@ -36,13 +36,13 @@ class BinnedRows:
         return np.bincount(self.bins[:, column], minlength=self.sizes[column])
 
     def shape(self, pair: tuple[int, int]) -> tuple[int, ...]:
-        """Returns the shape of a pair's table: its target comes first, if there is one."""
+        """Returns the shape of a pair's table; the target's axis is first, if there is one."""
         a, b = pair
         target = () if self.target is None else (self.sizes[self.target],)
         return (*target, self.sizes[a], self.sizes[b])
 
     def table(self, pair: tuple[int, int]) -> Codes:
-        """How many rows are in each cell of a pair's table; a row is in one."""
+        """Returns the number of rows in each cell of a pair's table. Shape: `shape(pair)`."""
         axes = [*pair] if self.target is None else [self.target, *pair]
         shape = self.shape(pair)
         cells = np.ravel_multi_index(tuple(self.bins[:, axis] for axis in axes), shape)
@@ -52,10 +52,10 @@ class BinnedRows:
 def candidate_pairs(
     sizes: Sequence[int], target: int | None, random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Returns the pairs of columns that may be measured: neither is the target, and no table is too
-    large.
+    """Returns the pairs of columns that may be measured: without the target, and of limited size.
 
-    A pair is left out by the number of its bins, which is public; chance takes no part in privacy.
+    The choice depends on the number of bins, which is public, and on chance, so it costs no
+    privacy.
     """
     others = [j for j in range(len(sizes)) if j != target]
     n_levels = 1 if target is None else sizes[target]

@@ -1,8 +1,7 @@
-"""Declarations that differential privacy needs for a table.
+"""Declarations that differential privacy needs: bounds, steps and levels of every column.
 
-Bounds, steps and levels that are found in a table are facts about its rows: the largest income is
-one person's. So under differential privacy the schema says them, and what it leaves out is asked
-for, with the line to add.
+Inferred bounds and levels would disclose rows; the largest income is one person's. The schema has
+to declare them. Errors list what is missing, with the line to add.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name
 from gcvae.training.differential_privacy.budget import Budget
 
 OTHER = "(other)"
-"""The level of a discovered column for all levels that too few rows have."""
+"""Level of a discovered column that stands for all levels of too few rows."""
 _TARGET = "/differential_privacy/target"
 
 
 @dataclass(frozen=True)
 class DeclaredTable:
-    """A schema that says enough, in the order of the table's columns.
+    """A schema with complete declarations, in the order of the table's columns.
 
     Attributes:
-        document: The schema document that models are trained with.
-        columns: Those that are counted.
-        discovered: The names of those among them whose levels are yet to be found.
+        document: The schema document for training.
+        columns: Columns that are counted.
+        discovered: Names of the columns whose levels have to be discovered.
     """
 
     document: dict[str, Any]
@@ -41,12 +40,11 @@ class DeclaredTable:
 
     @property
     def schema(self) -> TableSchema:
-        """The schema, with every level declared or found."""
+        """The schema, with all declared and discovered levels."""
         return TableSchema.from_json(self.document)
 
     def with_levels(self, levels: Mapping[str, Sequence[str]]) -> DeclaredTable:
-        """Returns the table with the levels that were found, in text order, and `OTHER` at
-        the end."""
+        """Returns the table with the discovered levels in text order, followed by `OTHER`."""
         listed = {name: [*sorted(set(found) - {OTHER}), OTHER] for name, found in levels.items()}
         columns = [
             column | ({"levels": listed[column["name"]]} if column["name"] in listed else {})
@@ -62,11 +60,11 @@ class DeclaredTable:
 def declared_table(
     names: Sequence[str], given: TableSchema | Mapping[str, Any] | None, budget: Budget
 ) -> DeclaredTable:
-    """Returns the schema's declarations for a table with these columns.
+    """Returns the declarations for a table with these columns.
 
     Raises:
-        SchemaError: Something is left to be found; each problem has the line to add.
-        SettingError: The target, or a column to discover, is none that can be.
+        SchemaError: Declarations are missing; each problem has the line to add.
+        SettingError: The target, or a column to discover, does not exist or has no levels.
     """
     document = given.to_json() if isinstance(given, TableSchema) else dict(given or {})
     drafts, _ = read_document(document)
@@ -84,7 +82,7 @@ def declared_table(
             problems += _undeclared(draft, f"/columns/{i}", name in budget.discover)
     if problems:
         raise SchemaError(*problems)
-    ordered = [_filled(document["columns"][by_name[name][0]], name, budget) for name in names]
+    ordered = [_with_other(document["columns"][by_name[name][0]], name, budget) for name in names]
     schema = TableSchema.from_json(document | {"columns": ordered})
     counted = tuple(column for column in schema if column.is_modelled)
     _check_grids(counted)
@@ -103,7 +101,7 @@ def _missing(what: str, name: str, pointer: str, line: str) -> Problem:
 
 
 def _undeclared(draft: Draft, pointer: str, is_discovered: bool) -> list[Problem]:
-    """What a column's draft leaves to be found in the table."""
+    """Returns the problems of missing declarations of one column."""
     if draft.get("drop"):
         return []
     name, kind = draft["name"], draft.get("kind")
@@ -127,7 +125,7 @@ def _undeclared(draft: Draft, pointer: str, is_discovered: bool) -> list[Problem
 
 
 def _never(draft: Draft, pointer: str) -> list[Problem]:
-    """Dates for never, which lie between no bounds: they can be blanks that are values."""
+    """Returns the problem of a sentinel date, which has no place between bounds."""
     if not draft.get("never"):
         return []
     markers = {"allowed": True, "markers": [*draft["never"], ""], "is_value": True}
@@ -160,18 +158,17 @@ _LINES: dict[Outcomes, dict[str, str]] = {
 }
 
 
-def _filled(column: Mapping[str, Any], name: str, budget: Budget) -> dict[str, Any]:
-    """Returns the column's document; of one to be discovered with the level that it has in any
-    case."""
+def _with_other(column: Mapping[str, Any], name: str, budget: Budget) -> dict[str, Any]:
+    """Returns the column's document; for a column to discover, with `OTHER` as its first level."""
     is_open = name in budget.discover and not column.get("levels")
     return dict(column) | ({"levels": [OTHER]} if is_open else {})
 
 
 def _check_grids(columns: Sequence[Column]) -> None:
-    """Lets bounds pass between which there are countable values.
+    """Checks that every column of numbers or dates has a countable grid between its bounds.
 
     Raises:
-        SchemaError: There are none, or the format has no days to count.
+        SchemaError: The bounds contain no values, or the date format has no days.
     """
     problems = []
     for column in columns:
@@ -193,7 +190,7 @@ def _check_grids(columns: Sequence[Column]) -> None:
 
 
 def _check_roles(schema: TableSchema, budget: Budget) -> None:
-    """Checks that a target has levels, and columns to discover that are categorical."""
+    """Checks that a target has levels, and that columns to discover are categorical."""
     problems = []
     if budget.target is not None:
         of_levels = [column.name for column in schema if column.kind.has_levels]
@@ -212,13 +209,13 @@ def _check_roles(schema: TableSchema, budget: Budget) -> None:
 
 @dataclass(frozen=True)
 class ValueLine:
-    """The values of a column of numbers or dates between its bounds, numbered from 0.
+    """The values of a number or date column between its bounds, indexed from 0.
 
     Attributes:
         grid: Grid of the column.
-        first: The place of value 0.
-        stride: Places from one value to the next.
-        n: Values in all.
+        first: Grid index of value 0.
+        stride: Grid steps between two values.
+        n: Number of values.
     """
 
     grid: Grid
@@ -228,7 +225,7 @@ class ValueLine:
 
     @classmethod
     def of(cls, column: Column) -> ValueLine:
-        """Returns the line of a declared column."""
+        """Returns the values of a declared column."""
         grid = Grid.of(column)
         assert grid is not None, "a declared column has a grid"
         stride = _stride(column, grid)
@@ -239,7 +236,7 @@ class ValueLine:
 
 
 def _stride(column: Column, grid: Grid) -> int:
-    """Places between two values by the declared steps; 1 where they say nothing."""
+    """Returns the grid steps between two values by the declared step; 1 without one."""
     if not column.steps:
         return 1
     step = column.steps[-1]

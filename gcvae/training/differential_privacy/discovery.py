@@ -1,7 +1,7 @@
-"""Levels that are found in the table and not declared: those that many rows have.
+"""Discovery of levels that many rows have, by a threshold on noisy counts.
 
-A level comes out where its noisy count passes a threshold so high that one of two rows reaches it
-with a chance under delta. A level of a single row never does.
+The threshold is so high that a level of two rows passes with probability at most delta. A level of
+a single row never passes.
 
 Source: Korolova et al. (2009); Bun and Steinke (2016) for the threshold's part of delta.
 """
@@ -23,14 +23,14 @@ from gcvae.training.differential_privacy.ledger import Entry, Ledger, variance_o
 from gcvae.training.differential_privacy.noise import discrete_gaussians
 
 LEAST_ROWS = 2
-"""Levels of fewer rows never come out."""
+"""Levels of fewer rows never pass."""
 _FURTHEST = 60.0
 
 
 def discovered_levels(
     source: SourceColumns, columns: Sequence[Column], rho: Fraction, ledger: Ledger
 ) -> dict[str, list[str]]:
-    """Returns the levels of each column that pass its threshold, for at most rho in all."""
+    """Returns the levels of each column that pass its threshold, for at most rho in total."""
     found = {}
     for column in columns:
         variance = variance_of(rho / len(columns))
@@ -38,7 +38,7 @@ def discovered_levels(
         entry = Entry("levels", (column.name,), 1 / (2 * variance), math.sqrt(variance), delta)
         ledger.spend(entry)
         cells, _ = column_cells(source, column)
-        present = cells.some(~are_missing(cells, column))
+        present = cells.select(~are_missing(cells, column))
         counts = dict.fromkeys(map(str, read_levels(column, present)), 0)
         for level, count in zip(read_levels(column, present), present.counts, strict=True):
             counts[str(level)] += int(count)
@@ -57,8 +57,10 @@ def _passing(counts: dict[str, int], variance: Fraction, delta: float) -> list[s
 
 
 def threshold(variance: Fraction, delta: float) -> int:
-    """Returns the least t with P(LEAST_ROWS + noise > t) <= delta, by the discrete
-    Gaussian's tail."""
+    """Returns the least t with P(LEAST_ROWS + noise > t) <= delta.
+
+    Computed from the tail of the discrete Gaussian.
+    """
     sigma = math.sqrt(variance)
     y = np.arange(0, math.ceil(_FURTHEST * sigma) + 2)
     masses = np.exp(-(y.astype(np.float64) ** 2) / (2 * float(variance)))

@@ -1,9 +1,9 @@
-"""The private estimate: a mixture of product distributions, fitted to noisy counts.
+"""The private estimate: a mixture of product distributions fitted to noisy counts.
 
     p(x) = 1/K sum over k of prod over j of p_kj(x_j)
 
-The tables of two columns, and of two and a target, are then products of matrices. Everything that
-is made of the estimate stands under the guarantee of the counts.
+Expected tables of two columns, or of two and a target, are products of matrices. The estimate is
+post-processing of noisy counts, so it has their privacy guarantee.
 
 Source: GEM of Liu, Vietri and Wu (2021), "Iterative methods for private synthetic data".
 """
@@ -20,20 +20,20 @@ from torch import Tensor
 from gcvae.arrays import Codes, Numbers
 
 MOST_COMPONENTS = 1_000
-"""Of the mixture; small tables have fewer, one for ten rows."""
+"""Maximum number of components; small tables have one per ten rows."""
 _STEP_SIZE = 0.1
 _SPREAD = 0.5
-"""Of the first logits: the components have to differ before they can part."""
+"""Scale of the initial logits, which have to differ between components."""
 
 
 @dataclass
 class Measured:
-    """A noisy table of counts; measured again it is averaged by the precisions.
+    """A noisy table of counts. Repeated measurements are averaged by their precisions.
 
     Attributes:
-        pair: Its columns.
-        counts: Noisy, as many as there are cells. Shape: ([target,] n_a, n_b).
-        precision: One over the noise's variance.
+        pair: The two columns.
+        counts: Noisy counts. Shape: ([target,] n_a, n_b).
+        precision: Inverse variance of the noise.
     """
 
     pair: tuple[int, int]
@@ -41,7 +41,7 @@ class Measured:
     precision: float
 
     def add(self, counts: Numbers, precision: float) -> None:
-        """Averages another measurement in."""
+        """Averages another measurement in, weighted by precision."""
         whole = self.precision + precision
         self.counts = (self.precision * self.counts + precision * counts) / whole
         self.precision = whole
@@ -49,14 +49,14 @@ class Measured:
 
 @dataclass
 class Estimate:
-    """A mixture over the bins of D columns.
+    """A mixture of product distributions over the bins of D columns.
 
     Attributes:
-        sizes: Bins of each column.
-        target: Target of the measured tables; None where they are of pairs.
-        n_rows: Rows that the counts speak of, itself an estimate.
-        one_way: Noisy counts of each column, and their precisions.
-        measured: Tables of pairs.
+        sizes: Number of bins of each column.
+        target: Index of the target column; None if pairs are measured.
+        n_rows: Estimated number of rows.
+        one_way: Noisy counts of each column, with their precisions.
+        measured: Noisy tables by pair.
     """
 
     sizes: tuple[int, ...]
@@ -68,7 +68,7 @@ class Estimate:
     measured: dict[tuple[int, int], Measured] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begins with the one-way counts, each component near to them."""
+        """Initialises each component near the one-way counts."""
         self._starts = np.append(0, np.cumsum(self.sizes)).tolist()
         shares = [np.maximum(counts, 0.5) for counts, _ in self.one_way]
         logits = torch.tensor(np.log(np.concatenate([s / s.sum() for s in shares])))
@@ -82,18 +82,18 @@ class Estimate:
         return slice(self._starts[column], self._starts[column + 1])
 
     def probabilities(self) -> Tensor:
-        """p_kj of all columns beside each other. Shape: (K, sum of n_j)."""
+        """Returns p_kj of all columns, concatenated. Shape: (K, sum of n_j)."""
         parts = [self._logits[:, self._part(j)].softmax(1) for j in range(len(self.sizes))]
         return torch.cat(parts, 1)
 
     def _with_target(self, p: Tensor) -> Tensor:
-        """p_kj times the probability of each level of the target. Shape: (n_t or 1, K, S)."""
+        """Returns p_kj times the probability of each target level. Shape: (n_t or 1, K, S)."""
         if self.target is None:
             return p[None]
         return p[:, self._part(self.target)].T[:, :, None] * p[None]
 
     def _table(self, p: Tensor, weighted: Tensor, pair: tuple[int, int]) -> Tensor:
-        """Returns the estimated counts of a pair. Shape: ([n_t,] n_a, n_b)."""
+        """Returns the expected counts of a pair. Shape: ([n_t,] n_a, n_b)."""
         a, b = pair
         found = weighted[:, :, self._part(a)].transpose(1, 2) @ p[:, self._part(b)]
         found = found * (self.n_rows / self.n_components)
@@ -101,13 +101,13 @@ class Estimate:
 
     @torch.no_grad()
     def tables(self, pairs: Sequence[tuple[int, int]]) -> list[Numbers]:
-        """Returns the estimated counts of pairs."""
+        """Returns the expected counts of several pairs."""
         p = self.probabilities()
         weighted = self._with_target(p)
         return [self._table(p, weighted, pair).double().numpy() for pair in pairs]
 
     def fit(self, n_steps: int, *, step_size: float = _STEP_SIZE, anneal: bool = False) -> None:
-        """Moves the mixture towards all measured tables, by squares weighted by precision."""
+        """Fits the mixture to all measured tables by least squares weighted by precision."""
         one_way = torch.tensor(np.concatenate([counts for counts, _ in self.one_way])).float()
         weights = torch.cat([torch.full((len(c),), float(w)) for c, w in self.one_way])
         tables = [
@@ -130,10 +130,11 @@ class Estimate:
 
     @torch.no_grad()
     def draw(self, n: int, random: np.random.Generator) -> Codes:
-        """Returns rows of the mixture, in bins. Shape: (n, D).
+        """Returns rows sampled from the mixture, as bins. Shape: (n, D).
 
-        Every component gives as many rows, and its bins in each column come as often as they can by
-        their probabilities: chance only joins them.
+        Stratified: components have equal numbers of rows, and in each the bin counts of a column
+        follow their probabilities as closely as integers allow; random permutations combine the
+        columns.
         """
         p = self.probabilities().double().numpy()
         component = random.permutation(np.arange(n) % self.n_components)

@@ -1,7 +1,7 @@
-"""The account of a privacy budget: what was asked of the table, and what each answer cost.
+"""Privacy ledger: the queries of a table and the cost of each.
 
-Zero-concentrated differential privacy (rho-zCDP) adds up: answers of rho_1 and rho_2 together are
-rho_1 + rho_2. Neighbouring tables differ by one row, added or removed.
+The costs of zero-concentrated differential privacy (rho-zCDP) add up. Neighbouring tables differ by
+one row, added or removed.
 
 Sources: Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12.
 """
@@ -20,7 +20,7 @@ from gcvae.arrays import Mask, Numbers
 from gcvae.training.differential_privacy.noise import discrete_gaussians
 
 _ORDERS: Numbers = 1.0 + np.exp(np.linspace(math.log(1e-4), math.log(1e5), 4_000))
-"""Orders alpha of the Renyi divergences that a conversion tries."""
+"""Orders alpha of the Renyi divergences over which conversions minimise."""
 _RHO_UNIT = 10**9
 _VARIANCE_UNIT = 64
 _ATTACK_POINTS = 1_001
@@ -37,7 +37,7 @@ def delta_of(rho: float, epsilon: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> Fraction:
-    """Returns the most rho for which rho-zCDP is (epsilon, delta)-DP, rounded down.
+    """Returns the largest rho for which rho-zCDP is (epsilon, delta)-DP, rounded down.
 
     >>> float(rho_of(3.0, 0.9e-6)) > float(rho_of(1.0, 0.9e-6)) > 0
     True
@@ -50,7 +50,7 @@ def rho_of(epsilon: float, delta: float) -> Fraction:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Returns the least epsilon for which rho-zCDP is (epsilon, delta)-DP, to a part in a
+    """Returns the least epsilon for which rho-zCDP is (epsilon, delta)-DP, within one part in a
     million."""
     a = _ORDERS
     found = a * rho + (a * np.log1p(-1 / a) - np.log(a - 1) - math.log(delta)) / (a - 1)
@@ -74,14 +74,14 @@ def selection_epsilon(rho: Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer of the table.
+    """One query of the table.
 
     Attributes:
-        what: Was measured: "bins", "one-way", "selection", "pair", ...
-        columns: It is about.
-        rho: That it cost.
-        deviation: Standard deviation of the noise, in rows; None where nothing was counted.
-        delta: The chance that it protects less, which it cost beside rho.
+        what: What was measured: "bins", "one-way", "selection", "pair", ...
+        columns: Columns of the query.
+        rho: Cost.
+        deviation: Standard deviation of the noise, in rows; None if nothing was counted.
+        delta: Additional delta that the query costs.
     """
 
     what: str
@@ -91,7 +91,7 @@ class Entry:
     delta: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the entry of a document."""
+        """Returns the entry as JSON."""
         document: dict[str, Any] = {
             "what": self.what,
             "columns": list(self.columns),
@@ -104,12 +104,12 @@ class Entry:
 
 @dataclass
 class Ledger:
-    """The budget of one table, and what has been spent of it.
+    """Privacy budget of one table, with the queries so far.
 
     Attributes:
-        epsilon: Promised.
-        delta: Promised.
-        threshold_delta: The part of delta that is set aside for thresholds.
+        epsilon: Epsilon of the guarantee.
+        delta: Delta of the guarantee.
+        threshold_delta: Part of delta that is reserved for thresholds.
     """
 
     epsilon: float
@@ -118,21 +118,21 @@ class Ledger:
     entries: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Finds the whole rho."""
+        """Computes the total rho."""
         self.rho = rho_of(self.epsilon, self.delta - self.threshold_delta)
 
     @property
     def spent(self) -> Fraction:
-        """The rho of all entries."""
+        """Sum of rho of all queries."""
         return sum((entry.rho for entry in self.entries), Fraction(0))
 
     @property
     def left(self) -> Fraction:
-        """The rho that may yet be spent."""
+        """Remaining rho."""
         return self.rho - self.spent
 
     def spend(self, entry: Entry) -> None:
-        """Writes an answer down; the budget is never overdrawn."""
+        """Records a query. The caller must not exceed the budget."""
         assert entry.rho > 0, "every answer costs something"
         assert entry.rho <= self.left, "the budget is spent"
         deltas = entry.delta + sum(other.delta for other in self.entries)
@@ -142,16 +142,16 @@ class Ledger:
     def noise(
         self, what: str, columns: tuple[str, ...], n: int, rho: Fraction
     ) -> npt.NDArray[np.int64]:
-        """Noise for n counts in which one row adds one to one of them; the cost is written down.
+        """Returns noise for n counts of which one row changes one, by one; records the cost.
 
-        Shape: (n,). It is drawn whole before the counts that it goes to are looked at.
+        Shape: (n,). The noise is sampled completely before the counts are read.
         """
         variance = variance_of(rho)
         self.spend(Entry(what, columns, 1 / (2 * variance), math.sqrt(variance)))
         return discrete_gaussians(n, variance)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the entry of the training record."""
+        """Returns the ledger as JSON, for the training record."""
         spent = float(self.spent)
         return {
             "epsilon": self.epsilon,
@@ -165,15 +165,14 @@ class Ledger:
 
 
 def attack_ceilings(rho: float, delta: float = 0.0) -> dict[str, float]:
-    """What no attack on one row's membership exceeds: its area under the ROC curve, and its rate of
-    true positives where one in a hundred is a false one.
+    """Returns upper bounds on membership attacks: ROC AUC, and TPR at 1 % FPR.
 
-    A test with rates (x, y) keeps, for every order alpha and both ways round,
-    y^alpha x^(1-alpha) + (1-y)^alpha (1-x)^(1-alpha) <= exp((alpha-1) alpha rho); delta is added.
+    A test with rates (x, y) satisfies, for every order alpha and in both directions, y^alpha
+    x^(1-alpha) + (1-y)^alpha (1-x)^(1-alpha) <= exp((alpha-1) alpha rho); delta is added.
     """
     x = np.linspace(0.0, 1.0, _ATTACK_POINTS)[1:-1]
     y = np.append(np.append(0.0, _most_true_positives(x, rho)), 1.0)
-    areas = (y[1:] + y[:-1]) / 2 + np.abs(np.diff(y)) / 2  # the upper sum: never too low
+    areas = (y[1:] + y[:-1]) / 2 + np.abs(np.diff(y)) / 2  # upper sum, so never an underestimate
     return {
         "auc": round(min(1.0, float(areas.mean()) + delta), 4),
         "true_positives_at_1_percent": round(
@@ -183,18 +182,17 @@ def attack_ceilings(rho: float, delta: float = 0.0) -> dict[str, float]:
 
 
 def _most_true_positives(x: Numbers, rho: float) -> Numbers:
-    """Returns the highest rate of true positives at each rate of false ones. Shape: (n,)
-    -> (n,)."""
+    """Returns the maximum true positive rate at each false positive rate. Shape: (n,) -> (n,)."""
     orders = _ORDERS[(_ORDERS < 2_000.0) & (_ORDERS > 1.01)][::32, None]
     low, high = x.copy(), np.ones_like(x)
     for _ in range(24):
         middle = (low + high) / 2
-        allowed = _may_be(x, middle, orders, rho)
+        allowed = _is_feasible(x, middle, orders, rho)
         low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
     return high
 
 
-def _may_be(x: Numbers, y: Numbers, orders: Numbers, rho: float) -> Mask:
+def _is_feasible(x: Numbers, y: Numbers, orders: Numbers, rho: float) -> Mask:
     with np.errstate(divide="ignore"):
         logs = [np.log(rate) for rate in (x, 1 - x, y, 1 - y)]
     most = (orders - 1) * orders * rho

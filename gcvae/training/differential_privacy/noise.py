@@ -1,8 +1,8 @@
-"""Exact noise: integers drawn with the operating system's randomness, without floating point.
+"""Exact noise: integers sampled with the operating system's randomness, without floating point.
 
-Noise of floats can be told from the true value by its last bits (Mironov 2012), so every draw here
-compares whole numbers only, and has exactly the distribution that it is said to have. There is no
-seed: a draw that can be repeated protects nobody.
+The last bits of floating-point noise can reveal the true value (Mironov 2012), so all comparisons
+are between integers and the distribution is exact. There is no seed, because repeatable noise gives
+no protection.
 
 Source: Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
 Algorithms 1 to 3.
@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 Below = Callable[[int], int]
-"""Takes n, gives a whole number from 0 to n - 1, each as likely."""
+"""Function of n that returns a uniform integer from 0 to n - 1."""
 
 
 def bernoulli_exp(n: int, d: int = 1, below: Below = secrets.randbelow) -> bool:
-    """True with probability exp(-n/d), n >= 0 and d > 0."""
+    """Returns True with probability exp(-n/d), n >= 0 and d > 0."""
     whole, rest = divmod(n, d)
     for _ in range(whole):
         if not _bernoulli_exp_of_fraction(1, 1, below):
@@ -32,7 +32,10 @@ def bernoulli_exp(n: int, d: int = 1, below: Below = secrets.randbelow) -> bool:
 
 
 def _bernoulli_exp_of_fraction(n: int, d: int, below: Below) -> bool:
-    """True with probability exp(-n/d), 0 <= n <= d: the parity of a run of rarer and rarer hits."""
+    """Returns True with probability exp(-n/d), 0 <= n <= d.
+
+    The result is the parity of the length of a run of successes whose k-th probability is n/(d k).
+    """
     k = 1
     while below(d * k) < n:
         k += 1
@@ -40,7 +43,7 @@ def _bernoulli_exp_of_fraction(n: int, d: int, below: Below) -> bool:
 
 
 def _discrete_laplace(t: int, below: Below) -> int:
-    """Returns a whole number y with probability proportional to exp(-|y|/t)."""
+    """Returns an integer y with probability proportional to exp(-|y|/t)."""
     while True:
         u = below(t)
         if not _bernoulli_exp_of_fraction(u, t, below):
@@ -55,7 +58,7 @@ def _discrete_laplace(t: int, below: Below) -> int:
 
 
 def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> int:
-    """Returns a whole number y with probability proportional to exp(-y^2 / (2 variance)).
+    """Returns an integer y with probability proportional to exp(-y^2 / (2 variance)).
 
     Added to a count that one row changes by at most one, it is 1/(2 variance)-zCDP.
     """
@@ -63,7 +66,7 @@ def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> i
     t = isqrt(p // q) + 1
     while True:
         y = _discrete_laplace(t, below)
-        # (|y| - variance/t)^2 / (2 variance) as one fraction of whole numbers
+        # (|y| - variance/t)^2 / (2 variance) as one fraction of integers
         if bernoulli_exp((abs(y) * q * t - p) ** 2, 2 * p * q * t * t, below):
             return y
 
@@ -71,20 +74,19 @@ def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> i
 def discrete_gaussians(
     n: int, variance: Fraction, below: Below = secrets.randbelow
 ) -> npt.NDArray[np.int64]:
-    """Independent draws. Shape: (n,).
+    """Returns n independent samples. Shape: (n,).
 
-    Draw them before anything waits on a single one: how long a draw takes depends on its value.
+    Sample all of them before using one: the time of a sample depends on its value.
     """
     return np.array([discrete_gaussian(variance, below) for _ in range(n)], dtype=np.int64)
 
 
 def choose(scores: Sequence[int], epsilon: Fraction, below: Below = secrets.randbelow) -> int:
-    """Returns the exponential mechanism: i with probability proportional to exp(epsilon scores_i /
-    2).
+    """Exponential mechanism: returns i with probability proportional to exp(epsilon scores_i / 2).
 
-    Where one row changes each score by at most one it is epsilon-DP with range epsilon, and so
-    epsilon^2/8-zCDP (Cesar and Rogers 2021). Exact: a candidate is proposed evenly, and accepted by
-    how far its score is below the best.
+    If one row changes each score by at most one, it is epsilon-DP with range epsilon, and so
+    epsilon^2/8-zCDP (Cesar and Rogers 2021). Sampling is exact: candidates are proposed uniformly,
+    and accepted by the difference of their score to the best.
     """
     best = max(scores)
     while True:

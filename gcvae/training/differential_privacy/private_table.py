@@ -1,7 +1,7 @@
-"""From a real table to a private one: rows of an estimate that noisy counts have made.
+"""Makes a private table: rows sampled from an estimate that was fitted to noisy counts.
 
-What follows on these rows – training, scores, maps, rules, a schema that is completed – follows on
-the guarantee, and can not weaken it.
+All later steps (training, scores, maps, rules, schema) are post-processing of these rows and keep
+the privacy guarantee.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gcvae.training.differential_privacy.ledger import Ledger, variance_of
 from gcvae.training.differential_privacy.selection import Selection, first_deviation
 
 FEW_ROWS = 5_000
-"""Under so many, noise hides most of what there is to learn."""
+"""Tables with fewer rows get a warning that noise hides most of their structure."""
 LEAST_ROWS = 50
 _LEFT_OUT_SHARE, _LEVELS_SHARE = Fraction(1, 200), Fraction(1, 20)
 _BINS_SHARE, _ONE_WAY_SHARE = Fraction(1, 20), Fraction(1, 10)
@@ -44,18 +44,18 @@ _FIRST_STEPS, _LAST_STEPS = 100, 400
 _MOST_DRAWS = 20
 
 PhaseReport = Callable[[str, float], None]
-"""Takes the phase, `counting` or `estimating`, and the share of it that is done."""
+"""Receives the phase, `counting` or `estimating`, and the share of it that is done."""
 
 
 @dataclass(frozen=True)
 class PrivateTable:
-    """Rows that may be trained on as if they were the table.
+    """Private rows, for training in place of the table.
 
     Attributes:
-        cells: As text, with the columns of the real table in their order.
-        document: The declared schema, with the levels that were found.
-        record: What the table was asked, and what the answers cost.
-        notes: What one should know of it.
+        cells: Cells as text, with the columns of the real table in their order.
+        document: The declared schema, with discovered levels.
+        record: The privacy ledger, for the training record.
+        notes: Data-quality warnings.
     """
 
     cells: pd.DataFrame
@@ -70,22 +70,22 @@ def private_table(
     budget: Budget,
     seed: int,
     report: PhaseReport = lambda phase, share: None,
-    begins: Callable[[], None] = lambda: None,
+    on_first_query: Callable[[], None] = lambda: None,
 ) -> PrivateTable:
     """Returns the private rows of a real table.
 
     Args:
-        table: Real.
-        schema: Declares its columns.
-        budget: To be spent whole.
-        seed: Seed of what follows on the noisy counts. The noise has none.
-        report: Takes what is done, by noisy counts only.
-        begins: Is called when the declaration is whole, before anything is counted.
+        table: Real table.
+        schema: Declarations of its columns.
+        budget: Privacy budget; all of it is spent.
+        seed: Seed of the post-processing. The noise has none.
+        report: Receives the progress, which depends on noisy counts only.
+        on_first_query: Is called after the declarations were checked, before the first query.
 
     Raises:
-        SchemaError: Something is not declared; the problems have the lines to add.
-        SettingError: The target is no column with levels.
-        TableError: It is no table, or hardly a row of it fits its declaration.
+        SchemaError: Declarations are missing; the problems have the lines to add.
+        SettingError: The target is not a column with levels.
+        TableError: The input is not a table, or hardly any row fits its declarations.
         HardRuleError: Too few rows of the estimate keep the hard rules.
     """
     ledger = Ledger(budget.epsilon, budget.delta, budget.threshold_delta)
@@ -94,7 +94,7 @@ def private_table(
     report("counting", 0.0)
     with source_columns(table) as source:
         declared = declared_table([str(name) for name in source.names], schema, budget)
-        begins()
+        on_first_query()
         if declared.discovered:
             open_columns = [c for c in declared.columns if c.name in declared.discovered]
             rho = ledger.rho * _LEVELS_SHARE
@@ -121,26 +121,26 @@ def private_table(
 
 
 def _noisy_count(chosen: Any, ledger: Ledger) -> int:
-    """How many rows are chosen, with noise; not under 0."""
+    """Returns the number of true entries of `chosen` with noise, at least 0."""
     [noise] = ledger.noise("rows left out", (), 1, ledger.rho * _LEFT_OUT_SHARE)
     return max(0, int(np.count_nonzero(chosen)) + int(noise))
 
 
 def private_bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> list[Bins]:
-    """Returns the bins of each column, for their part of the whole budget. Shape: codes (n, D)."""
+    """Returns the bins of each column, for their share of the budget. Shape: codes (n, D)."""
     for_pairs = ledger.left - ledger.rho * (_BINS_SHARE + _ONE_WAY_SHARE)
     deviation = first_deviation(for_pairs, len(columns))
     return column_bins(columns, codes, ledger.rho * _BINS_SHARE, ledger, deviation)
 
 
 class _Counts:
-    """The rows in bins, and their one-way counts.
+    """Binned rows and their noisy one-way counts.
 
     Attributes:
         bins: Bins of each column.
-        rows: Real, in bins.
-        one_way: Noisy counts of each column, and their precisions.
-        n_rows: Estimated.
+        rows: Real rows, as bins.
+        one_way: Noisy counts of each column, with their precisions.
+        n_rows: Estimated number of rows.
     """
 
     def __init__(
@@ -176,10 +176,10 @@ def _estimated(
     random: np.random.Generator,
     report: PhaseReport,
 ) -> Estimate:
-    """Returns the estimate after all rounds.
+    """Returns the estimate after all rounds of measurement.
 
     Raises:
-        TableError: There seem to be hardly any rows.
+        TableError: The estimated number of rows is too small.
     """
     if counts.n_rows < LEAST_ROWS:
         message = f"under {LEAST_ROWS} rows seem to fit the declared schema, as far as noise shows"
@@ -202,10 +202,11 @@ def _estimated(
 def _drawn(
     estimate: Estimate, counts: _Counts, schema: TableSchema, random: np.random.Generator
 ) -> pd.DataFrame:
-    """As many rows of the estimate as the table seems to have, all within the hard rules.
+    """Returns as many sampled rows as the table is estimated to have, all keeping the
+    hard rules.
 
     Raises:
-        HardRuleError: Too few of them are.
+        HardRuleError: Too few rows keep the hard rules.
     """
     n = max(1, round(estimate.n_rows))
     kept: list[pd.DataFrame] = []
@@ -235,7 +236,7 @@ def values_of_bins(
     schema: TableSchema,
     random: np.random.Generator,
 ) -> pd.DataFrame:
-    """Returns the typed values of rows in bins."""
+    """Returns typed values sampled within the bins."""
     columns = {}
     for j, name in enumerate(names):
         codes = of_columns[j].values(bins[:, j], random.random((len(bins), 2)))
@@ -244,7 +245,7 @@ def values_of_bins(
 
 
 def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
-    """Returns the typed values of a column, by their numbers. Shape: (n,)."""
+    """Returns the typed values of a column from their indices. Shape: (n,)."""
     if column.kind.outcomes is not Outcomes.LINE:
         return placed_values(list(column.typed_levels), codes, column.missing.allowed)
     line = ValueLine.of(column)
@@ -255,8 +256,8 @@ def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
 
 
 def _with_unmodelled(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns the rows with the columns that are not counted: a constant's value, keys that number
-    them."""
+    """Returns the rows with the columns that are not modelled: constants, and keys numbered from
+    1."""
     n = len(rows)
     width = len(str(n))
     for column in schema:

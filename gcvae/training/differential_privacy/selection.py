@@ -1,7 +1,7 @@
-"""Selection of the measured pairs of columns: in each round those with the largest errors.
+"""Adaptive selection of the column pairs to measure: each round measures the pair of largest error.
 
-A round spends a tenth of its share on the choice and the rest on the count. A round that moved the
-estimate by less than its own noise makes the next ones four times as large.
+A round spends a tenth of its budget on the choice and the rest on the count. After a round that
+changed the estimate by less than its noise, the budget of the next rounds is four times as large.
 
 Source: McKenna, Mullins, Sheldon and Miklau (2022), "AIM: an adaptive and iterative mechanism".
 """
@@ -30,12 +30,14 @@ STEPS_PER_ROUND = 60
 
 @dataclass
 class Selection:
-    """The rounds over one table.
+    """Rounds of selection and measurement on one table.
 
     Attributes:
-        rows: Real.
+        rows: Real rows, as bins.
         names: Names of the columns.
-        pairs: Among which is chosen.
+        pairs: Candidate pairs.
+        ledger: Records the cost.
+        estimate: Estimate that the measurements update.
     """
 
     rows: BinnedRows
@@ -45,7 +47,7 @@ class Selection:
     estimate: Estimate
 
     def run(self, report: Callable[[float], None]) -> None:
-        """Spends all that is left of the budget."""
+        """Spends the remaining budget."""
         if not self.pairs:
             return
         exact = [self.rows.table(pair) for pair in self.pairs]
@@ -61,7 +63,7 @@ class Selection:
             report(float(1 - self.ledger.left / whole))
 
     def _round(self, exact: Sequence[npt.NDArray[np.int64]], rho: Fraction) -> bool:
-        """Measures one pair; whether it moved the estimate by more than its noise."""
+        """Measures one pair; returns whether the estimate changed by more than the noise."""
         variance = variance_of(rho * (1 - SELECTION_SHARE))
         before = self.estimate.tables(self.pairs)
         chosen = self._chosen(exact, before, variance, rho * SELECTION_SHARE)
@@ -78,7 +80,7 @@ class Selection:
         variance: Fraction,
         rho: Fraction,
     ) -> int:
-        """Returns the pair of the round, by the exponential mechanism."""
+        """Returns the index of the round's pair, chosen by the exponential mechanism."""
         epsilon = selection_epsilon(rho)
         columns = tuple(self.names)
         self.ledger.spend(Entry("selection", columns, epsilon * epsilon / 8))
@@ -98,12 +100,12 @@ class Selection:
 
 
 def first_round(rho: Fraction, n_columns: int) -> Fraction:
-    """Returns the part of rho that a round takes before rounds grow."""
+    """Returns the budget of the first round."""
     return rho / max(_ROUNDS_PER_COLUMN * n_columns, 1)
 
 
 def first_deviation(rho: Fraction, n_columns: int) -> float:
-    """Returns the deviation of the noise in a cell of the first round's table, in rows."""
+    """Returns the standard deviation of noise in a cell of the first round's table, in rows."""
     return math.sqrt(variance_of(first_round(rho, n_columns) * (1 - SELECTION_SHARE)))
 
 
@@ -112,9 +114,9 @@ def round_scores(
     estimated: Sequence[Numbers],
     variance: Fraction,
 ) -> list[int]:
-    """|counts - estimate|_1 of each table, less what noise alone would leave there.
+    """Returns |counts - estimate|_1 of each table, less the expected contribution of noise.
 
-    Whole numbers: a row more or less changes each of them by at most one, exactly.
+    Scores are integers, and one row changes each by at most one.
     """
     return [
         int(np.abs(counts - np.rint(found).astype(np.int64)).sum())
@@ -124,5 +126,5 @@ def round_scores(
 
 
 def noise_size(variance: Fraction, n_cells: int) -> float:
-    """Returns the expected sum of the absolute noise of so many cells: sqrt(2/pi) sigma n."""
+    """Returns the expected L1 norm of the noise in `n_cells` cells: sqrt(2/pi) sigma n."""
     return math.sqrt(2.0 / math.pi * float(variance)) * n_cells

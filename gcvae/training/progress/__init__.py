@@ -1,1 +1,1 @@
-"""How far a fit is: what its parts take, the steps that are left, and the bar."""
+"""Progress of a fit: estimated seconds of its steps, the remaining fraction, the progress bar."""

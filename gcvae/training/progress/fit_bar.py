@@ -1,4 +1,4 @@
-"""The bar of a fit: a line in a terminal, a line of its own in a notebook, nothing elsewhere."""
+"""Progress bar of a fit, in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LINE = "{desc} {percentage:3.0f} %|{bar:24}| {elapsed}{postfix}"
 
 @contextmanager
 def reported(progress: Callback | bool | None) -> Iterator[Callback | None]:
-    """What takes a fit's reports, until the block ends.
+    """Yields the callback that receives the progress of a fit.
 
     Args:
-        progress: A callback of one's own; True shows a bar, False none, and None one where the
-            standard error is a terminal or a notebook's.
+        progress: A callback; True shows a bar, False shows none, None shows one if standard error
+            is a terminal or the code runs in a notebook.
     """
     display = _notebook_display()
     if progress is None:
@@ -35,7 +35,7 @@ def reported(progress: Callback | bool | None) -> Iterator[Callback | None]:
     elif not progress:
         yield None
     elif display is not None:
-        with _bar(StringIO(), ascii=False) as unseen:  # notebooks have all letters
+        with _bar(StringIO(), ascii=False) as unseen:  # notebooks show Unicode
             yield _in_notebook(display, unseen)
     else:
         with _bar(sys.stderr) as shown:
@@ -50,7 +50,8 @@ def _bar(target: TextIO, ascii: bool | None = None) -> tqdm[Any]:
 
 
 def _in_notebook(display: Any, bar: tqdm[Any]) -> Callback:
-    """Takes reports, and shows the bar as a line that replaces itself."""
+    """Returns a callback that shows the bar as a line of the notebook's output, replaced each
+    time."""
     handle = display(_Line(bar), display_id=True)
 
     def show(report: Progress) -> None:
@@ -61,7 +62,7 @@ def _in_notebook(display: Any, bar: tqdm[Any]) -> Callback:
 
 
 class _Line(str):
-    """A line that a notebook shows in letters of one width."""
+    """A line in a fixed-width font in notebooks."""
 
     __repr__ = str.__str__
 
@@ -77,7 +78,7 @@ def _move(bar: tqdm[Any], report: Progress) -> None:
 
 
 def _note(report: Progress) -> str:
-    """Returns the held-out bound, and the time that is left.
+    """Returns the held-out bound and the remaining time, for the bar.
 
     >>> _note(Progress("training", 0.5, 3, 9, bound_held_out=-2.5, seconds_left=75.2))
     'held out -2.50 nats a row, 1:15 left'
@@ -90,7 +91,7 @@ def _note(report: Progress) -> str:
 
 
 def _notebook_display() -> Any:
-    """What shows things in the notebook that this runs in; None where it runs in none."""
+    """Returns the display function of the running notebook; None outside of notebooks."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return import_module("IPython.display").display if hasattr(shell, "kernel") else None

@@ -1,6 +1,7 @@
-"""Estimated seconds of the parts of a fit on one core of the CPU, before the fit measures them.
+"""Estimated seconds of the steps of a fit on one CPU core, before the fit has measured its own
+speed.
 
-The coefficients were measured by `python -m benchmarks.progress`; a fit's own speed corrects them.
+The coefficients were measured by `python -m benchmarks.progress`.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ _STEP = {
     "gcvae": (0.0125, 6.5e-6),
     "paper-gcvae": (0.003, 1.6e-6),
 }
-"""Seconds of an update, and of each cell in it."""
+"""Seconds per update, and per cell in an update."""
 _DRAWING = {
     "default": (5.0e-6, 1.65e-5),
     "fast": (3.0e-6, 9.0e-6),
     "gcvae": (4.5e-6, 4.5e-6),
     "paper-gcvae": (1.0e-6, 1.0e-6),
 }
-"""Seconds of each cell that is drawn and calibrated: in columns of codes, and of numbers."""
+"""Seconds per generated and calibrated cell: of code columns, and of number columns."""
 _SCORING = {"default": 1.2e-4, "fast": 8e-5, "gcvae": 1.0e-3, "paper-gcvae": 4.6e-4}
-"""Seconds of each cell that is scored."""
+"""Seconds per scored cell."""
 _PRIOR, _MAP = (0.1, 2e-5), 3e-9
-"""Seconds of a fitted prior and of each of its rows; of each pair of cells that a map compares."""
+"""Seconds per fitted prior and per row of it; seconds per pair of cells in a dependency map."""
 _MOST_PAIRS = 2e8
 
 
@@ -40,7 +41,9 @@ class TableSize:
     """Size of a table.
 
     Attributes:
-        numbers: Columns of numbers that are not all atoms.
+        rows: Number of rows.
+        columns: Number of modelled columns.
+        numbers: Number of columns with numbers that are not all frequent values.
     """
 
     rows: int
@@ -49,7 +52,7 @@ class TableSize:
 
 
 def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float:
-    """Seconds of one update."""
+    """Returns the seconds of one update."""
     by_step, by_cell = _STEP[coefficients_of(preset)]
     return by_step + by_cell * min(settled.batch_size, table.rows) * table.columns
 
@@ -57,7 +60,7 @@ def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float
 def finishing_seconds(
     preset: str, settled: SettledConfig, table: TableSize, *, has_hard_rules: bool
 ) -> dict[str, float]:
-    """Seconds of each part that follows on training, in order; what is not done takes none."""
+    """Returns the seconds of each step after training, in order; 0 for steps that are not done."""
     like, rows = coefficients_of(preset), table.rows
     n_drawn = rows_drawn(rows)
     n_held_out = min(max(1, round(settled.held_out_share * rows)), REFERENCE_ROWS)

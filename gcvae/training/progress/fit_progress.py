@@ -1,8 +1,7 @@
-"""A fit's progress as one line: a fraction that only grows, and the seconds that are left.
+"""Progress of a fit as one fraction that never falls, with the estimated remaining seconds.
 
-The fraction moves at the pace at which the end comes, d(fraction) / (1 - fraction) = dt / left: so
-it grows evenly where the seconds left are right, bends where they are corrected, and is 1 at the
-end and not before.
+d(fraction) / (1 - fraction) = dt / seconds_left: the fraction grows evenly while the estimate is
+right, changes its speed when the estimate is corrected, and is 1 only at the end.
 """
 
 from __future__ import annotations
@@ -19,26 +18,27 @@ from gcvae.training.settings import TrainingConfig, settle
 
 clock = time.monotonic
 _UNKNOWN = 0.02
-"""The fraction up to which a file is read whose rows nobody knows yet."""
+"""Fraction after reading a file whose number of rows is not known yet."""
 _PRIVATE = {"counting": (0.0, 0.02), "estimating": (0.02, 0.4)}
-"""The fractions at which the phases of a private table begin and end."""
+"""Fractions at which the phases of differential privacy begin and end."""
 _MOST = 0.999
-"""Before the end."""
+"""Largest fraction before the end."""
 _SPEEDS = 0.5, 5.0
-"""Least and most seconds for one that was measured, as far as training shows them."""
+"""Smallest and largest ratio of measured to estimated seconds."""
 _PRIOR_WEIGHT = 0.25
-"""This share of the finishing counts as done at training's speed before it shows its own."""
+"""Weight of the training's speed ratio in that of the steps after it, as a share of their
+seconds."""
 
 
 @dataclass
 class Pace:
-    """A fraction that grows from one report to the next, by the seconds that are left."""
+    """A fraction that grows with time, by the remaining seconds."""
 
     fraction: float = 0.0
     reported_at: float = field(default_factory=lambda: clock())
 
     def move(self, seconds_left: float) -> float:
-        """Returns the fraction now."""
+        """Updates and returns the fraction."""
         now = clock()
         passed, self.reported_at = now - self.reported_at, now
         grown = self.fraction + (1.0 - self.fraction) * passed / max(passed + seconds_left, 1e-9)
@@ -46,17 +46,19 @@ class Pace:
         return self.fraction
 
     def reach(self, fraction: float) -> None:
-        """What is done already: as much as a checkpoint holds."""
+        """Raises the fraction to at least `fraction`, for work that a checkpoint has saved."""
         self.fraction = max(self.fraction, min(fraction, _MOST))
 
 
 @dataclass
 class FitProgress:
-    """The line of one fit. Without a callback it costs nothing and nobody has it.
+    """Progress of one fit, reported to a callback.
 
     Attributes:
-        callback: Takes each report; what it raises ends the fit.
-        on_cpu: Training runs where the finishing does, and shows its speed.
+        callback: Receives each report; an exception that it raises ends the fit. None: no reports.
+        preset: Name of the preset, for estimates.
+        on_cpu: Whether training runs on the CPU, so that its speed predicts that of the later
+            steps.
     """
 
     callback: Callable[[Progress], None] | None
@@ -64,7 +66,7 @@ class FitProgress:
     on_cpu: bool = True
 
     def __post_init__(self) -> None:
-        """The clock begins."""
+        """Starts the clock and reports 0."""
         self._pace = Pace()
         self._begun_at = self._pace.reported_at
         self._last = Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0)
@@ -77,7 +79,7 @@ class FitProgress:
     def plan(
         self, config: TrainingConfig, table: TableSize, *, has_hard_rules: bool = False
     ) -> None:
-        """What training and finishing are likely to take, once the table's size is known."""
+        """Estimates the seconds of training and of later steps, from the table's size."""
         settled = settle(config, n_rows=table.rows, n_columns=table.columns)
         steps = settled.max_steps * (1.0 + 0.5 * settled.annealing)
         self._batch_rows = min(settled.batch_size, table.rows)
@@ -86,14 +88,13 @@ class FitProgress:
         self._parts = finishing_seconds(self.preset, settled, table, has_hard_rules=has_hard_rules)
 
     def private(self, phase: str, share: float) -> None:
-        """So much of a phase before the preparation is done, in which the table is counted or
-        estimated from noisy counts."""
+        """Reports the share of a differential privacy phase that is done."""
         start, end = _PRIVATE[phase]
         self._pace.reach(start + (end - start) * share)
         self._emit(replace(self._last, phase=phase, fraction=self._pace.fraction))
 
     def preparing(self, share: float) -> None:
-        """So much of the preparation is done."""
+        """Reports the share of the preparation that is done."""
         if not self._parts:
             self._pace.reach(_UNKNOWN * share)
             self._emit(replace(self._last, phase="preparing", fraction=self._pace.fraction))
@@ -103,7 +104,7 @@ class FitProgress:
         self._report(replace(self._last, phase="preparing"), left)
 
     def training(self, progress: Progress) -> None:
-        """Where training is, its fraction and its seconds by its own steps."""
+        """Reports training progress, and updates the speed ratio."""
         if self._last.phase != "training":
             self._pace.reach(self._share_done(progress.fraction))
         left = self._training_seconds * (1.0 - progress.fraction)
@@ -115,7 +116,7 @@ class FitProgress:
         self._report(progress, left + self._speed * sum(self._parts.values()))
 
     def trained(self, result: TrainingResult) -> None:
-        """Training is over; from here on the bounds are those of the best weights."""
+        """Records the final bounds, those of the best weights."""
         best, passes = result.best, result.n_epochs
         self._last = replace(
             self._last,
@@ -128,27 +129,28 @@ class FitProgress:
 
     @contextmanager
     def finishing(self, name: str) -> Iterator[Report]:
-        """What takes the report of one part of the finishing, which is done at the block's end."""
+        """Yields a reporter for one step after training; the step is complete at the end of the
+        block."""
         if self._last.phase != "finishing":
             self._finishing_from, self._finishing_seconds = clock(), sum(self._parts.values())
             self._done = 0.0
-        own = self._parts.pop(name, 0.0)
+        expected = self._parts.pop(name, 0.0)
 
         def report(share: float) -> None:
-            self._report_finishing(self._done + share * own)
+            self._report_finishing(self._done + share * expected)
 
         report(0.0)
         yield report
-        self._done += own
+        self._done += expected
         report(0.0)
 
     def end(self) -> None:
-        """All is done."""
+        """Reports that the fit is complete."""
         self._emit(replace(self._last, fraction=1.0, seconds_left=0.0))
 
     @property
     def seconds(self) -> float:
-        """Since the fit began."""
+        """Seconds since the fit began."""
         return clock() - self._begun_at
 
     @property
@@ -161,7 +163,7 @@ class FitProgress:
         return spent / max(spent + left, 1e-9)
 
     def _report_finishing(self, done: float) -> None:
-        """Reports by the parts' own speed, as far as they have shown it."""
+        """Reports progress of the steps after training, corrected by their measured speed."""
         whole = self._finishing_seconds
         known, spent = _PRIOR_WEIGHT * whole, clock() - self._finishing_from
         speed = (known * self._speed + spent) / max(known + done, 1e-9)

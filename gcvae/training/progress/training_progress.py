@@ -1,4 +1,4 @@
-"""Progress of a fit, and when it is reported."""
+"""Progress reports and the result of a training run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _REPORT_EVERY_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a fit. A field is None before it is known.
+    """Progress of a fit. Fields that are not known yet are None.
 
     Attributes:
         phase: `preparing`, `training` or `finishing`; under differential privacy `counting` and
             `estimating` come first.
-        fraction: The share of the fit that is done: it only grows, and is 1 at the end alone.
+        fraction: Share of the fit that is done. It never falls, and is 1 only at the end.
         epoch: Passes over the rows so far.
-        epochs: Passes at the latest; training may stop earlier.
-        bound_train: Nats per row, higher is better.
-        bound_held_out: The same, of the rows that decide when to stop.
-        rows_per_second: In training.
-        seconds_left: Estimated remaining seconds of the whole fit, as far as is known now.
+        epochs: Maximum number of passes; training may stop earlier.
+        bound_train: Bound on training rows, nats per row; higher is better.
+        bound_held_out: Bound on the rows that decide when to stop, nats per row.
+        rows_per_second: Speed of training.
+        seconds_left: Estimated remaining seconds of the whole fit.
     """
 
     phase: str
@@ -42,7 +42,7 @@ class Progress:
 
 
 class Reported(Protocol):
-    """A training run, as its reports see it."""
+    """Interface of a training run that reports need."""
 
     step: int
     batch_size: int
@@ -64,8 +64,8 @@ class Reported(Protocol):
 class Reporter:
     """Calls the progress callback at most every half second.
 
-    The fraction is of the steps that the run is expected to take. It never falls: where more steps
-    are expected than before, it waits for them.
+    The fraction is relative to the expected number of steps. It never falls: if the expectation
+    rises, it stays constant until the steps have caught up.
     """
 
     def __init__(self, run: Reported, callback: Callable[[Progress], None] | None) -> None:
@@ -73,12 +73,12 @@ class Reporter:
         self._fraction, self._n_steps = 0.0, 0
 
     def start(self) -> None:
-        """The clock begins where the run does, after what a checkpoint had already done."""
+        """Starts the clock, after a checkpoint was restored, and reports."""
         self.started_at = self.reported_at = clock()
         self._report()
 
     def stepped(self) -> None:
-        """A step is done; reports if the interval has passed or the run is over."""
+        """Counts a step; reports if the interval has passed or the run is over."""
         self._n_steps += 1
         if self.run.is_over or clock() - self.reported_at >= _REPORT_EVERY_SECONDS:
             self._report()
@@ -109,12 +109,14 @@ class Reporter:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The bounds at one step, nats per row.
+    """Bounds at one step, in nats per row.
 
     Attributes:
-        bound_train: Mean bound of the steps since the last look, with their dropout.
-        gap: By how much rows of training have a higher bound than held-out ones, under the same
-            weights; None where nothing asks for it.
+        step: Number of updates.
+        bound_train: Mean bound of training minibatches since the last evaluation, with dropout.
+        bound_held_out: Bound on held-out rows.
+        gap: Bound on training rows minus bound on held-out rows, with the same weights; None if it
+            is not configured.
     """
 
     step: int
@@ -133,7 +135,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Result of training, other than the weights."""
+    """Result of training, without the weights."""
 
     history: tuple[Evaluation, ...]
     best: Evaluation
@@ -142,10 +144,10 @@ class TrainingResult:
     held_out: Tensor
     """Indices of the rows that decided when to stop. Shape: (n_held_out,)."""
     divergences: tuple[Divergence, ...]
-    """The divergences of earlier runs, each begun anew with a smaller step size."""
+    """Divergences, after each of which training was restarted with a smaller step size."""
 
     def record(self, config: SettledConfig, seed: int) -> dict[str, Any]:
-        """Returns the manifest's record of the training."""
+        """Returns the training record of the model file."""
         return {
             "seed": seed,
             "settings": asdict(config),

@@ -1,1 +1,1 @@
-"""Model files: whole ones, and those that are handed on."""
+"""Model files: complete and minimal."""

@@ -1,7 +1,7 @@
-"""Content of a model file: a whole model, or only the parts for generating, completing and maps.
+"""Content of a model file, complete or minimal.
 
-whole      the model, and what training knows of its table: record, scores, map, counts
-minimal    the model alone
+A complete file has the model and what training recorded of its table: record, scores, map, counts.
+A minimal file has only the model, for generation, imputation and dependency maps.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.settings import SettledConfig, configure
 
 _KEPT_OF_RECORD = ("preset", "frame", "hard_rule_acceptance", "differential_privacy")
-"""What a minimal file needs: how many drawn rows pass, and a promise with its ledger. Both are of
-the model's rows, or stand under the promise."""
+"""Entries of the training record in a minimal file: acceptance and the privacy ledger. They derive
+from generated rows or are covered by the privacy guarantee."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The parts of a model that are written down; they are those of `Synthesizer`.
+    """The saved parts of a model; the attributes are those of `Synthesizer`.
 
     Attributes:
-        data_map: None in a minimal file.
-        scoring: A word of SCORINGS.
+        data_map: Dependency map of the table; None in a minimal file.
+        scoring: Which scores the model gives, one of SCORINGS.
     """
 
     schema: TableSchema
@@ -55,12 +55,15 @@ class ModelFile:
     scoring: str = FULL
 
     def with_scoring(self, scoring: str | None) -> Self:
-        """Returns the file with this setting; None leaves it. Raises: SettingError: it is
-        looser."""
+        """Returns the file with another `scoring`; None changes nothing.
+
+        Raises:
+            SettingError: The new setting allows more than the current one.
+        """
         return self if scoring is None else replace(self, scoring=not_looser(scoring, self.scoring))
 
     def minimal(self) -> Self:
-        """Returns the file without what is known of the training table beside the model."""
+        """Returns the file without records of the training table."""
         record = {
             name: self.training_record[name]
             for name in _KEPT_OF_RECORD
@@ -74,7 +77,7 @@ class ModelFile:
         )
 
     def to_bytes(self) -> bytes:
-        """Returns the file's content. Equal parts give equal bytes."""
+        """Returns the content of the file. Equal parts give equal bytes."""
         names = [column.name for column in self.codec.columns]
         manifest = {
             "format": FORMAT,
@@ -95,7 +98,11 @@ class ModelFile:
 
     @classmethod
     def of_parts(cls, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> Self:
-        """Returns the file of a manifest of this version, and of its weights."""
+        """Returns the file with these weights and this manifest, of the current version.
+
+        Raises:
+            ArtifactError: Parts of the manifest contradict each other.
+        """
         schema = TableSchema.from_json(manifest["schema"])
         codec = TableCodec.from_json(manifest["codec"])
         if codec.schema != schema:
@@ -143,7 +150,7 @@ def _model(
 def _data_map(
     document: Mapping[str, Any] | None, codec: TableCodec, record: Mapping[str, Any]
 ) -> DependencyMap | None:
-    """Returns the training table's map; a minimal file has none."""
+    """Returns the dependency map of the training table; None for a minimal file."""
     if document is None:
         if not record.get("is_minimal"):
             raise ArtifactError("the file has no map of its table, and is not minimal")

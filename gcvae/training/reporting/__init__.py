@@ -1,1 +1,1 @@
-"""Reports on models: their rows and their scores, judged beside the real table."""
+"""Reports that compare a model, its rows and its scores with the real table."""

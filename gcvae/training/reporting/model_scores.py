@@ -1,4 +1,4 @@
-"""Scores of members and unseen rows under the model itself, for a report."""
+"""Scores of members and unseen rows under the model and reference models, for a report."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from gcvae.scoring.plain_copula import PlainCopula, PlainScores
 from gcvae.training.reporting.report_rows import Model
 
 DRAWS = 20
-"""Draws of z for each row; a likelihood of few draws is lower, of all rows alike."""
+"""Latent vectors per row. Fewer lower the likelihood estimates of all rows alike."""
 _MOST_FITTED_ROWS = 20_000
 _CHUNK_ROWS = 500
 
 
 @dataclass(frozen=True)
 class ModelScores:
-    """Shape: of `attacks` members and after them unseen rows, (2n,) each."""
+    """Scores for the likelihood and privacy parts of a report.
+
+    Shape: each of `attacks` (2n,), members first, then unseen rows.
+    """
 
     likelihoods: RowLikelihoods
     attacks: dict[str, Numbers]
@@ -36,10 +39,10 @@ def model_scores(
     seed: int,
     report: Report = report_to_nobody,
 ) -> ModelScores:
-    """Scores of the first `n_rows` members and unseen rows, under the model and simpler ones.
+    """Returns scores of the first `n_rows` members and unseen rows.
 
-    The simpler ones that the model is compared with learn from members, that of the attack from
-    reference rows, which are in neither class.
+    Reference models for the likelihood part are fitted to members. The reference model of the
+    attack is fitted to reference rows, which are neither members nor unseen rows.
     """
     assert rows.unseen is not None
     both = pd.concat([rows.members.head(n_rows), rows.unseen.head(n_rows)], ignore_index=True)
@@ -51,18 +54,20 @@ def model_scores(
     lines = pd.concat(found, ignore_index=True)
     scores = lines["log_likelihood"].to_numpy()
     percentiles = lines["percentile"].to_numpy()[n_rows:]
-    learned = _plain(model, rows.members.head(_MOST_FITTED_ROWS), both.iloc[n_rows:], seed)
+    learned = _plain_scores(model, rows.members.head(_MOST_FITTED_ROWS), both.iloc[n_rows:], seed)
     report(0.9)
-    reference = _plain(model, rows.reference, both, seed).copula
-    ratio = _less(scores, reference)
+    reference = _plain_scores(model, rows.reference, both, seed).copula
+    ratio = _likelihood_ratios(scores, reference)
     likelihoods = RowLikelihoods(
         scores[:n_rows], scores[n_rows:], percentiles, learned.independent, learned.copula
     )
     return ModelScores(likelihoods, {"likelihood": scores, "likelihood_ratio": ratio})
 
 
-def _plain(model: Model, fitted: pd.DataFrame, scored: pd.DataFrame, seed: int) -> PlainScores:
-    """Scores in the table's units of models that learn from `fitted`."""
+def _plain_scores(
+    model: Model, fitted: pd.DataFrame, scored: pd.DataFrame, seed: int
+) -> PlainScores:
+    """Returns scores of `scored` under plain models fitted to `fitted`, in the table's units."""
     codec = model.codec
     plain = PlainCopula.fit(codec, codec.encode(fitted))
     rows = codec.encode(scored)
@@ -70,14 +75,14 @@ def _plain(model: Model, fitted: pd.DataFrame, scored: pd.DataFrame, seed: int) 
     found = [
         plain.scores(rows.take(index), seed) for index in torch.arange(len(rows)).split(_CHUNK_ROWS)
     ]
-    units[codec.hidden_cells(rows).any(1).numpy()] = np.inf  # no level of theirs either
+    units[codec.hidden_cells(rows).any(1).numpy()] = np.inf  # nor do the plain ones
     return PlainScores(
         np.concatenate([scores.independent for scores in found]) - units,
         np.concatenate([scores.copula for scores in found]) - units,
     )
 
 
-def _less(scores: Numbers, reference: Numbers) -> Numbers:
-    """Returns the difference; rows that the model can not draw tie below all others."""
+def _likelihood_ratios(scores: Numbers, reference: Numbers) -> Numbers:
+    """Returns log-likelihood ratios; rows that the model can not generate get -inf."""
     is_known = np.isfinite(scores) & np.isfinite(reference)
     return np.where(is_known, scores - np.where(is_known, reference, 0.0), -np.inf)

@@ -17,29 +17,29 @@ CELLS = AtomCells((3.0, 4.0, 9.0), 0.5)
 
 def test_whole_numbers_but_the_atoms_are_numbered_without_gaps() -> None:
     others = np.array([1.0, 2.0, 5.0, 6.0, 7.0, 8.0, 10.0, 11.0])
-    assert CELLS.taken_out(others).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
-    assert CELLS.put_back(CELLS.taken_out(others)).tolist() == others.tolist()
+    assert CELLS.without_cells(others).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    assert CELLS.with_cells(CELLS.without_cells(others)).tolist() == others.tolist()
 
 
 def test_a_cell_is_one_place_and_all_else_keeps_its_order() -> None:
     x = np.linspace(0, 12, 2_401)
-    places = CELLS.taken_out(x)
+    places = CELLS.without_cells(x)
     assert (np.diff(places) >= 0).all()
     assert np.ptp(places[(x >= 2.5) & (x <= 4.5)]) == pytest.approx(0.0)
     outside = (x < 2.5) | ((x > 4.5) & (x < 8.5)) | (x > 9.5)
-    assert CELLS.put_back(places[outside]) == pytest.approx(x[outside])
+    assert CELLS.with_cells(places[outside]) == pytest.approx(x[outside])
 
 
 def test_the_ends_of_neighbouring_cells_are_exactly_one_place() -> None:
     width = 1 / 2.757865519241687  # as on an axis in deviations
     cells = AtomCells(tuple(width * np.arange(-2.0, 9.0)), width / 2)
     ends = width * (np.arange(-2.0, 10.0) - 0.5)
-    assert len(set(cells.taken_out(ends))) == 1
-    assert cells.taken_out(np.array([-np.inf, np.inf])).tolist() == [-np.inf, np.inf]
+    assert len(set(cells.without_cells(ends))) == 1
+    assert cells.without_cells(np.array([-np.inf, np.inf])).tolist() == [-np.inf, np.inf]
 
 
 def test_no_place_is_put_back_into_a_cell() -> None:
-    found = CELLS.put_back(np.linspace(-3, 12, 4_001))
+    found = CELLS.with_cells(np.linspace(-3, 12, 4_001))
     assert not np.isin(np.rint(found), CELLS.atoms).any()
 
 

@@ -174,8 +174,8 @@ def test_e_mails_are_unique_beyond_the_pairs_of_names() -> None:
 
 def test_umlauts_are_spelled_as_the_tables() -> None:
     found = [(a, b) for a, b in people(3000, "de_DE") if re.search("[äöüß]", a + b)]
-    spelled = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
-    mails = [f"{a}.{b}@web.de".lower().translate(spelled) for a, b in found]
+    transliterated = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+    mails = [f"{a}.{b}@web.de".lower().translate(transliterated) for a, b in found]
     drawn = drawn_of(codec_of(**split(found), email=mails), 5000)
     with_umlaut = drawn[drawn["last_name"].str.contains("ü")]
     assert with_umlaut["email"].str.contains("ue").all()

@@ -17,7 +17,7 @@ from scipy.stats import kstest
 
 from gcvae.cells.values import parse_table
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.codec.quantile_codec import QuantileCodec, _are_markers
+from gcvae.codec.quantile_codec import QuantileCodec, _are_sentinels
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
@@ -231,7 +231,7 @@ def test_no_other_number_is_an_atom(seed: int) -> None:
     peaks = np.where(random.random(3000) < 0.9, 0.0, 40.0) + random.normal(0.0, 1.0, 3000).round(3)
     for values in (heaped, lone, peaks):
         found, counts = np.unique(values, return_counts=True)
-        assert not _are_markers(found, counts, counts < 0.005 * len(values)).any()
+        assert not _are_sentinels(found, counts, counts < 0.005 * len(values)).any()
 
 
 def test_a_number_is_the_atom_that_it_is_written_as() -> None:

@@ -268,9 +268,7 @@ def test_codes_under_which_a_column_varies_freely_say_nothing_of_it() -> None:
 
 
 def test_a_demanded_function_has_no_exceptions_and_comes_after_its_parents() -> None:
-    found = LevelFunction.fit(
-        [3, 1], np.array([[k, k % 3] for k in range(6)] * 4), is_demanded=True
-    )
+    found = LevelFunction.fit([3, 1], np.array([[k, k % 3] for k in range(6)] * 4), is_hard=True)
     assert found.exceptions == 0.0
     assert model_with(found).decoder.refinement.order == [0, 2, 3, 1]
     assert model_with(COARSE_BY_FINE).decoder.refinement.order == [0, 1, 2, 3]

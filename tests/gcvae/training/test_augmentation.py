@@ -12,7 +12,7 @@ from gcvae.model.networks import ColumnShape
 from gcvae.numerics.generators import generator_for
 from gcvae.numerics.kendall import normal_scores
 from gcvae.training.assembly import build_model
-from gcvae.training.augmentation import ImaginedRows
+from gcvae.training.augmentation import AugmentationSampler
 from gcvae.training.loop import split, train
 from gcvae.training.settings import configure, settle
 from tests.gcvae.models import levels, number, number_or_missing, rows_of
@@ -22,7 +22,7 @@ ATOMS = ColumnShape("atoms", n_codes=3, point_code=2, code_scores=(-1.0, 1.0, 0.
 
 
 def drawn(table: EncodedTable, columns: list[ColumnShape], n: int = N_DRAWN) -> EncodedTable:
-    return ImaginedRows(table, columns).draw(n, generator_for(0, "test"))
+    return AugmentationSampler(table, columns).draw(n, generator_for(0, "test"))
 
 
 def shares(codes: Tensor, n_codes: int) -> Tensor:
@@ -94,12 +94,12 @@ def test_held_out_rows_are_not_imagined(monkeypatch: pytest.MonkeyPatch) -> None
     table = rows_of([[0]] * 100, [[float(x)] for x in range(100)])
     seen: list[EncodedTable] = []
 
-    class Watched(ImaginedRows):
+    class Watched(AugmentationSampler):
         def __init__(self, rows: EncodedTable, *shapes: list[ColumnShape]) -> None:
             seen.append(rows)
             super().__init__(rows, *shapes)
 
-    monkeypatch.setattr("gcvae.training.loop.ImaginedRows", Watched)
+    monkeypatch.setattr("gcvae.training.loop.AugmentationSampler", Watched)
     config = settle(configure("default", {"max_steps": 2}), n_rows=100, n_columns=1)
     train(build_model(config, [number()], seed=1), table, config, seed=1)
     [training], index = seen, split(100, config.held_out_share, 1)[0]

@@ -171,7 +171,7 @@ def test_a_checkpoint_of_another_run_is_left_unread() -> None:
     assert memory.heard == [False]
 
 
-@pytest.mark.parametrize("version", ["VERSION", "_STEPS"])
+@pytest.mark.parametrize("version", ["VERSION", "_ALGORITHM_VERSION"])
 def test_a_checkpoint_of_another_version_is_left_unread(
     monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:

@@ -93,7 +93,7 @@ def test_the_rate_falls_over_a_share_of_the_steps_until_then(share: float, n_ste
         )
         assert not middle.is_over
         assert (middle.learning_rate, last.learning_rate) == (0.5, 0.0)
-        assert middle.look_every_steps <= n_steps // 6
+        assert middle.evaluation_interval <= n_steps // 6
 
 
 def test_where_patience_ended_the_hold_the_fall_is_two_fifths_as_long() -> None:

@@ -303,12 +303,12 @@ def test_pictures_show_nothing_of_a_few_rows() -> None:
 
 def test_a_file_in_pieces_has_the_report_of_its_table(fitted: Synthesizer, tmp_path: Path) -> None:
     turned = REAL[list(reversed(REAL.columns))]
-    places = tmp_path / "real.csv", tmp_path / "real.parquet"
-    turned.to_csv(places[0], index=False)
-    turned.to_parquet(places[1], index=False)
+    points = tmp_path / "real.csv", tmp_path / "real.parquet"
+    turned.to_csv(points[0], index=False)
+    turned.to_parquet(points[1], index=False)
     expected = rows_of_report(fitted, REAL, None, OTHER, seed=3)
     assert expected.is_training_table
-    for place in places:
+    for place in points:
         found = rows_of_report(fitted, place, None, OTHER, seed=3)
         assert found.is_training_table
         assert found.table_rows == {"real": _N, "synthetic": _N}

@@ -1,4 +1,4 @@
-"""Numbers that no original has: in parts of their range, and by their residues."""
+"""Numbers that no original uses, found by gaps in their range or by residues."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gcvae.numerics.permutations import Numbers
 _PARTS = 100  # of the range of a number; where originals are in it is known no closer
 _MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
 _MOST_RESIDUES = 2048
-_RESIDUES_KEPT = 0.5  # of those that no original has: all of them would say which are taken
+_RESIDUES_KEPT = 0.5  # of those that no original has: all of them would say which are used
 
 
-class TakenNumbers:
-    """The numbers that originals have, of those below `size`, in a table of `n_rows`."""
+class UsedNumbers:
+    """Tracks which numbers below `size` the originals of a table of `n_rows` rows use."""
 
     def __init__(self, size: int, n_rows: int) -> None:
         self._size = size
@@ -27,27 +27,27 @@ class TakenNumbers:
         self._residues = np.zeros(min(modulus, 1 << (size.bit_length() - 1)), dtype=bool)
 
     def add(self, numbers: Numbers) -> None:
-        """Takes these numbers. Shape: (n,)."""
+        """Marks numbers as used. Shape: (n,)."""
         self._parts[numbers // np.uint64(self._step)] = True
         residues = scattered(numbers, self._size) % np.uint64(len(self._residues))
         self._residues[residues] = True
 
     def counter(self) -> Counter:
-        """Returns the counter that leaves most room.
+        """Returns the counter of unused numbers with the most room.
 
-        Of the range it has the numbers beyond all originals, or those of a gap that is over twice
-        as wide. Of the powers of two a large one leaves few numbers to each residue, and of a small
-        one few residues are free.
+        Candidates: the numbers beyond all originals; a gap if it is more than twice as wide; unused
+        residues modulo powers of two. A large modulus has few numbers per residue, a small one few
+        unused residues.
         """
         gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
         last = gaps[-1]
         first, end = max(gaps, key=lambda gap: (gap[1] - gap[0] - 1) * (1 + (gap == last)))
         low, high = (first + 1) * self._step, min(end * self._step, self._size)
-        found, taken = [Counter(low, high - low)], self._residues
-        while len(taken):
-            free = np.flatnonzero(~taken)
+        found, used = [Counter(low, high - low)], self._residues
+        while len(used):
+            free = np.flatnonzero(~used)
             kept = free[: min(_MOST_RESIDUES, ceil(_RESIDUES_KEPT * len(free)))].tolist()
-            found += [Counter(0, self._size, len(taken), tuple(kept))] if kept else []
-            half = len(taken) // 2
-            taken = taken[:half] | taken[half : 2 * half]
+            found += [Counter(0, self._size, len(used), tuple(kept))] if kept else []
+            half = len(used) // 2
+            used = used[:half] | used[half : 2 * half]
         return max(found, key=lambda counter: counter.room)

@@ -1,4 +1,4 @@
-"""The number format that the cells of a column speak for."""
+"""Infers the number format of a column from its cells."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gcvae.spelling.durations import are_durations, find_duration
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import (
     GROUPINGS,
-    alike,
     are_bodies,
     digits_of,
+    equivalent_signs,
     negative_sides,
     numerals_of,
 )
@@ -39,21 +39,21 @@ from gcvae.spelling.written_numbers import (
     symbol_of,
 )
 
-NEARLY = 0.95  # share of cells that are numbers from which on the others deserve a warning
-_MOST_SIDES = 1_000  # distinct texts beside the digits; more are no units
-_LOOKED_AT_TEXTS = 1 << 12  # at once, before all are
-_CODE_DIGITS = 6  # that groups of digits without a sign have in every cell, where they are a code
+NEARLY = 0.95  # minimum share of numbers for a warning on the other cells
+_MOST_SIDES = 1_000  # maximum number of distinct texts around digits; more are not units
+_LOOKED_AT_TEXTS = 1 << 12  # texts that are checked first
+_CODE_DIGITS = 6  # length of digit groups in every cell of a code
 
 
 @dataclass(frozen=True)
-class FoundFormat:
+class InferredFormat:
     """The format that reads most cells of a column.
 
     Attributes:
-        format: As the cells have it, by the majority where they differ.
-        fits: Which of the texts are numbers of it. Shape: (U,).
-        looks: Which are numbers of some format. Shape: (U,).
-        other: What the cells may be instead, where nobody could tell.
+        format: Format of the majority of cells.
+        fits: Which texts it reads. Shape: (U,).
+        looks: Which texts are numbers in any format. Shape: (U,).
+        other: Alternative format if the cells are ambiguous.
     """
 
     format: NumberFormat
@@ -64,19 +64,19 @@ class FoundFormat:
 
 def find_format(
     texts: Texts, counts: npt.NDArray[np.int64], given: Mapping[str, Any] | None = None
-) -> FoundFormat | None:
-    """The format of a column's cells; None where they are words, or codes made of digits.
+) -> InferredFormat | None:
+    """Returns the format of a column's cells; None for words, or for codes made of digits.
 
     Args:
         texts: Distinct cells without surrounding spaces.
-        counts: How often each stands in the column.
-        given: Members that the format has, whatever the cells look like.
+        counts: Number of rows of each.
+        given: Declared members of the format.
     """
     durations = are_durations(texts)
     zero = (given or {}).get("duration")
     if zero or (not given and counts[durations].sum() >= NEARLY * counts.sum()):
         zero = zero or find_duration(texts.filter(pa.array(durations)))
-        return FoundFormat(NumberFormat(duration=zero), durations, durations) if zero else None
+        return InferredFormat(NumberFormat(duration=zero), durations, durations) if zero else None
     if not given and _are_no_numbers(texts, counts):
         return None
     split = Split.of(texts)
@@ -101,11 +101,11 @@ def find_format(
     fits, looks = fits & ~are_too_long, looks & ~are_too_long
     if not given and counts[looks].sum() < NEARLY * counts.sum():
         return None
-    return FoundFormat(found, fits, looks, other)
+    return InferredFormat(found, fits, looks, other)
 
 
 def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
-    """Whether the first texts alone are too many without a known unit; false says nothing."""
+    """Returns whether too many of the first texts have no known unit; False is inconclusive."""
     may_be = counts.sum()
     for start in range(0, max(len(texts) // 8, _LOOKED_AT_TEXTS), _LOOKED_AT_TEXTS):
         split = Split.of(texts.slice(start, _LOOKED_AT_TEXTS))
@@ -119,7 +119,7 @@ def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
 
 
 def may_be_grouped(texts: Texts) -> bool:
-    """Whether plain numbers look as if their points stood between thousands: 1.234, 2.521, 950.
+    """Returns whether points in plain numbers may group thousands: 1.234, 2.521, 950.
 
     >>> may_be_grouped(pa.array(["1.234", "950"])), may_be_grouped(pa.array(["1.234", "0.500"]))
     (True, False)
@@ -132,7 +132,7 @@ def may_be_grouped(texts: Texts) -> bool:
 
 
 class _Evidence:
-    """What the cells of a column say about their format."""
+    """Statistics of a column's cells, from which its format is inferred."""
 
     def __init__(
         self, split: Split, counts: npt.NDArray[np.int64], members: dict[str, Any]
@@ -164,9 +164,10 @@ class _Evidence:
         return max(weights, key=lambda unit: weights[unit], default=frozenset())
 
     def _has_unit(self, side: Side | None) -> bool:
-        """Whether what stands beside the digits is the column's unit.
+        """Returns whether the text around the digits is the column's unit.
 
-        A sign of money may be absent. 12 % beside 0.12 may be a hundred times as much, or less.
+        Currency signs may be absent. Percent signs may not: 12 % and 0.12 could differ by a factor
+        of 100.
         """
         if side is None:
             return False
@@ -175,11 +176,11 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Which texts are numbers of the column's unit, in a format. Shape: (U,)."""
+        """Returns which texts are numbers with the column's unit in a format. Shape: (U,)."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def looks(self, number_format: NumberFormat) -> Mask:
-        """Which are numbers of any unit. Shape: (U,)."""
+        """Returns which texts are numbers with any unit. Shape: (U,)."""
         known = [side is not None and all(map(is_known, side.unit)) for side in self._sides]
         return self._of_sides(known, number_format)
 
@@ -191,15 +192,16 @@ class _Evidence:
         return chosen & self._are_bodies[number_format]
 
     def has_small_whole(self) -> bool:
-        """Whether some cell has no sign between its digits and is under 1000."""
+        """Whether a cell below 1000 has no sign between its digits."""
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{1,3}$")).as_py())
 
     def has_large_whole(self) -> bool:
-        """Whether some cell has no sign between its digits though it is 1000 or more."""
+        """Whether a cell of 1000 or more has no sign between its digits."""
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{4,}$")).as_py())
 
     def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
-        """Whether cells are names made of digits: footnotes (1), marks 2-, phones 555 123 456."""
+        """Returns whether cells are codes made of digits: footnotes (1), grades 2-, phones 555 123
+        456."""
         if self.unit:
             return False
         sides = {self._sides[code] for code in np.unique(self.split.codes[fits])}
@@ -214,7 +216,7 @@ class _Evidence:
         return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
 
     def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
-        """The format with prefix, suffix, sign and grouping as most of the cells have them."""
+        """Returns the format with prefix, suffix, sign and grouping of the majority."""
         sides = self._weighed_sides(fits)
         found = replace(found, **self._affixes(sides))
         if found.thousands:
@@ -228,7 +230,7 @@ class _Evidence:
         return [(s, w) for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w]
 
     def _affixes(self, sides: list[tuple[tuple[str, str], float]]) -> dict[str, Any]:
-        """The unit as most of the cells have it that have one: the others are read with it too."""
+        """Returns the unit of most cells that have one; cells without a unit are read as well."""
         weights: dict[tuple[str, str], float] = {("", ""): 0.0}
         for (left, right), weight in sides:
             affixes = _without_signs(left).lstrip(SPACES), _without_signs(right).rstrip(SPACES)
@@ -241,12 +243,12 @@ class _Evidence:
         }
 
     def _grouping(self, found: NumberFormat, fits: Mask) -> dict[str, Any]:
-        """Which sign stands between thousands, and from how many digits on."""
+        """Returns the sign between thousands, and the number of digits from which on it is used."""
         bodies, counts = self.split.bodies.filter(pa.array(fits)), self.counts[fits]
         if "thousands" not in self.members:
             signs = {
                 sign: counts[mask_of(pc.match_substring(bodies, sign))].sum()
-                for sign in alike(found.thousands)
+                for sign in equivalent_signs(found.thousands)
             }
             found = replace(found, thousands=max(signs, key=lambda sign: signs[sign]))
         whole = pc.replace_substring_regex(bodies, f"[{found.decimal}eE].*$", "")
@@ -269,7 +271,8 @@ def _without_signs(text: str) -> str:
 def _most_frequent_negative(
     sides: list[tuple[tuple[str, str], float]], found: NumberFormat
 ) -> str | None:
-    """How most negative cells with the format's own unit are written; None for "-" before all."""
+    """Returns the most frequent notation of negative cells with the unit; None for a leading
+    hyphen."""
     own = (symbol_of(found.prefix), symbol_of(found.suffix))
     weights: dict[tuple[str, str], float] = {}
     for (left, right), weight in sides:
@@ -283,7 +286,7 @@ def _most_frequent_negative(
 
 
 def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
-    """The formats that the signs between the digits allow, what is given taken as it is."""
+    """Yields formats that are compatible with the signs between digits and the declared members."""
     found, members = evidence.separators, evidence.members
     decimals = [sign for sign in DECIMALS if sign in found] or ["."]
     if "," in found and "." not in found:
@@ -292,7 +295,7 @@ def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
         decimals = [".", ","]
     if "decimal" in members:
         decimals = [members["decimal"]]
-    groups = ["", *dict.fromkeys(alike(sign)[0] for sign in found)]
+    groups = ["", *dict.fromkeys(equivalent_signs(sign)[0] for sign in found)]
     if "thousands" in members:
         groups = [members["thousands"]]
     fixed = {k: v for k, v in members.items() if k in ("prefix", "suffix", "negative")}
@@ -308,11 +311,11 @@ def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
 def _chosen(
     tied: list[NumberFormat], evidence: _Evidence
 ) -> tuple[NumberFormat, NumberFormat | None]:
-    """The format of those that read as much, and another where nobody could tell.
+    """Returns (the format among tied ones, an alternative if the cells are ambiguous).
 
-    Only a sign that always has three digits behind it can stand for both. A point is taken as a
-    decimal point, unless money is counted, which has no thousandths; a comma as one between
-    thousands, unless some cell of 1000 or more goes without.
+    A sign is ambiguous only if three digits always follow. A point is taken as decimal, except for
+    currencies, which have no thousandths; a comma as a separator of thousands, unless a cell of
+    1000 or more has none.
     """
     plain = [c for c in tied if not c.thousands and c.decimal in evidence.separators]
     grouped = [c for c in tied if plain and c.thousands == plain[0].decimal]

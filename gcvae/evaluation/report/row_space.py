@@ -1,4 +1,4 @@
-"""Rows as places in a space where near rows are alike, and the nearest of others."""
+"""Embeds rows in a space where similar rows are near, and finds nearest neighbours."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import Features, fit_features
 from gcvae.schema.columns import TableSchema
 
-Places = npt.NDArray[np.float32]
+Points = npt.NDArray[np.float32]
 
 MOST_AXES = 1_000
-"""Axes of the space; the levels that are kept apart are fewer where there are many columns."""
+"""Maximum number of axes; with many columns fewer levels have their own axis."""
 _MOST_LEVELS = 30
 _CHUNK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
 class Space:
-    """The axes of a table's columns.
+    """Axes of a table's columns.
 
         numbers     asinh((x - median) / spread), and an axis for missing cells
-        levels      one axis each for the most frequent, sqrt(1/2) where the row has it, so that two
-                    rows of different levels are at distance 1; all others are one more
+        levels      an axis for each of the most frequent levels, sqrt(1/2) if the row has it, so
+                    that two rows of different levels have distance 1; one axis for all others
 
     Attributes:
         scales: Median and spread of each number column.
-        slices: The axes of each column, in the order of `features`.
+        slices: Axes of each column, in the order of `features`.
     """
 
     features: Features
@@ -40,8 +40,8 @@ class Space:
     slices: tuple[slice, ...]
     n_levels: int
 
-    def places(self, frame: pd.DataFrame) -> Places:
-        """Shape: (n, number of axes)."""
+    def embed(self, frame: pd.DataFrame) -> Points:
+        """Returns the rows as points. Shape: (n, number of axes)."""
         cells = self.features.matrix(frame)
         found = np.zeros((len(cells), self.slices[-1].stop if self.slices else 0), np.float32)
         for j, axes in enumerate(self.slices):
@@ -61,7 +61,7 @@ class Space:
 
 
 def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
-    """Returns the space of a table; which rows are members has no part in it."""
+    """Returns the space of a table, regardless of which rows are members."""
     columns = measured_columns(schema)
     features = fit_features(frame, columns)
     n_level_columns = sum(features.are_levels)
@@ -78,13 +78,14 @@ def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
 
 
 def axes_of(space: Space, columns: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Returns the axes of some columns, by their numbers."""
+    """Returns the axes of the columns with these indices."""
     listed = [np.arange(space.slices[j].start, space.slices[j].stop) for j in columns]
     return np.concatenate(listed) if listed else np.zeros(0, np.int64)
 
 
-def nearest(rows: Places, others: Places, k: int = 1) -> tuple[Places, npt.NDArray[np.int64]]:
-    """Distances and numbers of the k nearest of the others, in ascending order. Shape: (n, k)."""
+def nearest(rows: Points, others: Points, k: int = 1) -> tuple[Points, npt.NDArray[np.int64]]:
+    """Returns (distances, indices) of the k nearest rows of `others`, ascending. Shape: (n, k)
+    each."""
     k = min(k, len(others))
     squares = (others * others).sum(axis=1)
     distances, numbers = [], []
@@ -103,7 +104,8 @@ def nearest(rows: Places, others: Places, k: int = 1) -> tuple[Places, npt.NDArr
 
 
 def _scale(numbers: Numbers) -> tuple[float, float]:
-    """Median and spread: the middle half's width in units of a normal's, or the deviation."""
+    """Returns median and spread: interquartile range in units of a normal's, or standard
+    deviation."""
     present = numbers[~np.isnan(numbers)]
     if not len(present):
         return 0.0, 1.0
