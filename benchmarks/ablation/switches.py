@@ -62,10 +62,6 @@ def _lines(code: str) -> int:
 # Neutral answers
 
 
-def _without_members(original: Answer, *args: Any, **kwargs: Any) -> Any:
-    return original(*args, **kwargs | {"with_members": False})
-
-
 def _without_patience(original: Answer, schedule: Any) -> Any:
     return schedule.config.max_steps
 
@@ -191,23 +187,6 @@ _ALL = (
         Stage.TRAINING,
         (Seam("gcvae.codec.table_codec:are_names", always(False)),),
         tuple(f"gcvae.codec.repeated_numbers:{n}" for n in ("are_names", "_gain", "_foretold")),
-    ),
-    Switch(
-        "shared codes of numbers",
-        Stage.TRAINING,
-        (
-            Seam(
-                "gcvae.codec.quantile_codec:QuantileCodec.fit",
-                _without_members,
-                lambda found: found.members is not None,
-            ),
-        ),
-        (
-            "gcvae.codec.quantile_codec:_members",
-            "gcvae.codec.quantile_codec:QuantileCodec.positions_among",
-            "gcvae.codec.quantile_codec:QuantileCodec.log_shares",
-            "gcvae.codec.quantile_codec:QuantileCodec.with_positions",
-        ),
     ),
     Switch(
         "atom cells",

@@ -1,4 +1,4 @@
-"""Codes shared by several members, such as rare levels or repeated numbers.
+"""Codes shared by several members, such as rare levels.
 
     p(member) = p(code) x share of the member in its code
 
@@ -58,10 +58,6 @@ class CodeMembers:
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
         places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
-
-    def means(self, values: Numbers) -> Numbers:
-        """Returns the weighted mean of each code's members. Shape: (K,) -> (n_codes,)."""
-        return np.bincount(self.codes, weights=self.shares * values).astype(np.float64)
 
     def log_shares(self, chosen: Mask) -> Numbers:
         """Returns the log of the total share of chosen members in each code. Shape: (K,) ->

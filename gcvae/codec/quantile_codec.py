@@ -6,9 +6,6 @@ score q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`) as value. Every c
 standard normal before the model sees it. Knots of F lie between numbers, so the codec stores no
 number that fewer than five rows share.
 
-Repeated numbers that are too rare for codes of their own share codes with their neighbours. Given
-the rest of the row, the model can then predict whether its number is a repeated one.
-
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
 # table's numbers repeat values and are skewed, which the paper leaves to the marginals.
 """
@@ -27,7 +24,6 @@ import pandas as pd
 from scipy.special import ndtri
 
 from gcvae.arrays import Codes, Mask, Numbers
-from gcvae.codec.code_members import CodeMembers
 from gcvae.codec.column_codecs import LINES, Allowed, ContinuousCodec, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
 from gcvae.schema.columns import Column
@@ -40,8 +36,6 @@ LEAST_ROWS_PER_ATOM = 12
 """All numbers are atoms if the remaining ones have at least this many rows each, on average ..."""
 MOST_ATOMS = 512
 """... and there are at most this many."""
-_ROWS_PER_CODE = 50
-"""Target number of rows of a shared code."""
 _LEAST_ERROR, _MOST_ERROR = 2.0**-48, 2.0**-37
 """Loss of digits, relative to the standard deviation, that encoding may cause."""
 _MOSTLY = 0.99
@@ -64,7 +58,6 @@ class QuantileCodec:
         scores: Normal score of each code, as input of the networks: among the other numbers' scores
             or, if all numbers are atoms, of its mid-rank.
         is_discrete: Whether every number in training was an atom.
-        members: Code of each atom, ascending; None if each has its own.
         numbers: Exact atoms; None if `line` restores them exactly.
     """
 
@@ -73,7 +66,6 @@ class QuantileCodec:
     distribution: NumberDistribution
     scores: tuple[float, ...]
     is_discrete: bool
-    members: CodeMembers | None = None
     numbers: Numbers | None = None
 
     @classmethod
@@ -85,7 +77,6 @@ class QuantileCodec:
         atom_rows: int | None = None,
         rare_rows: int = 1,
         sentinels: Sequence[int] = (),
-        with_members: bool = False,
     ) -> Self:
         """Fits the codec to typed cells.
 
@@ -94,7 +85,6 @@ class QuantileCodec:
             atom_rows: Numbers that at least this many rows have are atoms.
             rare_rows: F does not disclose what fewer rows share.
             sentinels: Numbers that encode sentinel dates, which are atoms.
-            with_members: Whether repeated numbers may share codes.
         """
         line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
         present, positions = line.positions(series)
@@ -116,20 +106,12 @@ class QuantileCodec:
             is_rest = present & np.isin(positions, rest)
         limits = NO_LIMITS if is_atom.all() else _knot_limits(line, rare_rows)
         distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
-        members = None
-        if distribution.repeated is not None and with_members:
-            are_alone, is_atom = is_atom, is_atom | limits.are_repeated(counts)
-            members = _members(are_alone[is_atom], counts[is_atom], int(counts.sum()))
-            atoms, rest, rest_counts = found[is_atom], found[~is_atom], counts[~is_atom]
-            is_rest = present & ~np.isin(positions, atoms)
-            distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
         n_missing = len(series) - int(counts.sum())
         is_discrete = bool(is_atom.all())
         atoms = found[is_atom]
-        places = _code_positions(atoms, members)
-        own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(places)
+        own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(atoms)
         scores = _code_scores(own, n_missing, len(series))
-        codec = cls(line, atoms, distribution, scores, is_discrete, members)
+        codec = cls(line, atoms, distribution, scores, is_discrete)
         is_rest[is_rest] = _rows_of_smooth_curve(distribution, positions[is_rest])
         line = line.rounding_like(series[is_rest], codec._encoding_error(rest))
         numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
@@ -166,8 +148,7 @@ class QuantileCodec:
     @property
     def n_codes(self) -> int:
         """Number of codes: missing, atoms, and one for other numbers."""
-        n_codes = len(self.atoms) if self.members is None else self.members.n_codes
-        return self.has_missing + n_codes + 1
+        return self.has_missing + len(self.atoms) + 1
 
     @property
     def is_real(self) -> bool:
@@ -181,14 +162,6 @@ class QuantileCodec:
         return range(self.has_missing, self.has_missing + n_atoms)
 
     @property
-    def code_positions(self) -> Numbers:
-        """Positions of the codes of atoms; the mean position for shared codes.
-
-        Shape: (codes of atoms,).
-        """
-        return _code_positions(self.atoms, self.members)
-
-    @property
     def _reach(self) -> float:
         """Distance from an atom, in standard deviations, within which numbers are rounded to it."""
         is_cut = self.is_discrete or self.distribution.atom_cells is not None
@@ -200,7 +173,7 @@ class QuantileCodec:
 
         Shape: (K - 1,).
         """
-        atoms = self.distribution.scores_at(self.code_positions)
+        atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
@@ -215,20 +188,14 @@ class QuantileCodec:
         is_lost = ~is_atom & np.isin(positions, self.line.never)  # not in training
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
         codes = np.where(is_number & is_lost, -1, codes)
-        own = at if self.members is None else np.append(self.members.codes, 0)[at]
-        codes = np.where(is_atom, own + self.has_missing, codes)
+        codes = np.where(is_atom, at + self.has_missing, codes)
         values = np.where(codes == self.n_codes - 1, self.distribution.scores_at(positions), 0.0)
-        if self.members is not None:
-            values = np.where(is_atom, np.append(self.members.middles, 0.0)[at], values)
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Returns the typed cells of codes and normal scores, rounded and within the column's
-        limits.
-
-        The value of a shared code encodes its member.
-        """
-        atom = self._atoms_of(codes, values)
+        limits."""
+        atom = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         atoms = np.append(self.atoms, 0.0)
         positions = np.where(atom >= 0, atoms[atom], self.distribution.positions_at(values))
         is_missing = (codes == 0) & self.has_missing
@@ -236,28 +203,6 @@ class QuantileCodec:
         if self.numbers is not None:
             cells[atom >= 0] = self.numbers[atom[atom >= 0]]
         return cells
-
-    def _atoms_of(self, codes: Codes, values: Numbers) -> Codes:
-        """Returns the index of each cell's atom; -1 for none. Shape: (n,) twice -> (n,)."""
-        codes = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
-        return codes if self.members is None else self.members.at(codes, values)
-
-    def with_positions(self, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Returns the values of generated cells, with members of shared codes sampled by u. Shape:
-        (n,)."""
-        return values if self.members is None else np.where(codes == self.n_codes - 1, values, u)
-
-    def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Returns the values of generated cells, with members sampled by u among the chosen atoms.
-
-        Shape: (n_atoms,), (n,) three times -> (n,).
-        """
-        assert self.members is not None, "only shared codes have members"
-        found = values.copy()
-        at = np.flatnonzero((codes >= self.has_missing) & (codes < self.n_codes - 1))
-        own = codes[at] - self.has_missing
-        found[at] = self.members.positions_among(chosen, own, u[at])
-        return found
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
         """Returns rounded normal scores of generated numbers; see `ContinuousCodec.with_decimals`.
@@ -281,45 +226,24 @@ class QuantileCodec:
         lower, upper = self.line.edges(low, high)
         return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
 
-    def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns which atoms lie from low to high, inclusive. Shape: (n,), (n,) -> (n,
-        n_atoms)."""
-        first, last = (self.line.positions(cells)[1] for cells in (low, high))
-        are_above, are_below = self.atoms >= first[:, None], self.atoms <= last[:, None]
-        return np.logical_and(are_above, are_below, dtype=np.bool_)
-
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Returns which codes have atoms from low to high, inclusive. Shape: (n,), (n,) -> (n,
         K)."""
-        assert self.members is None, "shares of codes are not whole"
+        first, last = (self.line.positions(cells)[1][:, None] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
-        found[:, self.has_missing : self.n_codes - 1] = self.atoms_between(low, high)
+        is_between = (first <= self.atoms) & (self.atoms <= last)
+        found[:, self.has_missing : self.n_codes - 1] = is_between
         return found
 
-    def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log share of the chosen atoms in each code. Shape: (n_atoms,) -> (K,)."""
-        if self.members is None:
-            of_atoms = np.where(chosen, 0.0, -np.inf)
-        else:
-            of_atoms = self.members.log_shares(chosen)
-        log_shares: Numbers = np.full(self.n_codes, -np.inf)
-        log_shares[self.has_missing : self.n_codes - 1] = of_atoms
-        return log_shares
-
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns log dx/dq of each cell: log p(x) = log p(q) - log dx/dq. Zero for intervals.
+        """Returns log dx/dq of each cell: log p(x) = log p(q) - log dx/dq. Zero for atoms.
 
-        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x). For a shared code it is -log of the atom's
-        share.
+        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x).
         """
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
         log_units = log_phi - self.distribution.log_slopes(values) + self.line.log_scale
-        if self.members is None:
-            return np.where(is_number, log_units, 0.0)
-        log_shares = np.append(np.log(self.members.shares), 0.0)
-        atoms = self._atoms_of(codes.astype(np.int64), values)
-        return np.where(is_number, log_units, -log_shares[atoms])
+        return np.where(is_number, log_units, 0.0)
 
     def rounding_cells(self, values: Numbers) -> Numbers:
         """Returns normal scores of the ends of the numbers' rounding cells. Shape: (n,) -> (n,
@@ -345,7 +269,6 @@ class QuantileCodec:
             "distribution": self.distribution.to_json(),
             "scores": list(self.scores),
             "is_discrete": self.is_discrete,
-            "members": None if self.members is None else self.members.to_json(),
         } | ({} if self.numbers is None else {"numbers": self.numbers.tolist()})
 
     @classmethod
@@ -355,32 +278,9 @@ class QuantileCodec:
         atoms = np.asarray(document["atoms"], dtype=float)
         distribution = NumberDistribution.from_json(document["distribution"])
         scores, is_discrete = tuple(document["scores"]), document["is_discrete"]
-        shared = document["members"]
-        members = None if shared is None else CodeMembers.from_json(shared)
         own = document.get("numbers")
         numbers = None if own is None else np.asarray(own, dtype=float)
-        return cls(line, atoms, distribution, scores, is_discrete, members, numbers)
-
-
-def _code_positions(atoms: Numbers, members: CodeMembers | None) -> Numbers:
-    return atoms if members is None else members.means(atoms)
-
-
-def _members(are_alone: Mask, counts: Codes, n_numbers: int) -> CodeMembers:
-    """Assigns codes to atoms, ascending; neighbouring rare atoms share a code until it has enough
-    rows.
-
-    Shape: (n_atoms,) twice.
-    """
-    least = max(_ROWS_PER_CODE, HEAVY_SHARE * n_numbers)
-    codes = np.zeros(len(counts), dtype=np.int64)
-    code, rows = -1, np.inf
-    for i, (is_alone, count) in enumerate(zip(are_alone, counts, strict=True)):
-        if is_alone or rows >= least:
-            code, rows = code + 1, 0
-        codes[i] = code
-        rows = np.inf if is_alone else rows + count
-    return CodeMembers(codes, np.array([float(f"{n:.3g}") for n in counts / n_numbers]))
+        return cls(line, atoms, distribution, scores, is_discrete, numbers)
 
 
 def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:

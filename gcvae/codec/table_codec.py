@@ -79,7 +79,6 @@ def _fit_columns(
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
     never: Mapping[str, Sequence[int]],
-    of_rules: Collection[str],
 ) -> tuple[ColumnCodec, ...]:
     """Returns the fitted codecs of the modelled columns."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
@@ -97,14 +96,12 @@ def _fit_columns(
             if least is None and are_names(series, column.name, others):
                 least = max(LEAST_ROWS, rare_rows)
             sentinels = never.get(column.name, ())
-            may_share = least is None and column.name not in of_rules
             return QuantileCodec.fit(
                 series,
                 column,
                 atom_rows=least,
                 rare_rows=rare_rows,
                 sentinels=sentinels,
-                with_members=may_share,
             )
         if numbers == "unit" and issubclass(found, RealCodec):
             return found.fit_to_range(series, column)
@@ -116,8 +113,7 @@ def _fit_columns(
 def _is_open(codec: ColumnCodec) -> bool:
     """Returns whether decoding the column needs random numbers in addition to the model's
     outputs."""
-    has_members = isinstance(codec, QuantileCodec) and codec.members is not None
-    return _is_rounded(codec) or has_members or isinstance(codec, GroupedLevelCodec)
+    return _is_rounded(codec) or isinstance(codec, GroupedLevelCodec)
 
 
 def _is_rounded(codec: ColumnCodec) -> bool:
@@ -219,9 +215,8 @@ class TableCodec:
         own = [column for column in kept if column.is_modelled and column.name not in copies]
         never = {r.column: r.never for r in reduction.rewritings}
         # These cells are needed before the row is complete.
-        of_rules = {part for r in reduction.rewritings for part in reduction.needed([r.column])}
         modelled = _fit_columns(
-            reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never, of_rules
+            reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never
         )
         return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction)
 
@@ -272,9 +267,6 @@ class TableCodec:
             if not _is_open(codec) or codec.name in exact:
                 continue
             u = uniform((len(table),), generator, torch.float64)
-            if isinstance(codec, QuantileCodec):
-                column = table.codes[:, j].numpy(), values[:, j].numpy(), u.numpy()
-                values[:, j] = torch.from_numpy(codec.with_positions(*column))
             if isinstance(codec, ContinuousCodec | QuantileCodec) and _is_rounded(codec):
                 region = None if regions is None else regions[j]
                 at = (table.codes[:, j] == codec.n_codes - 1).nonzero()[:, 0]

@@ -65,7 +65,7 @@ class Condition:
 
     Attributes:
         regions: Region of each modelled column; None for an unconditioned one.
-        grouped: For conditioned columns whose levels or frequent values share codes, the possible
+        grouped: For conditioned columns whose levels share codes, the possible
             ones among these.
     """
 
@@ -79,7 +79,7 @@ class Condition:
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
-            assert isinstance(column, GroupedLevelCodec | QuantileCodec), "others have no members"
+            assert isinstance(column, GroupedLevelCodec), "others have no members"
             u = uniform((len(rows),), generator, torch.float64).numpy()
             codes = rows.codes[:, j].numpy().astype(np.int64)
             found = column.positions_among(chosen, codes, values[:, j].numpy(), u)
@@ -286,8 +286,6 @@ def _add(
         if region is None:
             raise _NotUnderstoodError(f"no number of the column is {_shown(wanted)}", None)
         condition.regions[j] = region
-        if isinstance(column, QuantileCodec) and column.members is not None:
-            condition.grouped[j] = np.any(column.atoms_between(low, high), axis=0)
         return
     assert isinstance(column, LevelCodec | GroupedLevelCodec), "numbers or levels"
     chosen, missing = _chosen_levels(items, column, missing)

@@ -242,7 +242,7 @@ def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
     column: ColumnCodec = codec.column_codec(name)
     if isinstance(column, LevelCodec):
         n_values = column.n_codes - int(column.has_missing)
-    elif isinstance(column, QuantileCodec) and column.is_discrete and column.members is None:
+    elif isinstance(column, QuantileCodec) and column.is_discrete:
         n_values = len(column.atoms)
     else:
         return None

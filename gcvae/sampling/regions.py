@@ -51,9 +51,7 @@ def number_region(
     Returns: The region, or None if it is empty.
     """
     log_share = np.full(codec.n_codes, -np.inf)
-    if len(low) and isinstance(codec, QuantileCodec):
-        log_share = codec.log_shares(np.any(codec.atoms_between(low, high), axis=0))
-    elif len(low):
+    if len(low):
         log_share[codec.codes_between(low, high).any(axis=0)] = 0.0
     if missing:
         log_share[0] = 0.0
