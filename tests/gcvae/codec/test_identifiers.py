@@ -303,7 +303,7 @@ def test_a_file_and_a_frame_give_the_same_model_and_keys(tmp_path: Path) -> None
     loaded = Synthesizer.load(tmp_path / "m.gcvae")
     drawn = of_frame.sample(5000, seed=4)
     pd.testing.assert_frame_equal(loaded.sample(5000, seed=4), drawn)
-        assert not (drawn["key"] == loaded.sample(5000, seed=6)["key"]).head(5).any()
+    assert not (drawn["key"] == loaded.sample(5000, seed=6)["key"]).head(5).any()
     assert not set(drawn["key"]) & set(frame["key"])
     around = loaded.sample(given_rows=frame[["y"]].head(40), seed=4)
     assert around["key"].tolist() == drawn["key"].head(40).tolist()
