@@ -28,9 +28,9 @@ from gcvae.spelling.never_dates import are_never
 _HOUR_NANOSECONDS = DAY_NANOSECONDS // 24
 _MOST_BLOCKS = 200_000
 """Largest number of days or hours that are tested: more than 20 years of hours."""
-_MOST_RUNS = 800
-"""Largest number of runs of possible blocks: an hour of every day of two years. Random draws meet a
-set of more runs often enough."""
+_MOST_RUNS = 100
+"""Largest number of runs of possible blocks: a weekday of two years. A set of more runs, such as an
+hour of every day, is met by free draws often enough, and its masses cost more than they save."""
 
 
 @dataclass(frozen=True)
