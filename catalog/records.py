@@ -176,7 +176,7 @@ class Spending(Promise):
 
 @dataclass(frozen=True)
 class Model:
-    """A model, in training or ready; `scoring` is which scores of rows it gives."""
+    """Record of a model in training or ready; `scoring` states which scores it may give."""
 
     id: str
     workspace: str

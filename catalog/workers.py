@@ -1,4 +1,4 @@
-"""Worker groups, by their heartbeats."""
+"""Records of worker groups, which their heartbeats keep up to date."""
 
 from __future__ import annotations
 

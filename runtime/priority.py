@@ -21,8 +21,10 @@ def step_back() -> None:
 
 
 def step_back_as_before() -> None:
-    """Lowers the priority in a child of a process with low priority, which inherited the
-    niceness."""
+    """Lowers the priority of a child process whose parent has called `step_back`.
+
+    The child inherits the niceness of the process, but needs a session of its own.
+    """
     with contextlib.suppress(PermissionError):  # already the leader of its session
         os.setsid()
     with contextlib.suppress(OSError):  # not supported or not permitted: the niceness is unchanged

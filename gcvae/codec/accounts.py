@@ -201,8 +201,10 @@ def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
 def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns (patterns by which names form accounts with counts, whether ä is transliterated as
-    ae)."""
+    """Returns the patterns by which names form user names, with counts, and the transliteration.
+
+    The second value is whether ä is transliterated as ae.
+    """
     exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     rest = []
     for stem, (first, last) in known:

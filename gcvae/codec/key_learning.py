@@ -153,7 +153,7 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
     """Groups texts by the given form, for forms that enough rows have.
 
-    If these cover too few rows, returns the most frequent forms without any literals.
+    If these cover too few rows, returns the most frequent forms, with classes of characters only.
     """
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     found = defaultdict[str, list[str]](list)
@@ -249,7 +249,8 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
         texts: Texts of one form or length.
         by_class: Whether to replace letters and digits by their classes; for few texts, such as
             names, whose characters would identify them.
-        number: Position of the first digit of a number; it is 0 only if texts have a leading 0.
+        number: Position of the first digit of a number; its alphabet contains 0 only if a text
+            has a 0 there.
     """
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}

@@ -18,7 +18,7 @@ from gcvae.schema.columns import Column, Level
 
 @dataclass(frozen=True)
 class LevelCodec:
-    """Levels in the schema's order, after the missing level if there is one."""
+    """Encodes levels by their index in the schema's order; with `has_missing`, 0 is missing."""
 
     column: Column
     has_missing: bool

@@ -144,7 +144,7 @@ class GroupedLevelCodec:
         return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the typed cells of codes and positions in (0, 1)."""
+        """Returns the typed cells; a value in (0, 1) selects one of the levels of a code."""
         places = self.members.at(codes - self.has_missing, values)
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), places, nullable)

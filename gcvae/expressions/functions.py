@@ -114,8 +114,10 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
 
 
 def _stepped(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
-    """Returns floor or ceil with a tolerance: numbers within their error of a whole number become
-    it."""
+    """Returns floor or ceil with a tolerance for rounding errors.
+
+    A number that differs from a whole number by at most its error becomes that whole number.
+    """
 
     def stepped(x: Amount) -> Amount:
         values, error = x.rounded

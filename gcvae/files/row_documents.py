@@ -102,7 +102,11 @@ def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
 
 
 def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema) -> None:
-    """Checks the columns of rows, given by their pointers."""
+    """Checks that the schema has every column of the rows, which are given by JSON pointer.
+
+    Raises:
+        UnknownColumnError: It does not.
+    """
     known = set(schema.names)
     places = [
         (name, {"pointer": pointer + json_pointer(name), "column": name})

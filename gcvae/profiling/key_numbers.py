@@ -102,7 +102,7 @@ def reading_of(cells: Cells, values: Values) -> Reading:
 
 
 def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Reading:
-    """Returns the reading of numbers whose distances do not decide."""
+    """Returns whether sparse numbers are keys or quantities, by column name, digits and repeats."""
     name = unicodedata.normalize("NFKC", cells.name).strip()
     width, is_flat = _width(cells), _is_flat(values)
     if _NUMBER_NAME.search(name):

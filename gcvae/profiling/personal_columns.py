@@ -131,10 +131,11 @@ _STREET = _name(
 
 @dataclass(frozen=True)
 class DetectedPersonal:
-    """Result of the detection.
+    """Kind of personal data that was detected in a column.
 
     Attributes:
-        reason: End of a sentence: "holds ...".
+        kind: Detected kind.
+        reason: Reason for the warning, which completes "the column holds ...".
     """
 
     kind: PersonalKind

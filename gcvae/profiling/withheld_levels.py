@@ -170,9 +170,10 @@ class _Levels:
     ) -> RowIndices:
         """Returns the replacement level of each row with a rare level. Shape: (m,) -> (m,).
 
-        It is from the finest class of the rare level that has replacements. These get rows in
-        proportion to their own, so that their shares stay, in the order of the first correspondence
-        axis, so that similar levels are matched.
+        Levels of a class determine the same levels of other columns. A rare level is replaced by
+        levels of its finest class that contains frequent levels. Their shares stay the same: each
+        gets rows in proportion to its count, in the order of the first correspondence axis, so
+        that similar levels replace each other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)

@@ -54,7 +54,7 @@ class PlainNumbers:
         return self.longest <= MOST_SURE_CHARACTERS
 
     def are_shortest(self, *, with_point: bool) -> bool | None:
-        """Returns whether each text is the shortest of its number; None if this needs writing.
+        """Returns whether each text is the shortest of its number; None if unknown.
 
         Args:
             with_point: Whether whole numbers have ".0".
@@ -66,7 +66,7 @@ class PlainNumbers:
         return not (self.has_bare_point or self.has_last_zero)
 
     def are_padded(self) -> bool | None:
-        """Whether each text has the maximum number of decimals; None if this needs writing."""
+        """Whether all texts have equally many decimals; None if they are not restored exactly."""
         if not self.are_exact:
             return None
         return self.decimals[0] == self.decimals[1] and not self.has_bare_point

@@ -131,8 +131,10 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Returns the bound of at most GAP_ROWS of the given rows, in the table's units. Shape:
-    (n,)."""
+    """Returns the bound of each of at most GAP_ROWS rows, a random sample of those in `of_sort`.
+
+    Shape: of_sort (m,) indices -> (n,), nats in the table's units.
+    """
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())

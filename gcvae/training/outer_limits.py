@@ -60,8 +60,10 @@ def with_outer_limits(
 
 
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """Returns the user's declaration of a column; None for a whole schema, which may be
-    inferred."""
+    """Returns the user's declaration of a column, {} without one.
+
+    None if `given` is a whole schema, whose members may be inferred.
+    """
     if isinstance(given, TableSchema):
         return None
     columns = (given or {}).get("columns") or ()

@@ -9,7 +9,6 @@ import ast
 import inspect
 from collections.abc import Mapping
 
-from gcvae.training.foreign_names import FOREIGN_NAMES
 from gcvae.training.settings import PRESETS, TrainingConfig, usual_settings
 
 _HEAD = """\
@@ -18,28 +17,19 @@ _HEAD = """\
 After this page you can change how a model is trained, and know the default of everything.
 
 Every setting of a model and of its training: `--set key=value` on the command line, a member of
-`training` over REST, of `settings` in Python. `gcvae settings` prints this page, from
-`gcvae/training/settings.py`.
+`training` over REST, of `settings` in Python. `gcvae settings` prints this page.
 
-*rule* in the table means: not set, but found from the table by the rule that the setting's text
-names. A setting that you give `null` (`None` in Python) is found by its rule too; `gradient_limit`
-has no rule and `null` is no limit. What a run went by is in the model's training record, under
-`settings`.
+Where a preset has no value (*rule*), or you give `null` (`None` in Python), the rule in the
+setting's description computes the value from the table. `gradient_limit` has no rule: `null` is no
+limit. The values of a run are in the model's training record, under `settings`.
+
+A setting named as in another tool (`epochs`, `lr`, `dropout`) is refused, and the error names the
+setting to use. `preset`, `seed` and `device` stand beside the settings.
 """
 
-
 _EXPERT = """\
-A preset sets these together, each with the others in view. They are there to compare models."""
-
-_FOREIGN = """\
-## Names from other tools
-
-They are refused, with the name here. An epoch is a pass over the rows: `max_passes` limits those
-where `max_steps`, which counts parameter updates, is left to its rule. `preset`, `seed` and
-`device` are no settings and stand beside them.
-
-| here | elsewhere |
-| --- | --- |"""
+They exist to compare models. Their values in a preset are tuned together, so change one only to
+measure its effect."""
 
 
 def settings_page() -> str:
@@ -48,9 +38,8 @@ def settings_page() -> str:
     usual = usual_settings()
     expert = [name for name in texts if name not in usual]
     return "\n".join([_HEAD, _presets(), "",
-                      "## Settings that people set", "", _described(texts, usual), "",
+                      "## Common settings", "", _described(texts, usual), "",
                       "## Settings for experts", "", _EXPERT, "", _described(texts, expert), "",
-                      _FOREIGN, _foreign_names(), "",
                       "## Values in the presets", "", _values([*usual, *expert]), ""])  # fmt: skip
 
 
@@ -81,21 +70,36 @@ def _presets() -> str:
     return "\n".join(f"- `{preset.name}`: {preset.description}" for preset in PRESETS.values())
 
 
-def _foreign_names() -> str:
-    """Returns a table of names in other tools, a row for each setting."""
-    return "\n".join(
-        f"| `{own}` | {', '.join(f'`{name}`' for name, o in FOREIGN_NAMES.items() if o == own)} |"
-        for own in dict.fromkeys(FOREIGN_NAMES.values())
-    )
-
-
 def _values(names: list[str]) -> str:
-    """Returns a table with a row for each setting and a column for each preset."""
-    rows = [["setting", *PRESETS], ["---"] * (1 + len(PRESETS))]
-    for name in names:
-        values = [getattr(preset.config, name) for preset in PRESETS.values()]
-        rows.append([f"`{name}`", *(_written(name, value) for value in values)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    """Returns the settings' values in every preset.
+
+    A table has a row for each setting on which presets differ and a column for each preset.
+    Sentences state the settings with equal values, and the presets that differ from an earlier one
+    in a single setting.
+    """
+    columns: dict[str, list[str]] = {}
+    sentences: list[str] = []
+    differing: set[str] = set()
+    for preset in PRESETS.values():
+        values = [_written(name, getattr(preset.config, name)) for name in names]
+        for other, others in columns.items():
+            changes = [i for i in range(len(names)) if values[i] != others[i]]
+            differing.update(names[i] for i in changes)
+            if len(changes) == 1:
+                [i] = changes
+                sentences.append(f"`{preset.name}` is `{other}` with `{names[i]}` {values[i]}.")
+                break
+        else:
+            columns[preset.name] = values
+    rows = [["setting", *columns], ["---"] * (1 + len(columns))]
+    equal: list[str] = []
+    for name, *values in zip(names, *columns.values(), strict=True):
+        if name in differing:
+            rows.append([f"`{name}`", *values])
+        else:
+            equal.append(f"`{name}` {values[0]}")
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"{' '.join(sentences)} Equal in every preset: {', '.join(equal)}.\n\n{table}"
 
 
 def _written(name: str, value: object) -> str:

@@ -22,9 +22,7 @@ def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
 def test_sixteen_settings_are_marked_as_those_that_people_set() -> None:
     usual, expert = (
         re.findall(r"(?m)^\*\*`(\w+)`\*\*", part)
-        for part in PAGE.read_text()
-        .split("## Settings that people set")[1]
-        .split("## Settings for experts")
+        for part in PAGE.read_text().split("## Common settings")[1].split("## Settings for experts")
     )
     assert usual == usual_settings()
     assert len(usual) == 16

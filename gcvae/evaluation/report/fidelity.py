@@ -125,8 +125,10 @@ def fidelity_part(
 
 
 def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
-    """Returns errors of columns and pairs with their floors, and tables of each, the largest
-    first."""
+    """Returns the mean errors of columns and pairs as figures with floors.
+
+    Beside them are tables of the errors of each column and pair, the largest first.
+    """
     found: dict[str, Any] = {}
     for name, label, measure, excess in (
         ("columns", "Difference of single columns, mean", shape_error, (0.02, 0.1)),

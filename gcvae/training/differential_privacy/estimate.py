@@ -87,7 +87,11 @@ class Estimate:
         return torch.cat(parts, 1)
 
     def _with_target(self, p: Tensor) -> Tensor:
-        """Returns p_kj times the probability of each target level. Shape: (n_t or 1, K, S)."""
+        """Returns p times each component's probability of each level of the target column.
+
+        Shape: (K, S) -> (n_t, K, S) for K components, S bins of all columns and n_t target levels;
+        (1, K, S) without a target.
+        """
         if self.target is None:
             return p[None]
         return p[:, self._part(self.target)].T[:, :, None] * p[None]

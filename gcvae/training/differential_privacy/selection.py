@@ -47,7 +47,7 @@ class Selection:
     estimate: Estimate
 
     def run(self, report: Callable[[float], None]) -> None:
-        """Spends the remaining budget."""
+        """Measures selected pairs until the budget is spent; reports the spent share."""
         if not self.pairs:
             return
         exact = [self.rows.table(pair) for pair in self.pairs]
