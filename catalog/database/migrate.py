@@ -27,11 +27,19 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
     Raises:
         DatabaseUrlError: The URL's scheme is neither SQLite nor PostgreSQL.
+        SchemaVersionError: The tables have a revision that this program does not know.
     """
     from alembic import command
+    from alembic.util import CommandError
 
     with _alone(database_url) as connection:
-        command.upgrade(_config(connection), revision)
+        try:
+            command.upgrade(_config(connection), revision)
+        except CommandError as error:
+            raise SchemaVersionError(
+                f"the database can not be brought to revision {newest_revision()}: {error}; use "
+                "the gcvae that made it, or an empty database"
+            ) from None
 
 
 def downgrade(database_url: str, revision: str) -> None:
