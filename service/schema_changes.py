@@ -144,9 +144,15 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:
-    """(Rules of the first document alone, rules of the second alone); shares do not count."""
+    """Returns (rules of the first document alone, rules of the second alone); shares do not count.
+
+    A rule of a column that is dropped now is left out: it may hold cells of the column.
+    """
     old, new = (_by_what_it_says(document) for document in (before, after))
-    lost = [rule for said, rule in old.items() if said not in new]
+    dropped = {column["name"] for column in after["columns"] if column.get("drop")}
+    read = TableSchema.from_json(before).rules or ()
+    gone = {rule.text for rule in read if not dropped.isdisjoint(rule.columns)}
+    lost = [rule for said, rule in old.items() if said not in new and rule["rule"] not in gone]
     return lost, [rule for said, rule in new.items() if said not in old]
 
 

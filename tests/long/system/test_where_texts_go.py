@@ -23,6 +23,7 @@ from gcvae import Synthesizer, TableReader, infer_schema, read_table
 from gcvae.artifact.file import unpack_tensors
 from gcvae.cells.values import format_table
 from gcvae.dependence.notes import MAPS_OF_MODEL
+from gcvae.schema.expressions import quoted_name
 from gcvae_client import Client
 from gcvae_client.errors import InvalidError, JobFailedError
 from tests.long.system.planted_table import PLANTS, TIED, Plant, dropped, frame, said, token
@@ -193,13 +194,13 @@ def _used(client: Client, url: str) -> dict[str, Content]:
 
 def _failed_job(client: Client, dataset_id: str) -> Any:
     """A training that fails in the worker: its model meets a hard rule too seldom."""
-    tied = {"kind": "expression", "expression": f"{TIED} < 2000000 and {TIED} > -2000000"}
+    tied = {"rule": f"{TIED} < 2000000 and {TIED} > -2000000", "keep": "hard"}
     client.patch_schema(dataset_id, {"rules": [tied], "find_rules": True})
     untrained = SETTINGS | {"max_steps": 1}
     model = client.train(dataset_id, seed=1, device="cpu", **untrained)
     with pytest.raises(JobFailedError) as caught:
         client.wait(model)
-    client.patch_schema(dataset_id, {"hard_rules": None})
+    client.patch_schema(dataset_id, {"rules": None, "find_rules": None})
     return caught.value.job
 
 
@@ -214,7 +215,7 @@ def _refused(client: Client, url: str, dataset_id: str, plant: Plant) -> Any:
         ignored = {"kind": "boolean", "levels": ["a"], "missing": {"allowed": False}}
         answer = client.patch_schema(dataset_id, {"columns": {name: ignored}})
         assert answer["changes"]["summary"] == ["nothing changed"]
-        broken = {"kind": "inequality", "low": name, "high": "units"}
+        broken = {"rule": f"{quoted_name(name)} <= units", "keep": "hard"}
         with pytest.raises(InvalidError) as caught:
             client.patch_schema(dataset_id, {"rules": [broken], "find_rules": True})
         problems.append(caught.value.problem)
