@@ -1,7 +1,7 @@
-"""What to do with the rows, and with the model: the sentences that a report begins with.
+"""The verdicts on sharing the rows and the model, with which a report begins.
 
-Rows and model are two things: where only the model's scores tell of real rows, the rows may go out
-and the model may not.
+Rows and model are judged apart: where only the model's scores reveal real rows, the rows may be
+shared and the model may not.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from gcvae.evaluation.report.parts import AMBER, GREEN, NOT_MEASURED, RED, Part, worst
 
 _ROWS, _MODEL = "rows", "model"
-_ASK = "ask whoever answers for the data"
+_OWNER = "the person responsible for the data"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One thing, and what the report says of handing it on.
+    """The verdict on sharing the rows or the model.
 
     Attributes:
         of: `rows` or `model`.
@@ -46,30 +46,32 @@ def _of_rows(parts: Mapping[str, Part]) -> Decision:
     leak = _leak(privacy, _ROWS)
     others = {name: parts[name].verdict for name in ("fidelity", "utility")}
     if leak == RED:
-        said = "do not hand them on. They tell of real rows that the model learned from"
+        said = "do not share them. They reveal real rows that the model was trained on"
     elif RED in others.values():
-        said = "do not hand them on as they are. " + (
-            "They are not like real ones"
+        said = "do not share them as they are. " + (
+            "They are not similar to real rows"
             if others["fidelity"] == RED
-            else "One learns too little from them of what real ones teach"
+            else "Models trained on them predict much worse than models trained on real rows"
         )
     elif leak == NOT_MEASURED:
-        said = "wait. Nobody could tell whether they give real rows away"
+        said = "do not share them yet. Whether they reveal real rows could not be measured"
     elif leak == AMBER:
-        said = f"{_ASK} before you hand them on. They tell something of real rows"
+        said = f"share them only if {_OWNER} approves. They reveal something of real rows"
     elif others["fidelity"] == NOT_MEASURED:
-        said = "wait. There are not enough rows to say whether they are like real ones"
+        said = (
+            "do not share them yet. There are too few rows to measure whether they are similar to"
+            " real rows"
+        )
     elif AMBER in others.values():
         said = (
-            "look at what is said below before you hand them on. No leak of real rows was found in"
-            " them"
+            "review the findings below before you share them. No attack found a leak of real rows"
         )
     else:
-        said = f"nothing that was looked at stands against handing them on. Still, {_ASK}"
+        said = f"no finding speaks against sharing them. The decision is with {_OWNER}"
     found = leak, *others.values()
     must_wait = leak == NOT_MEASURED or (leak == GREEN and others["fidelity"] == NOT_MEASURED)
     verdict = next((v for v in (RED, *_WAIT[must_wait], AMBER) if v in found), GREEN)
-    return Decision(_ROWS, verdict, f"The rows: {said}.")
+    return Decision(_ROWS, verdict, f"Synthetic rows: {said}.")
 
 
 _WAIT = {True: (NOT_MEASURED,), False: ()}
@@ -77,24 +79,24 @@ _WAIT = {True: (NOT_MEASURED,), False: ()}
 
 def _real_rows(copies: Mapping[str, int]) -> str:
     return (
-        "The rows: stop. They are real rows, or many of them are:"
-        f" {copies['drawn_rows_that_are_real']:,} of the {copies['drawn_rows']:,} that were looked"
-        " at stand word for word in the real table. Was the wrong file named?"
+        "Synthetic rows: do not share them. Many of them are real rows:"
+        f" {copies['drawn_rows_that_are_real']:,} of the {copies['drawn_rows']:,} rows examined are"
+        " exact copies of rows of the real table. Check that the right file was given."
     )
 
 
 def _of_model(privacy: Part) -> Decision:
-    """By all attacks: who has the model has its scores, and can draw rows."""
+    """By all attacks: whoever has the model has its scores and can generate rows."""
     verdict = _leak(privacy, _MODEL)
     said = {
-        RED: "keep it to yourself, and the scores that it gives. They tell which rows it learned"
-        " from",
-        AMBER: f"keep it to yourself, and the scores that it gives, or {_ASK}. They tell"
-        " something of the rows that it learned from",
-        GREEN: f"no leak was found in it or in the scores that it gives. Still, {_ASK}",
-        NOT_MEASURED: "keep it to yourself. Nobody could tell whether it gives real rows away",
+        RED: "do not share it or its scores. They reveal which rows it was trained on",
+        AMBER: f"share it and its scores only if {_OWNER} approves. They reveal something of its"
+        " training rows",
+        GREEN: "no attack found a leak in it or in its scores. The decision on sharing it is with"
+        f" {_OWNER}",
+        NOT_MEASURED: "do not share it. Whether it reveals real rows could not be measured",
     }
-    return Decision(_MODEL, verdict, f"The model: {said[verdict]}.")
+    return Decision(_MODEL, verdict, f"Model: {said[verdict]}.")
 
 
 def _leak(privacy: Part, of: str) -> str:
@@ -104,12 +106,12 @@ def _leak(privacy: Part, of: str) -> str:
 
 
 def headline(parts: Mapping[str, Part], *, are_from_model: bool) -> str:
-    """Returns the decisions in a line, and how many questions have no answer."""
+    """Returns the decisions in a line, and how many parts could not be measured."""
     asked = [part.verdict for name, part in parts.items() if are_from_model or name != "likelihood"]
     if worst(asked) == NOT_MEASURED:
         return "Nothing could be measured."
     said = " ".join(d.sentence for d in decisions(parts, are_from_model=are_from_model))
     n_missing = asked.count(NOT_MEASURED)
     return said + (
-        f" {n_missing} of the {len(asked)} questions could not be answered." if n_missing else ""
+        f" {n_missing} of the {len(asked)} parts could not be measured." if n_missing else ""
     )

@@ -1,9 +1,9 @@
 """A part of a report: its figures, its verdict, and that verdict in plain words.
 
-green           nothing stands against it
-amber           look at it before you hand the rows on
-red             do not hand the rows on as they are
-not_measured    nothing can be said, and the sentence has the reason
+green           no objection found
+amber           review before sharing
+red             do not share as it is
+not_measured    not measured; the sentence has the reason
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SHOWN = "shown"
 MOST_VISIBLE = 0.65
 """Where only areas larger than this would have been seen, that nothing was found says nothing."""
 MORE_UNSEEN = (
-    "Hold more rows back (report_share), or bring rows of the same source that no training saw"
-    " (a holdout)."
+    "Hold more rows out of training (report_share), or give a holdout: rows of the same source that"
+    " were not used in training."
 )
 """What to do where unseen rows are too few."""
 
