@@ -76,7 +76,7 @@ def require_scores(scoring: str) -> None:
         raise ScoringError(
             Problem(
                 "scoring is off for this model",
-                expected="a model with scoring; scoring cannot be turned on again, so train another "
+                expected="a model with scoring; scoring cannot be turned on again: train another "
                 "model or use a copy from before it was turned off",
             )
         )
