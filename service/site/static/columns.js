@@ -3,12 +3,8 @@
 import { binsOf, spark } from "./charts.js";
 import { tried } from "./dataset.js";
 import { fill, freshId, h } from "./elements.js";
-import { capital, count, figure, many, shareText, writtenLevels } from "./words.js";
+import { capital, COLUMN_KINDS, count, figure, many, shareText, writtenLevels } from "./words.js";
 
-const KINDS = {
-  continuous: "Number", integer: "Whole number", ordinal: "Ordered categories", categorical: "Categories", boolean: "Yes or no",
-  datetime: "Date or time", identifier: "Identifier", constant: "Constant",
-};
 const MEANT = {
   identifier: "Not modelled: new values are generated.",
   constant: "One value in every row.",
@@ -44,7 +40,7 @@ function columnRows(column, found, warnings, set) {
   const id = freshId("column");
   const kind = h("select", { "aria-label": `Kind of ${column.name}`, title: MEANT[column.kind] ?? null, disabled: Boolean(column.drop),
     onchange: (event) => set(column.name, "kind", event.target.value) },
-  Object.entries(KINDS).map(([value, text]) => h("option", { value, selected: value === column.kind }, text)));
+  Object.entries(COLUMN_KINDS).map(([value, text]) => h("option", { value, selected: value === column.kind }, text)));
   const drop = h("input", { type: "checkbox", checked: Boolean(column.drop), "aria-label": `Drop ${column.name} from the model`,
     onchange: (event) => set(column.name, "drop", event.target.checked) });
   const more = h("tr.more", { id, hidden: true }, h("td", { colspan: 7 }, editor(column, set)));

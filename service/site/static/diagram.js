@@ -1,7 +1,7 @@
 // Tables as boxes, their foreign keys as lines between them. Screen readers read the boxes; the lines are decoration.
 
 import { h, s } from "./elements.js";
-import { count, many } from "./words.js";
+import { COLUMN_KINDS, count, many } from "./words.js";
 
 const MOST_COLUMNS = 12;
 const GUTTER = 20;
@@ -43,7 +43,7 @@ function box(table, link, note) {
   const refers = new Map(link.foreign_keys.flatMap((key) => key.columns.map((column) => [column, key.table])));
   const keysFirst = (name) => (isKey.has(name) ? 0 : refers.has(name) ? 1 : 2);
   const names = table.schema.columns.map((column) => column.name).sort((a, b) => keysFirst(a) - keysFirst(b));
-  const kinds = new Map(table.schema.columns.map((column) => [column.name, column.drop ? "dropped" : column.kind]));
+  const kinds = new Map(table.schema.columns.map((column) => [column.name, column.drop ? "Dropped" : COLUMN_KINDS[column.kind]]));
   const shown = names.slice(0, Math.max(MOST_COLUMNS, isKey.size + refers.size));
   const rows = new Map(shown.map((name) => [name, h("li", {},
     h(keysFirst(name) < 2 ? "span.key-name" : "span", {}, name),

@@ -1,10 +1,10 @@
 // Generating databases: size by scale or by parents; the files of all tables, or of one.
 
 import { ask, rowsOf, save } from "./api.js";
-import { dataTable, pressed, segments } from "./components.js";
+import { pressed, segments } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { many, percent } from "./words.js";
-import { csvRows } from "./rows.js";
+import { csvObjects, rowTable } from "./rows.js";
 
 const PREVIEW_ROWS = 12;
 
@@ -32,8 +32,8 @@ export function show({ place, model, signal }) {
   const preview = (event) => pressed(event.target, told, async () => {
     const name = table.value || names[0];
     const [used, done] = await draw({ format: "csv" }, name);
-    const [heads, ...rows] = csvRows(await done.text()) ?? [[]];
-    fill(told, h("h3", {}, `${name}: first ${Math.min(rows.length, PREVIEW_ROWS)} of ${many(rows.length, "row")}`), dataTable(`Synthetic rows of ${name}`, heads, rows.slice(0, PREVIEW_ROWS), "table.preview"), seedLine(used));
+    const rows = csvObjects(await done.text());
+    fill(told, h("h3", {}, `${name}: first ${Math.min(rows.length, PREVIEW_ROWS)} of ${many(rows.length, "row")}`), rowTable(`Synthetic rows of ${name}`, rows, PREVIEW_ROWS), seedLine(used));
   });
   const download = (event) => pressed(event.target, told, async () => {
     const [used, done] = await draw({ format: format.value }, table.value);

@@ -4,7 +4,7 @@ import { pause, read } from "./api.js";
 import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
-import { count, duration, jobTitle, many, percent, spoken } from "./words.js";
+import { capital, duration, jobTitle, many, percent, spoken } from "./words.js";
 
 export async function show({ place, signal, go }) {
   const [running, queued, failed, models, datasets] = await Promise.all([
@@ -69,7 +69,7 @@ function section(title, path, lines, none) {
 function modelLine(model) {
   const decided = Object.entries(model.report?.decisions ?? {});
   const verdicts = decided.length ? decided : Object.entries(model.report?.verdicts ?? {});
-  const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, { title: `${name}: ${spoken(word)}` }, name));
+  const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, {}, `${capital(name)}: ${spoken(word).toLowerCase()}`));
   return h("li", {}, h("div", {}, h("a", { href: `/models/${model.id}` }, model.name),
     h("div.row", {}, found.length ? found : h("span.tiny.soft", {}, "No report yet"))), h("span.tiny.soft.number", {}, when(model.created_at)));
 }

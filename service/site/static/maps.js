@@ -63,7 +63,7 @@ function shown(map, model, hasFiles = true) {
   };
   const place = (format) => h("a.button.small", { href: `/v1/models/${model.id}/dependencies?kind=${map.kind}&format=${format}`, download: `${model.name}-${map.kind}.${format}` }, format.toUpperCase());
   return h("div.grid.map", {},
-    h("figure.card", {}, heatmap(names, value), h("div.row.tiny.soft", {}, legend("−1", "--cold"), legend("0", null), legend("1", "--warm"), nominal.size ? h("span", {}, "grey: strength only, because the categories of a column have no order") : null)),
+    h("figure.card", {}, heatmap(names, value), h("div.row.tiny.soft", {}, legend("−1", "--cold"), legend("0", null), legend("1", "--warm"), nominal.size ? h("span", {}, "grey: strength only (categories without an order)") : null)),
     h("div.stack", {}, h("h3", {}, "Strongest pairs"), strongest(names, value), nominal.size ? h("p.tiny.soft", {}, "* strength only: the pair has no sign") : null,
       hasFiles ? h("div.row", {}, h("span.soft", {}, "Download:"), place("png"), place("svg"), place("csv")) : null,
       h("details", {}, h("summary", {}, "How this map is computed, and its limits"), h("ul.tiny.soft", {}, (map.notes ?? []).map((note) => h("li", {}, capital(note)))))));
@@ -77,8 +77,8 @@ function legend(text, color) {
 
 function heatmap(names, value) {
   const n = names.length;
-  const cell = n > 40 ? 12 : n > 20 ? 20 : 34;
-  const left = Math.min(150, 10 + 6.4 * Math.max(...names.map((name) => Math.min(20, [...name].length))));
+  const cell = n > 40 ? 12 : n > 20 ? 20 : n > 14 ? 26 : 34;
+  const left = Math.min(165, 12 + 7.2 * Math.max(...names.map((name) => Math.min(20, [...name].length))));
   const top = left * 0.78 + 8;
   const told = s("text.strong", { x: left, y: 12 }, "Point at a cell, or use the arrow keys");
   const say = (a, b, found) => { told.textContent = a === b ? a : `${short(a, 18)} × ${short(b, 18)}: ${figure(found.value)}${found.hasSign ? "" : " (no sign)"}`; };

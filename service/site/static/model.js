@@ -4,7 +4,7 @@ import { ask, read } from "./api.js";
 import { curves } from "./charts.js";
 import { confirmed, dataTable, empty, head, pressed, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
-import { bytes, count, duration, figure, LOG_LIKELIHOOD, many, percent, spoken } from "./words.js";
+import { bytes, count, duration, figure, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
 
 const SECTIONS = [
   ["", "Summary", async () => ({ show: summary })],
@@ -79,7 +79,7 @@ function summary({ place, model }) {
   const record = model.record ?? {};
   const facts = [
     ["Training rows", count(record.rows)], ["Columns", count(model.schema?.columns.length)],
-    ["Held-out log-likelihood", `${figure(model.bound_held_out, 4)} nats`], ["Preset", record.preset ?? "–"],
+    ["Held-out log-likelihood", figure(model.bound_held_out, 4)], ["Preset", record.preset ?? "–"],
     ["Steps", count(record.steps)], ["Training time", duration(record.seconds)],
     ["Scoring", SCORING[model.scoring]],
   ];
@@ -110,7 +110,7 @@ function verdictCards(model) {
 function rulesKept(record) {
   if (!record.rules?.length) return null;
   return h("section.card.stack", { "aria-label": "Rules" }, h("h3", {}, "Rules"), h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Rules" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["Rule", "Rows of the table that satisfy it", "Synthetic rows"].map((text, i) => h(i ? "th.number" : "th", { scope: "col" }, text)))),
+    h("thead", {}, h("tr", {}, ["Share of rows that satisfy the rule", "Real", "Synthetic"].map((text, i) => h(i ? "th.number" : "th", { scope: "col" }, text)))),
     h("tbody", {}, record.rules.map((rule) => h("tr", {}, h("td", {}, rule.formula), h("td.number", {}, percent(rule.share, 1)), h("td.number", {}, percent(rule.share_of_drawn, 1))))))));
 }
 
@@ -118,7 +118,7 @@ function constraintsKept(record) {
   const found = record.constraint_acceptance;
   if (!found) return null;
   return h("section.card.stack", { "aria-label": "Constraints" }, h("h3", {}, "Constraints"),
-    h("p", {}, `${percent(found.share, 1)} of the rows that the model proposes satisfy all ${many(found.constraints?.length ?? 0, "constraint")} (acceptance). The others are replaced, so that every generated row satisfies them.`),
+    h("p", {}, `${percent(found.share, 1)} of the rows that the model proposes satisfy the ${found.constraints?.length === 1 ? "constraint" : `${found.constraints?.length} constraints`} (acceptance). The others are replaced, so that every generated row satisfies them.`),
     found.moved?.length ? dataTable("Columns whose distribution the constraints change", ["Column", "Values", ["Without constraints", "number"], ["With constraints", "number"]],
       found.moved.map((one) => [one.column, one.cells, percent(one.before, 1), percent(one.after, 1)])) : null);
 }

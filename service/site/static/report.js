@@ -26,15 +26,15 @@ export async function show({ place, model, signal }) {
   }
   const told = h("div");
   const button = h("button", { type: "button", onclick: () => again({ place, model, signal }, button, told, {}) }, "Make a new report");
-  fill(place, h("div.row.ends", {}, h("p.soft", {}, "Floor: the value of a figure for real rows in place of the synthetic ones. Unseen rows: real rows that had no part in training."),
-    h("div.row", {}, h("a.button", { href: `/v1/models/${model.id}/report?format=html`, target: "_blank", rel: "noopener" }, "Open printable report"), button)), told,
+  fill(place, h("div.row", {}, h("a.button", { href: `/v1/models/${model.id}/report?format=html`, target: "_blank", rel: "noopener" }, "Open printable report"), button), told,
   sections(report));
   return null;
 }
 
 /** What a report's document says, top to bottom. */
 export function sections(report) {
-  return [...decisions(report), h("p.soft", {}, report.judged),
+  return [h("section.card.stack", { "aria-label": "Verdict" }, h("h2", {}, "Verdict"), decisions(report), h("p.soft", {}, report.judged),
+    h("p.tiny.soft", {}, "Unseen rows: real rows that had no part in training. Floor: the value of a figure for real rows in place of the synthetic ones.")),
     ...Object.entries(QUESTIONS).map(([name, words]) => part(name, words, report[name])),
     h("section.card.stack", { "aria-label": "What remains" }, h("h2", {}, "What remains"), h("p.soft", {}, "This report does not cover:"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text))))];
 }

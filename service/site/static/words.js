@@ -90,6 +90,11 @@ export function spoken(word) {
 
 export const LOG_LIKELIHOOD = "Log-likelihood: how probable the model finds a row, on average over the rows (a lower bound, in nats per row; higher is better).";
 
+export const COLUMN_KINDS = {
+  continuous: "Number", integer: "Whole number", ordinal: "Ordered categories", categorical: "Categories", boolean: "Yes or no",
+  datetime: "Date or time", identifier: "Identifier", constant: "Constant",
+};
+
 export const JOB_KINDS = {
   train: "Training",
   sample: "Generation",

@@ -1,7 +1,7 @@
 // The work of all workspaces: queues, leases and workers. For the operator of the service.
 
 import { pause, read } from "./api.js";
-import { dataTable, empty, head, meter, when } from "./components.js";
+import { dataTable, head, meter, when } from "./components.js";
 import { fill, h } from "./elements.js";
 import { count, duration, JOB_KINDS, spoken } from "./words.js";
 
@@ -34,7 +34,7 @@ function draw(place, work) {
 }
 
 function part(title, none, heads, rows) {
-  return h("section.card.stack", {}, h("h2", {}, title), rows.length ? dataTable(title, heads, rows) : empty(none, ""));
+  return h("section.card.stack", {}, h("h2", {}, title), rows.length ? dataTable(title, heads, rows) : h("p.soft", {}, none));
 }
 
 /** The kind and id; of a shard the id of its job, which is what its workspace sees. */
