@@ -211,7 +211,7 @@ def read_option(name: str, text: str | None, form: type) -> Any:
     try:
         found = read_json(text)
     except ValueError as error:
-        raise WrongUsageError(f"{name} is no JSON ({error}); write {wanted}") from None
+        raise WrongUsageError(f"{name} is not valid JSON ({error}); write {wanted}") from None
     if not isinstance(found, form):
         raise WrongUsageError(f"{name} is {text}; write {wanted}")
     return found

@@ -88,7 +88,7 @@ KINDS: dict[type[Exception], Kind] = {
     ),
     library.ConditionError: Kind("invalid-condition", 422, "The condition cannot be satisfied"),
     library.LeftOutError: Kind("left-out", 422, "The model file does not contain this"),
-    library.ScoringError: Kind("scoring-off", 403, "Scoring is off for this model"),
+    library.ScoringError: Kind("scoring-off", 403, "The model does not give these scores"),
     library.BudgetError: Kind(
         "privacy-budget-spent", 403, "The privacy budget of the table would be exceeded"
     ),

@@ -104,8 +104,8 @@ class _Account:
             return None
         counted = "1 model" if self.n_unbounded == 1 else f"{self.n_unbounded} models"
         said = (
-            f"{counted} of this table have no differential privacy, so that all models "
-            "together have no bound"
+            f"{counted} of this table without differential privacy: there is no bound for all"
+            " models together"
         )
         return f"{said}; the cap applies only to later trainings" if self.caps else said
 

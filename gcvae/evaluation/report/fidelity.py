@@ -220,7 +220,7 @@ def _told_apart(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
             (0.6, 0.8),
         )
     ]
-    label = "The same with finer features: last digits, differences, pairs of categories"
+    label = "Detection with finer features: last digits, differences, pairs of categories"
     if len(measured_columns(schema)) > _MOST_COLUMNS_OF_FINE:
         note = f"not computed for more than {_MOST_COLUMNS_OF_FINE} columns"
         return [*figures, Figure("c2st_fine", label, None, note=note)]

@@ -16,6 +16,7 @@ from gcvae.arrays import Codes, Numbers
 from gcvae.cells.values import values_of
 from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.never_dates import stand_ins
 
 LEAST_SHOWN = 5
@@ -69,7 +70,9 @@ def _binned(
     counts = cells[0].value_counts()
     frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
     place = {level: i for i, level in enumerate(frequent)}
-    labels = [*map(str, frequent), "all others", "missing"]
+    names = column.levels if column.kind is ColumnKind.BOOLEAN else None
+    texts = [str(level if names is None else names[int(level)]) for level in frequent]
+    labels = [*texts, "all others", "missing"]
     codes = [
         np.array(
             [len(frequent) + 1 if pd.isna(x) else place.get(x, len(frequent)) for x in part],

@@ -177,9 +177,9 @@ def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -
 
 LABELS = {
     "likelihood": "The model gives training rows a higher likelihood",
-    "likelihood_ratio": "The same, relative to a model trained without these rows",
+    "likelihood_ratio": "The model gives training rows a higher likelihood than one without them",
     "distance": "Synthetic rows are closer to training rows",
-    "distance_ratio": "The same, relative to the distance to other real rows",
+    "distance_ratio": "Synthetic rows are closer to training rows, relative to other real rows",
     "density_ratio": "Synthetic rows are denser around training rows",
     "copies": "Synthetic rows are exact copies of training rows",
     "copies_isolated": "Synthetic rows are exact copies of isolated training rows",

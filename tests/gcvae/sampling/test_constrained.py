@@ -128,7 +128,7 @@ def test_a_model_and_its_report_say_which_columns_the_constraints_move() -> None
     assert (drawn["discount"] <= 0).mean() == pytest.approx(after, abs=0.03)
     report = loaded.report(frame)
     assert report.to_json()["fidelity"]["moved_by_constraints"] == moved
-    assert "Columns that the constraints move" in report.to_html()
+    assert "Columns whose distribution the constraints change" in report.to_html()
 
 
 def test_rows_do_not_depend_on_how_many_are_drawn(fitted: Synthesizer) -> None:

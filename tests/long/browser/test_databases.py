@@ -109,10 +109,12 @@ def test_dirty_references_are_told_and_left_out_if_you_choose(
 
 
 BEHIND = """() => {
-    const boxes = [...document.querySelectorAll(".table-box")].map((b) => b.getBoundingClientRect());
+    const all = (selector) => [...document.querySelectorAll(selector)];
+    const boxes = all(".table-box").map((b) => b.getBoundingClientRect());
     const at = document.querySelector(".links").getBoundingClientRect();
-    return [...document.querySelectorAll(".links path")].filter((path) =>
-        Array.from({ length: 101 }, (_, i) => path.getPointAtLength((i / 100) * path.getTotalLength()))
+    const steps = Array.from({ length: 101 }, (_, i) => i / 100);
+    return all(".links path").filter((path) =>
+        steps.map((step) => path.getPointAtLength(step * path.getTotalLength()))
             .some(({ x, y }) => boxes.some((b) => x + at.x > b.left + 2 && x + at.x < b.right - 2
                 && y + at.y > b.top + 2 && y + at.y < b.bottom - 2))).length;
 }"""

@@ -157,7 +157,10 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(rules).to_contain_text("total == quantity * price")
     watched.assert_accessible()
 
-    for scoring, told in (("flag", "of 90 rows are rare"), ("off", "Scoring is off for this model")):
+    for scoring, told in (
+        ("flag", "of 90 rows are rare"),
+        ("off", "Scoring is off for this model"),
+    ):
         site.http.patch(f"/v1/models/{made['id']}", json={"scoring": scoring})
         watched.go(f"/models/{made['id']}/score")
         if scoring == "flag":

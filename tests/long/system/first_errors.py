@@ -94,7 +94,7 @@ SLIPS = (
         shell=("schema book.xlsx", f"schema book.xlsx {IN}"),
         python=upload_of("book.xlsx"),
         browser=upload("book.xlsx"),
-        more={"python": ("The table can not be used",)},
+        more={"python": ("The table cannot be used",)},
     ),
     Slip(
         "an empty file",
@@ -326,7 +326,7 @@ SLIPS = (
     ),
     Slip(
         "a service that does not run",
-        ("{S}", "does not answer", "is it running there? `gcvae serve` starts one"),
+        ("{S}", "does not respond", "is it running there? `gcvae serve` starts one"),
         shell=("list models --server {S}",),
         python=models_at("S"),
     ),
@@ -344,13 +344,13 @@ SLIPS = (
     ),
     Slip(
         "https where http is spoken",
-        ("does not answer", "speaks http:// and not https://"),
+        ("does not respond", "speaks http:// and not https://"),
         shell=("list models --server {H}",),
         python=models_at("H"),
     ),
     Slip(
         "no key",
-        ("this service asks for a key",),
+        ("the request has no API key",),
         shell=("list models --server {K}", "train cars.csv --server {K}"),
         python=models_at("K"),
         more={"shell": ("--key-file FILE",), "python": ("api_key=",)},
