@@ -58,12 +58,13 @@ export function problemBox(error, retry) {
   return box;
 }
 
-function errorLine(found) {
+/** One finding of an error: place, message and what is expected. */
+export function errorLine(found) {
   const place = [
     found.column ? `column “${found.column}”` : null,
     found.line ? `line ${found.line}` : null,
-    found.row !== undefined ? `row ${found.row}` : null,
-    found.pointer && !found.column ? found.pointer : null,
+    (found.row ?? null) !== null ? `row ${found.row}` : null,
+    found.pointer && !found.column && !found.pointer.startsWith("/rules/") ? found.pointer : null,
     found.parameter ?? null,
   ].filter(Boolean).join(", ");
   const meant = found.suggestion ? ` Did you mean “${found.suggestion}”?` : "";

@@ -1,7 +1,7 @@
 // A job: its progress, its curves, and its actions.
 
 import { follow, isOver, read } from "./api.js";
-import { head, meter, pressed, status, when } from "./components.js";
+import { errorLine, head, meter, pressed, status, when } from "./components.js";
 import { curves } from "./charts.js";
 import { fill, h, say } from "./elements.js";
 import { about, count, duration, exactTime, figure, JOB_KINDS, jobTitle, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
@@ -38,7 +38,7 @@ function parts(job, model, go, signal) {
     drawCurves();
   };
   return {
-    elements: [places.heading, told, h("div.card.stack", {}, places.state, bar), places.facts, places.ending,
+    elements: [places.heading, told, h("div.card.stack", {}, places.state, bar), places.ending, places.facts,
       job.kind === "train" && model?.kind !== "database" ? h("section.card.stack", { "aria-label": "Log-likelihood" }, h("div.row.ends", {}, h("h2", {}, "Log-likelihood"),
         h("div.row", {}, h("span.key", {}, "training rows"), h("span.key.drawn", {}, "held-out rows"))), places.curve,
       h("p.tiny.soft", {}, `${LOG_LIKELIHOOD} Training stops when the held-out curve no longer rises.`)) : null],
@@ -92,10 +92,12 @@ function factsOf(job) {
 /** What to do now that it is over. */
 function ending(job, model) {
   if (job.status === "failed") {
-    const { message, type, ...more } = job.error ?? {};
-    return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"), h("p", {}, message ?? "The job gave no reason."),
+    const { message, code, problems = [], ...more } = job.error ?? {};
+    return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"),
+      problems.length > 1 ? h("ul", {}, problems.map((found) => h("li", {}, errorLine(found)))) : h("p", {}, message ?? "The job gave no reason."),
       Object.entries(more).filter(([, value]) => typeof value !== "object").map(([name, value]) => h("p.tiny", {}, `${spoken(name)}: ${value}`)),
-      h("p", {}, "“Try again” queues the job once more. If it fails with the same message, correct what the message names first."));
+      h("p", {}, "“Try again” queues the job once more. If it fails with the same message, correct what the message names first.",
+        job.dataset_id ? [" ", h("a", { href: `/datasets/${job.dataset_id}` }, "Go to the dataset")] : null));
   }
   if (job.status !== "succeeded") return null;
   if (!job.model_id) return h("div.note.calm", {}, "The result was deleted together with its model.");

@@ -248,6 +248,20 @@ def test_a_training_may_be_private_and_its_refusal_is_told_after_columns_are_sav
     expect(page.get_by_text("Saved")).to_have_count(0)
 
 
+def test_a_failed_private_training_names_each_column_that_is_not_declared(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site, viewport=PHONE)
+    private = {"differential_privacy": {"epsilon": 3, "delta": 1e-6}}
+    asked = {"dataset_id": trained[0], "training": {"preset": "fast", **private}}
+    watched.go(f"/jobs/{site.http.post('/v1/models', json=asked).json()['job_id']}")
+    alert = watched.page.get_by_role("alert")
+    expect(alert.get_by_role("listitem").filter(has_text="must be declared")).to_have_count(6)
+    expect(alert.get_by_role("heading")).to_be_in_viewport()
+    expect(alert.get_by_role("link", name="Go to the dataset")).to_be_visible()
+    watched.assert_accessible()
+
+
 def test_dates_are_dates_and_yes_is_yes_without_the_dataset(
     site: Running, trained: tuple[str, str], watch: Watch
 ) -> None:
