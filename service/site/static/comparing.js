@@ -34,7 +34,7 @@ function sideBySide(...models) {
   const of = (label, cell) => [label, ...models.map(cell)];
   const rows = [
     of("Preset", ({ training }) => training.preset),
-    of("Memory", ({ training }) => training.memory ?? "normal"),
+    of("Memorisation of single rows", ({ training }) => training.memory ?? "normal"),
     of("Differential privacy", ({ training: { differential_privacy: promise } }) => (promise ? `epsilon ${figure(promise.epsilon)}` : "none")),
     of("Training rows", ({ record }) => count(record.rows)), of("Training time", ({ record }) => duration(record.seconds)),
     of("Held-out log-likelihood (nats)", (model) => figure(model.bound_held_out, 4)), of("Size", (model) => bytes(model.artifact_bytes)),

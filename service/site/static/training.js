@@ -53,7 +53,7 @@ export function trainingForm(page, saveColumns) {
     isDatabase ? null : h("details", {}, h("summary", {}, "Privacy"), h("div.edit", {},
       h("label.field", {}, "Memorisation of single rows", memory), h("label.field", {}, "Differential privacy: epsilon", budget),
       h("label.field", {}, "Differential privacy: delta", delta), h("label.field", {}, "Target column of later predictions", target)),
-    h("p.tiny.soft", {}, "With an epsilon, for example 3, the training is differentially private: no single row changes the model by more than this bound. A smaller epsilon is safer and gives less realistic rows. ",
+    h("p.tiny.soft", {}, "With an epsilon, for example 3, the training is differentially private: one row more or less changes the probability of any result by at most a factor of e^epsilon, up to delta. A smaller epsilon is safer and gives less realistic rows. ",
       "The schema must then declare kinds, limits and categories; an error names what is not declared. Each such training spends part of the table's privacy budget.")),
     h("div.row", {}, h("label.field", {}, "Model name", name), button), told,
     h("p.tiny.soft", {}, "Estimates assume one idle processor core. Training stops earlier if the model no longer improves. ",

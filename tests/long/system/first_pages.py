@@ -24,7 +24,7 @@ def score(table: str) -> Callable[[Page, Place], None]:
 
     def act(page: Page, place: Place) -> None:
         page.goto(f"{place.names['U']}/models/{place.names['M']}/score")
-        page.get_by_label("Drop rows to be scored").set_input_files(place.folder / table)
+        page.get_by_label("Upload rows to score").set_input_files(place.folder / table)
 
     return act
 
@@ -35,7 +35,7 @@ def draw(rows: str) -> Callable[[Page, Place], None]:
     def act(page: Page, place: Place) -> None:
         page.goto(f"{place.names['U']}/models/{place.names['M']}/sample")
         page.get_by_label("Rows", exact=True).fill(rows)
-        page.get_by_role("button", name="Draw and download").click()
+        page.get_by_role("button", name="Generate and download").click()
 
     return act
 
