@@ -16,7 +16,6 @@ from gcvae.arrays import Codes, Numbers
 from gcvae.cells.values import values_of
 from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column, TableSchema
-from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.never_dates import stand_ins
 
 LEAST_SHOWN = 5
@@ -70,8 +69,8 @@ def _binned(
     counts = cells[0].value_counts()
     frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
     place = {level: i for i, level in enumerate(frequent)}
-    names = column.levels if column.kind is ColumnKind.BOOLEAN else None
-    texts = [str(level if names is None else names[int(level)]) for level in frequent]
+    truths = column.levels or (False, True)  # a boolean as the table writes it
+    texts = [str(truths[level] if isinstance(level, bool) else level) for level in frequent]
     labels = [*texts, "all others", "missing"]
     codes = [
         np.array(

@@ -39,12 +39,12 @@ export function head({ crumbs = [], title, facts = [], actions = [] }) {
 /** An error in full: what is wrong, where, and what is expected. It scrolls itself into view. */
 export function problemBox(error, retry) {
   const told = error.document ?? { title: "This page could not be shown", detail: String(error?.message ?? error) };
-  const lines = (told.errors ?? []).map((found) => h("li", {}, errorLine(found)));
+  const lines = told.errors ?? [];
   say(`${told.title}: ${told.detail}`);
   const box = h("div.problem", { role: "alert" },
     h("h3", {}, told.title),
     lines.length === 1 && told.detail?.includes(told.errors[0].message) ? null : h("p", {}, told.detail),
-    lines.length ? h("ul", {}, lines) : null,
+    lines.length ? findingList(lines) : null,
     told.setting ? h("p.tiny", {}, `The limit is ${told.limit}. The operator can change it with ${told.setting}.`) : null,
     told.status === 413 ? h("p", {}, "Send a smaller file.") : null,
     told.status === 429 ? h("p", {}, "Try again later.") : null,
@@ -58,8 +58,12 @@ export function problemBox(error, retry) {
   return box;
 }
 
-/** One finding of an error: place, message and what is expected. */
-export function errorLine(found) {
+/** The findings of an error; a long list scrolls, also by keyboard. */
+export function findingList(findings) {
+  return h("ul", { tabindex: findings.length > 3 ? 0 : null }, findings.map((found) => h("li", {}, errorLine(found))));
+}
+
+function errorLine(found) {
   const place = [
     found.column ? `column “${found.column}”` : null,
     found.line ? `line ${found.line}` : null,

@@ -1,7 +1,7 @@
 // A job: its progress, its curves, and its actions.
 
 import { follow, isOver, read } from "./api.js";
-import { errorLine, head, meter, pressed, status, when } from "./components.js";
+import { findingList, head, meter, pressed, status, when } from "./components.js";
 import { curves } from "./charts.js";
 import { fill, h, say } from "./elements.js";
 import { about, count, duration, exactTime, figure, JOB_KINDS, jobTitle, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
@@ -94,7 +94,7 @@ function ending(job, model) {
   if (job.status === "failed") {
     const { message, code, problems = [], ...more } = job.error ?? {};
     return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"),
-      problems.length > 1 ? h("ul", {}, problems.map((found) => h("li", {}, errorLine(found)))) : h("p", {}, message ?? "The job gave no reason."),
+      problems.length > 1 ? findingList(problems) : h("p", {}, message ?? "The job gave no reason."),
       Object.entries(more).filter(([, value]) => typeof value !== "object").map(([name, value]) => h("p.tiny", {}, `${spoken(name)}: ${value}`)),
       h("p", {}, "“Try again” queues the job once more. If it fails with the same message, correct what the message names first.",
         job.dataset_id ? [" ", h("a", { href: `/datasets/${job.dataset_id}` }, "Go to the dataset")] : null));

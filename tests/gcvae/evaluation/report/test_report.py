@@ -301,6 +301,12 @@ def test_pictures_show_nothing_of_a_few_rows() -> None:
     assert min(x for row in pair["real"] for x in row if x is not None) >= 5 / 300
 
 
+def test_a_boolean_is_shown_in_the_words_of_its_table() -> None:
+    table = pd.DataFrame({"paid": pd.array([True, False, True] * 20, "boolean")})
+    schema = TableSchema((Column("paid", ColumnKind.BOOLEAN, levels=("no", "yes")),))
+    assert column_shares(table, table, schema, "paid")["labels"] == ["yes", "no"]
+
+
 def test_a_file_in_pieces_has_the_report_of_its_table(fitted: Synthesizer, tmp_path: Path) -> None:
     turned = REAL[list(reversed(REAL.columns))]
     places = tmp_path / "real.csv", tmp_path / "real.parquet"
