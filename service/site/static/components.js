@@ -60,7 +60,7 @@ export function problemBox(error, retry) {
 
 /** The findings of an error; a long list scrolls, also by keyboard. */
 export function findingList(findings) {
-  return h("ul", { tabindex: findings.length > 3 ? 0 : null }, findings.map((found) => h("li", {}, errorLine(found))));
+  return h("ul", { tabindex: findings.length > 1 ? 0 : null }, findings.map((found) => h("li", {}, errorLine(found))));
 }
 
 function errorLine(found) {
