@@ -143,7 +143,7 @@ class Connection:
     def _silence(self, error: httpx.TransportError) -> str:
         address = str(self.http.base_url)
         is_plain = "WRONG_VERSION_NUMBER" in str(error)
-        way_out = "; the server uses http://, not https://" if is_plain else ""
+        way_out = "; the server uses http:// and not https://" if is_plain else ""
         return f"{address} does not respond: {error}{way_out}"
 
 

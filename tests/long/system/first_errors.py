@@ -344,7 +344,7 @@ SLIPS = (
     ),
     Slip(
         "https where http is spoken",
-        ("does not respond", "uses http://, not https://"),
+        ("does not respond", "uses http:// and not https://"),
         shell=("list models --server {H}",),
         python=models_at("H"),
     ),
