@@ -53,7 +53,9 @@ class SchemaChangedError(ConflictError):
     """A dataset's schema was changed since the caller read it."""
 
     def __init__(self, dataset_id: str) -> None:
-        super().__init__(f"the schema of dataset {dataset_id} was changed meanwhile")
+        super().__init__(
+            f"the schema of dataset {dataset_id} was changed by another request; read it again"
+        )
 
 
 class LooserScoringError(ConflictError):
@@ -61,9 +63,8 @@ class LooserScoringError(ConflictError):
 
     def __init__(self, model_id: str, now: str, asked: str) -> None:
         super().__init__(
-            f"scoring of model {model_id} is {str(now)!r} and is never made looser, as "
-            f"{str(asked)!r} is; whoever has the dataset and a key with the scope 'write' can "
-            "train another model"
+            f"scoring of model {model_id} is {str(now)!r} and cannot be changed to the less "
+            f"restrictive {str(asked)!r}; train another model on the dataset (scope 'write')"
         )
 
 
@@ -71,7 +72,7 @@ class ModelNotReadyError(ConflictError):
     """A job was requested for a model that is not ready."""
 
     def __init__(self, model_id: str, status: str) -> None:
-        super().__init__(f"model {model_id} is {status}; only a model that is ready can do this")
+        super().__init__(f"model {model_id} is {status}; this requires a ready model")
         self.model_id = model_id
         self.status = status
 
@@ -80,7 +81,10 @@ class CursorError(CatalogError):
     """A page cursor that this catalog did not create."""
 
     def __init__(self, cursor: str) -> None:
-        super().__init__(f"cursor {cursor!r} is none of this list's; take `next_cursor` as given")
+        super().__init__(
+            f"cursor {cursor!r} does not belong to this list; use the `next_cursor` of "
+            "its previous page"
+        )
         self.cursor = cursor
 
 
@@ -88,7 +92,7 @@ class IdempotencyMismatchError(CatalogError):
     """The idempotency key was used for another request."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"Idempotency-Key {key!r} was used for another request; take a new key")
+        super().__init__(f"Idempotency-Key {key!r} was used for another request; use a new key")
         self.key = key
 
 
@@ -96,7 +100,7 @@ class IdempotencyBusyError(CatalogError):
     """The first request with this idempotency key is still in progress."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the first request with Idempotency-Key {key!r} is still under way")
+        super().__init__(f"the first request with Idempotency-Key {key!r} is still running")
         self.key = key
 
 
@@ -104,7 +108,7 @@ class ReservationLostError(CatalogError):
     """The bytes of a new record were collected before the record was created."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__(f"the bytes under {prefix!r} came too late and were swept away; try again")
+        super().__init__("the upload took too long and its data was removed; try again")
         self.prefix = prefix
 
 

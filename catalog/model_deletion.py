@@ -55,7 +55,7 @@ def _refuse_while_busy(session: Session, model_id: str) -> None:
         .limit(1)
     )
     if job_id is not None:
-        raise ConflictError(f"job {job_id} still works on model {model_id}; cancel it first")
+        raise ConflictError(f"job {job_id} still uses model {model_id}; cancel it first")
 
 
 def _prefixes_of(session: Session, model_id: str) -> tuple[str, ...]:

@@ -17,14 +17,14 @@ from gcvae_cli.verbs import Verbs, add_verb
 
 app = typer.Typer(
     cls=Verbs,
-    help="Gaussian copula VAEs for tables: train, sample, score, map dependencies.",
+    help="Gaussian copula VAEs for tables: train, generate, score, impute, map dependencies.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_FILES = "On files; with --server of a service"
-_SERVICE = "Of a service"
+_FILES = "Files and services (with --server)"
+_SERVICE = "Services"
 _SERVERS = "Servers"
 
 for _verb in (
@@ -58,7 +58,7 @@ app.add_typer(store_commands.store, name="store", cls=ServerGroup, rich_help_pan
 
 @app.callback(invoke_without_command=True)
 def _describe(
-    show_version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+    show_version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     if show_version:
         from importlib.metadata import version

@@ -22,10 +22,10 @@ def existing_file(path: Path | None) -> Path | None:
     if path is None or (path.exists() and not path.is_dir()):
         return path
     if path.is_dir():
-        raise WrongUsageError(f"{path} is a folder; name a file in it")
+        raise WrongUsageError(f"{path} is a folder; give a file")
     if _AN_ID.fullmatch(str(path)):
         raise WrongUsageError(
-            f"{path} is no file; if it is an id of a service, name the service, too: --server URL"
+            f"{path} is not a file; if it is the id of a resource of a service, add --server URL"
         )
     folder = path.parent
     if not folder.is_dir():

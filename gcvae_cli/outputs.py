@@ -62,8 +62,8 @@ def require_space(destination: str, n_bytes: float) -> None:
     free = shutil.disk_usage(path.resolve().parent).free
     if n_bytes > free:
         raise OutputError(
-            f"can not write {destination}: about {n_bytes / _GIBIBYTE:,.1f} GiB are still to come, "
-            f"and the disk has {free / _GIBIBYTE:,.1f} GiB left; ask for fewer rows"
+            f"cannot write {destination}: about {n_bytes / _GIBIBYTE:,.1f} GiB are still to be "
+            f"written, but the disk has {free / _GIBIBYTE:,.1f} GiB left; request fewer rows"
         )
 
 
@@ -108,9 +108,9 @@ def _write_errors(destination: str, written: Path) -> Iterator[None]:
             raise
         if isinstance(error, FileNotFoundError):
             folder = written.parent
-            message = f"can not write {destination}: there is no folder {folder}; make it first"
+            message = f"cannot write {destination}: there is no folder {folder}; create it first"
             raise OutputError(message) from error
-        raise OutputError(f"can not write {destination}: {error.strerror or error}") from error
+        raise OutputError(f"cannot write {destination}: {error.strerror or error}") from error
 
 
 def answer(document: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ def answer(document: dict[str, Any]) -> None:
 
 def refuse_two_answers(output: str, as_json: bool) -> None:
     if as_json and output == STANDARD_OUTPUT:
-        raise WrongUsageError("--json and -o - both take the standard output; give -o a file")
+        raise WrongUsageError("--json and -o - both write to standard output; give -o a file")
 
 
 def warn(warnings: tuple[str, ...]) -> None:

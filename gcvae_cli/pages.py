@@ -20,8 +20,8 @@ def open_pages(server: ServerUrl = LOCAL_SERVICE) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise CommandError(
-            f"no service answers at {url} ({reason}): start one with `gcvae serve`, or name "
-            "another with --server"
+            f"no service responds at {url} ({reason}); start one with `gcvae serve`, or give "
+            "another URL with --server"
         ) from None
     print(url)
     webbrowser.open(url)

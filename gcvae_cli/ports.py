@@ -20,7 +20,7 @@ def free_port(host: str, port: int) -> int:
             probe.bind((host, port))
         except OSError as error:
             raise ServerError(
-                f"port {port} of {host} can not be taken ({error.strerror}); "
+                f"port {port} of {host} is not available ({error.strerror}); "
                 "choose another with --port, or 0 for a free one"
             ) from error
         return int(probe.getsockname()[1])

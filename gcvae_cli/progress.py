@@ -50,11 +50,11 @@ def training_note(progress: Mapping[str, Any]) -> str:
     Bounds are in nats per row; higher is better. Unknown values are omitted.
 
     >>> training_note({"phase": "training", "epoch": 3, "bound_train": -2.5})
-    'training · epoch 3 · bound -2.50'
+    'training · epoch 3 · log-likelihood -2.50'
     """
     parts = [progress.get("phase")]
     parts += [f"epoch {progress['epoch']}" if progress.get("epoch") else None]
-    for name, word in (("bound_train", "bound"), ("bound_held_out", "held out")):
+    for name, word in (("bound_train", "log-likelihood"), ("bound_held_out", "held out")):
         bound = progress.get(name)
         parts += [f"{word} {bound:.2f}" if bound is not None else None]
     return " · ".join(part for part in parts if part)

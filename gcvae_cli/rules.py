@@ -13,5 +13,5 @@ def report_rule(found: dict[str, Any]) -> None:
     places = [where[place] for where in broken]
     but = f"; not in {place}s {', '.join(map(str, places))}" if places else ""
     more = ", ..." if found["rows"] - found["kept"] > len(places) else ""
-    held = f"{found['kept']:,} of {found['rows']:,} rows" if found["rows"] else "speaks of no row"
+    held = f"{found['kept']:,} of {found['rows']:,} rows" if found["rows"] else "applies to no row"
     print(f"gcvae: rule: {found['formula']} ({held}{but}{more})", file=sys.stderr)

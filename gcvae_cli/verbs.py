@@ -39,6 +39,8 @@ def add_verb(
         cls: Class of the service's variant.
     """
     name = on_files.__name__
-    told = f"A service does it with --server URL: `gcvae {name} --server URL --help` says how."
+    told = (
+        f"To use a service, add --server URL; `gcvae {name} --server URL --help` lists its options."
+    )
     app.command(name, rich_help_panel=panel, epilog=told)(on_files)
     app.command(_AT_A_SERVICE.format(name), cls=cls, hidden=True)(at_a_service)

@@ -148,8 +148,8 @@ class Connection:
     def _silence(self, error: httpx.TransportError) -> str:
         address = str(self.http.base_url)
         is_plain = "WRONG_VERSION_NUMBER" in str(error)
-        way_out = "; what is there speaks http:// and not https://" if is_plain else ""
-        return f"{address} does not answer: {error}{way_out}"
+        way_out = "; the server uses http:// and not https://" if is_plain else ""
+        return f"{address} does not respond: {error}{way_out}"
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(path)
     if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
+        raise FileNotFoundError(errno.ENOENT, "folder not found", str(target.parent))
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         with partial.open("w+b") as file:
@@ -200,7 +200,7 @@ def _verify(file: BinaryIO, tag: str) -> None:
     while chunk := file.read(1 << 20):
         digest.update(chunk)
     if digest.hexdigest() != expected:
-        raise IncompleteError("what came has another checksum than the service's file")
+        raise IncompleteError("the checksum of the download differs from that of the file")
 
 
 def _may_pass(error: ClientError, call: Call) -> bool:

@@ -27,11 +27,11 @@ Document = dict[str, Any]
 _NOT_READY = "urn:gcvae:problem:model-not-ready"
 
 REMEDIES = {
-    "unauthorized": "give the key: Client(url, api_key=...)",
-    "missing-scope": "give Client(url, api_key=...) a key that has it",
-    "no-report": "client.make_report(model) makes one of a model that is ready",
-    "not-found": "client.datasets(), .models() and .jobs() list what there is",
-    "model-not-ready": "client.wait(model) returns once it is, or says why it is not",
+    "unauthorized": "give an API key: Client(url, api_key=...)",
+    "missing-scope": "give Client(url, api_key=...) a key with this scope",
+    "no-report": "create one with client.make_report(model) once the model is ready",
+    "not-found": "client.datasets(), .models() and .jobs() list the existing ones",
+    "model-not-ready": "client.wait(model) returns after the training, or raises its error",
 }
 """Advice for Python users, in place of the service's advice for REST."""
 
@@ -48,7 +48,7 @@ class UnreachableError(ClientError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason}; is it running there? `gcvae serve` starts one")
+        super().__init__(f"{reason}; check that it is running; `gcvae serve` starts one")
         self.reason = reason
 
 
@@ -72,7 +72,7 @@ class ProblemError(ClientError):
         self.status = status
         self.problem = problem
         self.type = str(problem.get("type", "about:blank"))
-        self.title = str(problem.get("title", f"HTTP {status}, not from a service of gcvae"))
+        self.title = str(problem.get("title", f"HTTP {status}; this is not a gcvae service"))
         self.detail = str(problem.get("detail", ""))
         self.errors: list[Document] = list(problem.get("errors", []))
         self.request_id = problem.get("request_id")

@@ -43,8 +43,8 @@ class Entity(dict[str, Any], ABC):
         if self._client is None:
             kind = type(self).__name__.lower()
             raise ClientError(
-                f"this {kind} came by an AsyncClient, whose calls are awaited: "
-                f"`await client.…({kind}, …)` in the place of `{kind}.…(…)`"
+                f"this {kind} belongs to an AsyncClient; "
+                f"use `await client.…({kind}, …)` instead of `{kind}.…(…)`"
             )
         return self._client
 
@@ -147,7 +147,7 @@ class Model(Entity):
         else:
             facts["table"] = f"{rows}{len(self['schema']['columns'])} columns"
         if (bound := self["bound_held_out"]) is not None:
-            facts["held-out bound"] = f"{bound:.2f} nats per row"
+            facts["held-out log-likelihood"] = f"{bound:.2f} nats per row"
         return facts | _verdicts(self["report"])
 
 

@@ -45,7 +45,7 @@ def any_id_of(resource: Resource) -> str:
     """
     found = _own_id(resource, "dataset, model or result")
     if kind_of(found) in (None, "job"):
-        raise ValueError(f"{found!r} is no id of a {', '.join(_COLLECTIONS.values())}")
+        raise ValueError(f"{found!r} is not the id of a {', '.join(_COLLECTIONS.values())}")
     return found
 
 

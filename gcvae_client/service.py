@@ -59,7 +59,7 @@ class Service(ABC):
         retries: int = 3,
     ) -> None:
         if not base_url.startswith(("http://", "https://")):
-            raise ValueError(f"{base_url} is no address; one begins with http:// or https://")
+            raise ValueError(f"{base_url} is not a URL; it must begin with http:// or https://")
         headers = {} if api_key is None else {"Authorization": f"Bearer {_checked(api_key)}"}
         http = httpx.Client(
             base_url=base_url,
@@ -198,7 +198,7 @@ class Service(ABC):
     def _job_id(self, job: Resource) -> str:
         found = job_id_of(job)
         if found is None and (found := self._made(job)["job_id"]) is None:
-            raise ValueError("no job made this model: it was imported")
+            raise ValueError("the model was imported and has no training job")
         return str(found)
 
     def _made(self, resource: Resource) -> Document:
@@ -211,7 +211,7 @@ def _checked(api_key: str) -> str:
     """Returns the key without a trailing line break. Errors never contain the key."""
     key = api_key.strip()
     if re.fullmatch(r"[\x21-\x7e]+", key) is None:
-        raise ValueError("api_key is no key: one begins with gcv_ and is a single word")
+        raise ValueError("api_key is not an API key; a key begins with gcv_ and has no spaces")
     return key
 
 

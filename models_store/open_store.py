@@ -38,9 +38,9 @@ def open_store(url: str, access_key: str | None = None, secret_key: str | None =
         return folder_store(Path(unquote(parts.path)))
     if parts.scheme == "s3" and parts.netloc:
         if (access_key is None) != (secret_key is None):
-            raise StoreUrlError("of the store's two keys one is given; give both or none")
+            raise StoreUrlError("only one of the two keys of the store is set; set both or neither")
         return Store(_s3(parts.netloc, parts.path.strip("/"), access_key, secret_key))
-    raise StoreUrlError(f"{url!r} is no store; it must be file:///FOLDER or s3://BUCKET/PREFIX")
+    raise StoreUrlError(f"{url!r} is not a store; it must be file:///FOLDER or s3://BUCKET/PREFIX")
 
 
 def open_store_of(settings: StoreSettings) -> Store:

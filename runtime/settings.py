@@ -150,7 +150,7 @@ def with_password(url: str, password: str | None) -> str:
         return url
     parts = urlsplit(url)
     if not parts.hostname:
-        raise ValueError(f"a password is given, and {url!r} is no address of a server")
+        raise ValueError(f"a password is set, but {url!r} is not the URL of a server")
     user = parts.username or ""
     address = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{address}"))

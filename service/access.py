@@ -45,7 +45,8 @@ def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
     if host.strip("[]") not in settings.allowed_hosts:
         allowed = ", ".join(settings.allowed_hosts)
         raise ForeignSiteError(
-            f"Host {host!r} is none of this service's: {allowed} ({variable('allowed_hosts')})"
+            f"Host {host!r} is not allowed; allowed hosts are {allowed} "
+            f"({variable('allowed_hosts')})"
         )
 
 
@@ -80,8 +81,8 @@ def refuse_open_address(settings: ServiceSettings) -> None:
     """
     if not (is_loopback(settings.host) or _has_keys(settings)):
         raise StartError(
-            f"{settings.host} can be reached from other machines and this service has no keys yet; "
-            f"make one (gcvae keys create --workspace NAME), or listen on 127.0.0.1 instead "
+            f"{settings.host} is reachable from other machines, and this service has no API keys; "
+            "create one (gcvae keys create --workspace NAME) or listen on 127.0.0.1 "
             f"(--host or {variable('host')})"
         )
 

@@ -149,7 +149,7 @@ _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
                     "properties": {
                         "type": {
                             "type": "string",
-                            "description": "stable: programs may rely on it",
+                            "description": "stable identifier for programs",
                         },
                         "title": {"type": "string"},
                         "status": {"type": "integer"},
@@ -159,17 +159,20 @@ _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
                         "limit": {"type": "number"},
                         "job_id": {
                             "type": ["string", "null"],
-                            "description": "of a model without a report: the job that makes it",
+                            "description": "of a missing report: the job that makes it",
                         },
                         "is_under_way": {
                             "type": "boolean",
-                            "description": "the job makes the report, or what comes before it",
+                            "description": "whether that job is waiting or running",
                         },
-                        "setting": {"type": "string", "description": "what moves the limit"},
-                        "advice": {"type": "string", "description": "what to do now"},
+                        "setting": {
+                            "type": "string",
+                            "description": "the setting that changes the limit",
+                        },
+                        "advice": {"type": "string", "description": "how to proceed"},
                         "resource": {
                             "type": "string",
-                            "description": "of what there is none: dataset, model, job, ...",
+                            "description": "kind of the missing resource: dataset, model, job, …",
                         },
                         "errors": {
                             "type": "array",

@@ -68,7 +68,7 @@ class RequestBody(BaseModel):
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
         """What is wrong with a member of this name, which the body does not have."""
-        return unknown_name(f"there is no member {name!r}", name, cls.model_fields)
+        return unknown_name(f"unknown member {name!r}", name, cls.model_fields)
 
 
 class PageBody(BaseModel, Generic[ItemT]):
@@ -79,7 +79,7 @@ class PageBody(BaseModel, Generic[ItemT]):
 
 
 class PrivacyCapBody(RequestBody):
-    """The most that the models of a table may promise together."""
+    """The largest joint epsilon of the models of a table."""
 
     epsilon: float = Field(gt=0, le=1e6)
     delta: float = Field(gt=0, lt=1)
@@ -102,21 +102,24 @@ class PrivacyBody(BaseModel):
     """What the private models of a table have spent together."""
 
     rho_spent: float = Field(0.0, description="of zero-concentrated differential privacy")
-    rho_set_aside: float = Field(0.0, description="by trainings that have not begun to count")
+    rho_set_aside: float = Field(0.0, description="reserved by trainings that have not started")
     epsilon: float | None = Field(
         0.0,
-        description="of all that was spent, at `delta`; null where thresholds took all of it, and "
-        "where there are models without differential privacy: nothing bounds them",
+        description="of all spent budget at `delta`; null if thresholds used all of delta or if "
+        "there are models without differential privacy, which have no bound",
     )
     delta: float | None = None
     cap: ToldCapBody | None = Field(
-        None, description="the strictest of all datasets with the same bytes: it holds for each"
+        None,
+        description=(
+            "the strictest cap of all datasets with the same content; it applies to each of them"
+        ),
     )
     cap_of: str | None = Field(None, description="the dataset that `cap` was put on")
     models_without_privacy: int = Field(
-        0, description="models of the table without differential privacy; deleted ones count"
+        0, description="models of the table without differential privacy, including deleted ones"
     )
-    note: str | None = Field(None, description="what the figures do not say")
+    note: str | None = Field(None, description="limits of these figures")
 
 
 class SpendingBody(BaseModel):
@@ -127,7 +130,7 @@ class SpendingBody(BaseModel):
     epsilon: float
     delta: float
     rho: float
-    begun_at: datetime | None = Field(description="null: set aside, and nothing is counted yet")
+    begun_at: datetime | None = Field(description="null while the budget is only reserved")
     created_at: datetime
 
 
@@ -146,7 +149,7 @@ class LinkedTableBody(BaseModel):
     rows: int
     columns: int
     table_schema: dict[str, Any] = Field(
-        alias="schema", description="of its columns; keys stand in the schema of the database"
+        alias="schema", description="columns; keys are in the schema of the database"
     )
 
 
@@ -165,11 +168,12 @@ class DatasetBody(BaseModel):
         "`foreign_keys` and `order`, and what becomes of `dirty` references",
     )
     given_schema: dict[str, Any] = Field(
-        description="what was said of the columns; the rest of `schema` is inferred from the table"
+        description=(
+            "the members of `schema` that users have set; the others are inferred from the table"
+        )
     )
     sha256: str = Field(
-        description="checksum of the bytes as they were uploaded; of several files, of a ZIP file "
-        "of them"
+        description="checksum of the upload; of several files that of a ZIP file of them"
     )
     size_bytes: int
     format: str
@@ -177,7 +181,10 @@ class DatasetBody(BaseModel):
     created_at: datetime
     warnings: list[str]
     privacy: PrivacyBody | None = Field(
-        None, description="what its private models have spent; null where there is none and no cap"
+        None,
+        description=(
+            "budget spent by its private models; null without such models and without a cap"
+        ),
     )
 
 
@@ -199,7 +206,7 @@ class SchemaChangesBody(BaseModel):
     """What a request changed in a schema."""
 
     columns: dict[str, dict[str, ChangeBody]] = Field(
-        description="by column the members that changed; of one that is dropped now, only that"
+        description="changed members by column; of a newly dropped column only `drop`"
     )
     rules: RuleChangesBody
     summary: list[str] = Field(description="the same in words, a line for each column")
@@ -230,7 +237,7 @@ class ColumnProfileBody(BaseModel):
     one all but the name."""
 
     name: str
-    drop: bool = Field(False, description="left out of the model: nothing is shown of it")
+    drop: bool = Field(False, description="excluded from the model and not profiled")
     kind: ColumnKind | None = None
     missing_share: float | None = None
     distinct: int | None = None
@@ -238,16 +245,18 @@ class ColumnProfileBody(BaseModel):
     standard_deviation: float | None = None
     quantiles: dict[str, float] | dict[str, str] | None = None
     histogram: HistogramBody | None = None
-    never: dict[str, int] | None = Field(None, description="cells by date for never: 9999-12-31")
+    never: dict[str, int] | None = Field(
+        None, description="counts of dates that stand for never, such as 9999-12-31"
+    )
     levels: list[LevelBody] | None = Field(None, description="the most frequent ones")
-    other_count: int | None = Field(None, description="cells of all levels that are not listed")
+    other_count: int | None = Field(None, description="cells with other levels")
 
 
 class RuleExceptionBody(BaseModel):
     """A row that breaks a rule."""
 
     row: int = Field(description="position, counted from 0")
-    line: int | None = Field(description="of the file; null where it has none")
+    line: int | None = Field(description="in the file; null if the format has no lines")
 
 
 class RuleBody(BaseModel):
@@ -256,10 +265,8 @@ class RuleBody(BaseModel):
     rule: dict[str, Any] = Field(description="as the schema has it: rule, keep, source and share")
     columns: list[str] = Field(description="the one that follows from the others comes first")
     formula: str = Field(description="the rule in words")
-    rows: int = Field(
-        description="in which all is known; of missing cells, in which one asks for another"
-    )
-    kept: int = Field(description="of these, that keep the rule")
+    rows: int = Field(description="rows that the rule applies to")
+    kept: int = Field(description="rows that satisfy the rule")
     exceptions: list[RuleExceptionBody] = Field(description="the first ten rows that break it")
 
 
@@ -285,13 +292,13 @@ class FirstRowsBody(BaseModel):
     dataset_id: str
     columns: list[str]
     rows: list[list[str | None]] = Field(
-        description="cells as texts, in the order of `columns`; null where a Parquet file has none"
+        description=(
+            "cells as text, in the order of `columns`; null for missing cells of Parquet files"
+        )
     )
 
 
-SCORING = (
-    "what the model says of rows: their scores (full), whether they are rare (flag), nothing (off)"
-)
+SCORING = "scoring of rows: full scores (full), only whether each row is rare (flag), or none (off)"
 
 
 class ReportSummaryBody(BaseModel):
@@ -302,14 +309,14 @@ class ReportSummaryBody(BaseModel):
     created_at: datetime
     decisions: dict[str, str] = Field(
         {},
-        description="of handing on the `rows` and the `model`: green, amber, red, or not_measured; "
-        "empty of reports of older versions",
+        description="verdicts on sharing the `rows` and the `model`: green, amber, red or "
+        "not_measured; empty for reports of older versions",
     )
     verdicts: dict[str, str] = Field(
-        description="of fidelity, utility, likelihood and privacy: green, amber, red, or "
+        description="verdicts of fidelity, utility, likelihood and privacy: green, amber, red or "
         "not_measured"
     )
-    sentences: dict[str, str] = Field(description="each in a sentence")
+    sentences: dict[str, str] = Field(description="the finding of each part, in a sentence")
 
 
 class ModelBody(BaseModel):
@@ -319,21 +326,23 @@ class ModelBody(BaseModel):
     name: str
     kind: DataKind
     dataset_id: str | None = Field(
-        description="null once the dataset is deleted, and of a model that was imported"
+        description="null if the dataset was deleted or the model was imported"
     )
     status: ModelStatus
-    job_id: str | None = Field(description="of its training; null of a model that was imported")
+    job_id: str | None = Field(description="training job; null for imported models")
     created_at: datetime
     training: dict[str, Any]
     table_schema: dict[str, Any] | None = Field(alias="schema")
     record: dict[str, Any] | None = Field(
-        description="the training record; under hard rules with `hard_rule_acceptance`, the "
-        "share of the model's rows that satisfy them; of a database with the `plan` of each of "
-        "its `tables`, how it is drawn; null until ready"
+        description="training record; with hard rules it has `hard_rule_acceptance`, the share "
+        "of proposed rows that keep them; for a database it has the `plan` of each of its "
+        "`tables`, how it is generated; null until the model is ready"
     )
-    bound_held_out: float | None = Field(description="nats per row, higher is better")
+    bound_held_out: float | None = Field(
+        description="held-out log-likelihood: a lower bound, in nats per row; higher is better"
+    )
     report: ReportSummaryBody | None = Field(
-        description="what the model's report found; null while there is none"
+        description="summary of the newest report; null without one"
     )
     artifact_sha256: str | None
     artifact_bytes: int | None
@@ -341,37 +350,40 @@ class ModelBody(BaseModel):
 
 
 class ProgressBody(BaseModel):
-    """How far a job is. What is not known, or does not apply, is null."""
+    """Progress of a job. Members that are unknown or do not apply are null."""
 
     phase: str | None = None
-    table: str | None = Field(None, description="of a database: the one that is learned now")
+    table: str | None = Field(None, description="of a database: the table in training")
     fraction: float | None = Field(
         None,
-        description="of the whole job, all phases and attempts: it never falls, and is 1 once the "
-        "result is published and not before",
+        description="share of the whole job, all phases and attempts; it never decreases and is 1 "
+        "only once the result is published",
     )
     epoch: int | None = None
     epochs: int | None = None
-    bound_train: float | None = Field(None, description="nats per row")
-    bound_held_out: float | None = Field(None, description="nats per row")
+    bound_train: float | None = Field(
+        None, description="log-likelihood of training rows (lower bound), nats per row"
+    )
+    bound_held_out: float | None = Field(
+        None, description="log-likelihood of held-out rows (lower bound), nats per row"
+    )
     rows_per_second: float | None = None
     seconds_left: float | None = Field(
         None,
-        description="of the whole job, as far as is known now; training may stop early, which "
-        "nobody knows before",
+        description="estimate for the whole job; training may stop earlier",
     )
 
 
 class EstimateBody(BaseModel):
-    """What a job is likely to take, known before it starts."""
+    """Estimated cost of a job, before it starts."""
 
-    seconds: float = Field(description="on one core of the CPU; of training the most")
-    memory_bytes: int = Field(description="at the peak")
-    accuracy: str = Field(description="how far to trust it; events leave it out")
+    seconds: float = Field(description="on one CPU core; for training an upper estimate")
+    memory_bytes: int = Field(description="peak memory")
+    accuracy: str = Field(description="accuracy of the estimate; not in events")
 
 
 class JobBody(BaseModel):
-    """What a user asked for, and how far it is."""
+    """A job and its progress."""
 
     id: str
     kind: JobKind
@@ -383,21 +395,21 @@ class JobBody(BaseModel):
     queue: Queue
     priority: int
     estimate: EstimateBody | None = Field(
-        description="null where what it costs is not known: of rows drawn under conditions, of "
-        "completed and of encoded rows"
+        description="null if the cost cannot be estimated: generation under conditions, "
+        "imputation, encoding"
     )
     model_id: str | None
-    model_name: str | None = Field(description="null once the model is deleted")
+    model_name: str | None = Field(description="null if the model was deleted")
     dataset_id: str | None
-    dataset_name: str | None = Field(description="of a training and of a report: the table's")
-    result_id: str | None = Field(description="the sample or the scores, once the job succeeded")
+    dataset_name: str | None = Field(description="for trainings and reports")
+    result_id: str | None = Field(description="the result, once the job has succeeded")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
 
 
 class ResultBody(BaseModel):
-    """The table that a job made, or will make."""
+    """The result of a job, or its state while the job runs."""
 
     id: str
     model_id: str | None
@@ -410,11 +422,11 @@ class ResultBody(BaseModel):
     media_type: str | None
     summary: dict[str, Any]
     created_at: datetime
-    content: str | None = Field(description="where the table is, once it is there")
+    content: str | None = Field(description="path of the result, once it exists")
 
 
 class TrainingBody(BaseModel):
-    """How to train. Further members are settings of the preset, such as `max_steps`."""
+    """Training options. Further members override settings of the preset, such as `max_steps`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -422,22 +434,21 @@ class TrainingBody(BaseModel):
     seed: Seed = 0
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto",
-        description="auto is a GPU where the job's worker has one; with cuda the job fails where it"
-        " has none, which the service can not know before",
+        description="auto uses a GPU if the worker of the job has one; cuda fails if it has none",
     )
     report_share: float | None = Field(
         None,
-        description="share of the rows, at most 20,000 of them, that nothing in training sees and "
-        "the report measures; 0 makes none. Not given: 0.1 of tables of 1,000 rows or more, else 0",
+        description="share of rows (at most 20,000) that is held out of training for the report; "
+        "default: 0.1 for tables of 1,000 rows or more, else 0, which makes no report",
     )
 
 
 Priority = Annotated[Whole, Field(ge=-100, le=100)]
-PRIORITY = "among the waiting jobs of the workspace; higher is sooner, 0 is usual"
+PRIORITY = "order among the waiting jobs of the workspace; higher is earlier, 0 by default"
 
 
 class NewModelBody(RequestBody):
-    """A model to be trained."""
+    """A training request."""
 
     dataset_id: str
     name: Name | None = None
@@ -457,14 +468,16 @@ class NewModelBody(RequestBody):
 
 
 class ChangedModelBody(RequestBody):
-    """What of a model is to change."""
+    """Changes of a model."""
 
-    scoring: Scoring | None = Field(None, description=f"{SCORING}; never more than it says now")
+    scoring: Scoring | None = Field(
+        None, description=f"{SCORING}; it can only become more restrictive"
+    )
     name: Name | None = None
 
 
 class ChangedNameBody(RequestBody):
-    """The name that a dataset is to have."""
+    """The new name of a dataset."""
 
     name: Name
 
@@ -473,18 +486,18 @@ Cell = str | int | float | bool | None
 
 
 class RowsBody(RequestBody):
-    """Rows in JSON. A blank cell is null."""
+    """Rows in JSON. A missing cell is null."""
 
     rows: list[dict[str, Cell]] = Field(min_length=1)
 
 
 class NewMapBody(RequestBody):
-    """Where the local dependencies are asked: at a row, or at a z."""
+    """The row, or the latent vector, of a local dependency map."""
 
     row: dict[str, Cell] | None = Field(
-        None, description="cells by column; one that is null or not given is integrated out"
+        None, description="known cells by column; missing ones are integrated out"
     )
-    z: list[float] | None = Field(None, description="a place in the latent space, instead")
+    z: list[float] | None = Field(None, description="a latent vector, instead of a row")
     seed: Seed = 0
 
 
@@ -495,7 +508,7 @@ class HealthBody(BaseModel):
 
 
 class ReadinessBody(BaseModel):
-    """Each server behind the service answers."""
+    """All servers that the service depends on respond."""
 
     status: Literal["ready"]
     checks: dict[str, str] = Field(description="`ok`, by name")

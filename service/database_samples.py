@@ -25,20 +25,22 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
     """
     for name in ("given", "distribution", "given_rows"):
         if getattr(spec, name) is not None:
-            problem = Problem("databases are drawn without conditions", f"/{name}", expected="none")
+            problem = Problem(
+                "conditions are not supported for databases", f"/{name}", expected="none"
+            )
             raise NotOfferedError(problem, ("scale", "parents", "seed", "format"))
     if spec.rows is not None:
-        expected = "scale (1.0 for as many rows as the real tables) or parents"
+        expected = "scale (1.0 for as many rows as in the real tables) or parents"
         raise RequestError(Problem("a database has several tables", "/rows", expected=expected))
     if spec.scale is not None and spec.parents is not None:
-        message = "both scale and parents say how many rows there are"
-        raise RequestError(Problem(message, "/parents", expected="one of them"))
+        message = "scale and parents are both given"
+        raise RequestError(Problem(message, "/parents", expected="only one of them"))
     if spec.scale is not None and not 0 < spec.scale < _MOST_TIMES:
         expected = f"a number above 0 and below {_MOST_TIMES:,}"
         raise RequestError(Problem(f"scale is {spec.scale}", "/scale", expected=expected))
     if spec.format not in FORMATS:
-        message = f"format is {spec.format!r}, which drawn databases have not"
-        problem = Problem(message, "/format", expected="csv or parquet, of the files in the ZIP")
+        message = f"format is {spec.format!r}; it is not supported for databases"
+        problem = Problem(message, "/format", expected="csv or parquet")
         raise NotOfferedError(problem, FORMATS)
     names = [*drawn_tables(model)]
     if spec.table is not None and spec.table not in names:

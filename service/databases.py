@@ -102,7 +102,10 @@ def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
     ]
     dirty = document.get("dirty", DIRTY[0])
     if dirty not in DIRTY:
-        expected = "refuse, drop (leaves such rows out) or null (empties their keys), as text"
+        expected = (
+            "one of the texts refuse, drop (removes these rows) or null (sets their keys to "
+            "missing)"
+        )
         problems.append(Problem(f"dirty is {dirty!r}", "/dirty", expected=expected))
     if problems:
         raise SchemaError(*problems)
@@ -237,5 +240,5 @@ def _referring(
         if dirty == DIRTY[0]:
             raise
         found = checked_references(frames, links, dirty)  # keys that are not unique raise again
-        done = {"drop": "they are left out", "null": "their keys are emptied"}[dirty]
+        done = {"drop": "they are removed", "null": "their keys are set to missing"}[dirty]
         return found, tuple(f"{problem.message}; {done}" for problem in error.problems)

@@ -65,7 +65,9 @@ class MediaTypeError(ServiceError):
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
         said = "has no Content-Type" if given is None else f"is {given!r}"
         way_out = f"; {_SHEET}" if given is not None and "spreadsheet" in given.lower() else ""
-        super().__init__(f"the body {said}; this call reads {', '.join(readable)}{way_out}")
+        super().__init__(
+            f"the media type of the body {said}; this call accepts {', '.join(readable)}{way_out}"
+        )
         self.readable = readable
 
 
@@ -73,7 +75,7 @@ class NotAcceptableError(ServiceError):
     """The answer can not be written in any of the accepted kinds."""
 
     def __init__(self, accept: str, writable: tuple[str, ...]) -> None:
-        super().__init__(f"Accept is {accept!r}; this call writes {', '.join(writable)}")
+        super().__init__(f"Accept is {accept!r}; this call can return {', '.join(writable)}")
         self.writable = writable
 
 
@@ -108,7 +110,7 @@ class HeadTooLongError(LimitError):
     """Line and headers of a request have more bytes than this service takes."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__("the head of the request is too long", limit, "max_head_bytes")
+        super().__init__("the request line and headers are too long", limit, "max_head_bytes")
 
 
 class TableLimitError(LimitError):
@@ -144,7 +146,7 @@ class InvalidModelError(ServiceError):
     """A file is no model, or none that can be used here."""
 
     def __init__(self, why: str) -> None:
-        expected = "a file of `gcvae train`, or of a model's `artifact`"
+        expected = "a model file, as written by `gcvae train` or downloaded as a model's `artifact`"
         self.problems = (Problem(why, expected=expected),)
         super().__init__(why)
 
@@ -173,7 +175,7 @@ class NoReportError(ServiceError):
         super().__init__(f"there is no report: {why}")
         self.job_id = job_id
         self.is_under_way = is_under_way
-        self.advice = "POST to this address makes one" if can_be_made else None
+        self.advice = "create one with POST to this URL" if can_be_made else None
 
 
 class ProcessDiedError(ServiceError):
@@ -181,8 +183,8 @@ class ProcessDiedError(ServiceError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the process that worked on this was killed, most often for want of memory; "
-            "send the request again, or ask for less at once"
+            "the process that handled this request was killed, usually because memory ran out; "
+            "send the request again, or request fewer rows at once"
         )
 
 
@@ -191,7 +193,8 @@ class SlowReaderError(ServiceError):
 
     def __init__(self, limit_seconds: float) -> None:
         super().__init__(
-            f"the reader took longer than {limit_seconds:g} s ({variable('inline_seconds')})"
+            f"the client took longer than {limit_seconds:g} s to read the response "
+            f"({variable('inline_seconds')})"
         )
 
 
@@ -199,7 +202,7 @@ class StoppingError(ServiceError):
     """The service was asked to stop and has no time left for this request."""
 
     def __init__(self) -> None:
-        super().__init__("the service stops; send the request again")
+        super().__init__("the service is shutting down; send the request again later")
 
 
 class NotReadyError(ServiceError):
@@ -207,7 +210,7 @@ class NotReadyError(ServiceError):
 
     def __init__(self, checks: dict[str, str]) -> None:
         silent = ", ".join(name for name, answer in checks.items() if answer != "ok")
-        super().__init__(f"no good answer from: {silent}")
+        super().__init__(f"not responding: {silent}")
         self.checks = checks
 
 
@@ -217,10 +220,10 @@ class UnauthorizedError(ServiceError):
     def __init__(self, why: str, *, of_session: bool = False) -> None:
         super().__init__(why)
         self.advice = (
-            "sign in again with a key"
+            "sign in again with an API key"
             if of_session
-            else "send one as `Authorization: Bearer gcv_…`; "
-            "`gcvae keys create --workspace NAME` makes one"
+            else "send `Authorization: Bearer gcv_…`; "
+            "`gcvae keys create --workspace NAME` creates a key"
         )
 
 
@@ -229,10 +232,11 @@ class MissingScopeError(ServiceError):
 
     def __init__(self, scope: str, held: list[str]) -> None:
         super().__init__(
-            f"this call needs a key with the scope {scope!r}; this one has: {', '.join(held)}"
+            f"this call requires a key with the scope {scope!r}; the given key has: "
+            f"{', '.join(held)}"
         )
         wanted = ",".join(dict.fromkeys([*held, scope]))
-        self.advice = f"`gcvae keys create --workspace NAME --scopes {wanted}` makes one"
+        self.advice = f"`gcvae keys create --workspace NAME --scopes {wanted}` creates such a key"
 
 
 class ForeignSiteError(ServiceError):

@@ -317,7 +317,7 @@ def check_parquet(file: BinaryIO, settings: ServiceSettings) -> None:
         metadata = pq.read_metadata(file)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise TableError(
-            Problem(f"the Parquet file can not be read: {error}", expected="a whole Parquet file")
+            Problem(f"the Parquet file cannot be read: {error}", expected="a whole Parquet file")
         ) from error
     check_size(metadata.num_rows, metadata.num_columns, settings)
     file.seek(0)

@@ -52,9 +52,9 @@ class KeyRing:
         if authorization is None and session is not None:
             return await self._remembered("session", session, self._of_session)
         if authorization is None:
-            raise UnauthorizedError("this service asks for a key")
+            raise UnauthorizedError("the request has no API key")
         if authorization[: len(_SCHEME)].lower() != _SCHEME.lower():
-            raise UnauthorizedError("the Authorization is no bearer token")
+            raise UnauthorizedError("the Authorization header is not a bearer token")
         return await self._remembered("key", authorization[len(_SCHEME) :].strip(), self._verified)
 
     def forget_session(self, session: str) -> None:

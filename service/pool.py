@@ -36,7 +36,9 @@ class WorkPool:
             PoolFullError: every place is taken.
         """
         if not self._places.acquire(blocking=False):
-            what = f"all threads for {self._name} are busy and as many requests wait as may"
+            what = (
+                f"all threads for {self._name} are busy and the queue of waiting requests is full"
+            )
             raise PoolFullError(what, self._waiting, self._waiting_setting)
         future = self._executor.submit(copy_context().run, work)  # its log lines say the request
         # The place is the thread's, not the request's: a client that leaves stops no thread.

@@ -23,8 +23,12 @@ def require_storage(resources: Resources, workspace: Workspace, n_bytes: int) ->
     stored = workspace.usage.stored_bytes()
     if stored + n_bytes > limit or stored == limit:
         what = f"this workspace stores {stored} bytes"
-        more = f", and {n_bytes} more were to come" if n_bytes else ""
-        raise QuotaError(f"{what}{more}; delete what is not needed", limit, "max_stored_bytes")
+        more = f", and this request would add {n_bytes}" if n_bytes else ""
+        raise QuotaError(
+            f"{what}{more}; delete datasets, models or results that are not needed",
+            limit,
+            "max_stored_bytes",
+        )
 
 
 def require_training_time(resources: Resources, workspace: Workspace) -> None:
@@ -38,5 +42,5 @@ def require_training_time(resources: Resources, workspace: Workspace) -> None:
         return
     taken = workspace.usage.training_seconds(TRAINING_DAYS * _DAY_SECONDS)
     if taken >= limit:
-        what = f"trainings of this workspace took {taken:.0f} s in {TRAINING_DAYS} days"
+        what = f"the trainings of this workspace took {taken:.0f} s in {TRAINING_DAYS} days"
         raise QuotaError(what, limit, "max_training_seconds")

@@ -92,7 +92,7 @@ def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Pr
             break
         if step not in found:
             said = "/".join(map(str, steps[number:]))
-            message = f"{problem.message} ({said} was said before; null takes it back)"
+            message = f"{problem.message} ({said} was set before; null resets it)"
             return replace(problem, message=message, pointer=place or None)
         place, found = place + json_pointer(step), found[step]
     return replace(problem, pointer=place)
@@ -116,7 +116,7 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
     words = [_in_words(name, different) for name, different in columns.items()]
     lost_rules, added_rules = _rules_that_differ(before, after)
     words += [f"the rule {text} is added" for text in _rules_written(added_rules, after)]
-    words += [f"the rule {text} is lost" for text in _rules_written(lost_rules, before)]
+    words += [f"the rule {text} is removed" for text in _rules_written(lost_rules, before)]
     separators = [document.get("separator", ",") for document in (before, after)]
     if separators[0] != separators[1]:
         words.append("separator is {1!r} (it was {0!r})".format(*separators))
@@ -167,7 +167,7 @@ def _by_what_it_says(document: Document) -> dict[str, Document]:
 def _rules_written(rules: list[Document], schema: Document) -> list[str]:
     """Rules as messages write them, with what becomes of one that is not just modelled."""
     read = TableSchema.from_json(schema | {"rules": rules}).rules or ()
-    kept = {"soft": "", "hard": " (in every row)", "off": " (left alone)"}
+    kept = {"soft": "", "hard": " (hard)", "off": " (off)"}
     return [f"{rule}{kept[rule.keep]}" for rule in read]
 
 
@@ -176,16 +176,20 @@ def _check_columns(columns: Any) -> None:
     if columns is None:
         return
     if not isinstance(columns, Mapping):
-        message, expected = "columns are no object", '{"name of a column": {"drop": true}}'
+        message, expected = "columns is not an object", '{"name of a column": {"drop": true}}'
         raise RequestError(Problem(message, "/columns", expected=expected))
     problems = []
     for name, column in columns.items():
         place = json_pointer("columns", name)
         if column is not None and not isinstance(column, Mapping):
             expected = 'an object such as {"drop": true}, or null'
-            problems.append(Problem("a column is no object", place, column=name, expected=expected))
+            problems.append(
+                Problem(
+                    "the value of a column is not an object", place, column=name, expected=expected
+                )
+            )
         elif column is not None and "name" in column:
-            message = "a column's name is its key, and can not be changed"
+            message = "the key names the column; columns cannot be renamed"
             problems.append(Problem(message, f"{place}/name", column=name, expected="no name"))
     if problems:
         raise RequestError(*problems)
@@ -214,7 +218,7 @@ def _in_words(name: str, different: Mapping[str, ChangeBody]) -> str:
     if dropped is not None and dropped.after:
         return f"column {name!r} is dropped"
     members = [_member(m, change) for m, change in different.items() if m != "drop"]
-    start = f"column {name!r}" if dropped is None else f"column {name!r} is dropped no more"
+    start = f"column {name!r}" if dropped is None else f"column {name!r} is no longer dropped"
     return f"{start}: {'; '.join(members)}"
 
 
@@ -222,7 +226,7 @@ def _member(member: str, change: ChangeBody) -> str:
     if change.before is None:
         return f"{member} is {_shown(change.after)}"
     if change.after is None:
-        return f"{member} is gone (it was {_shown(change.before)})"
+        return f"{member} is reset (it was {_shown(change.before)})"
     return f"{member} is {_shown(change.after)} (it was {_shown(change.before)})"
 
 

@@ -77,7 +77,7 @@ def bind(settings: ServiceSettings) -> socket.socket:
     """A socket that listens on the settings' address.
 
     Raises:
-        StartError: the address can not be taken.
+        StartError: the address is not available.
     """
     family, kind, protocol, _, address = _resolve(settings)
     listening = socket.socket(family, kind, protocol)
@@ -87,7 +87,7 @@ def bind(settings: ServiceSettings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise StartError(
-            f"port {settings.port} of {settings.host} can not be taken ({error.strerror}); "
+            f"port {settings.port} of {settings.host} is not available ({error.strerror}); "
             f"choose another (--port or {variable('port')})"
         ) from error
     return listening
@@ -145,7 +145,7 @@ def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         advice = f"give another (--host or {variable('host')})"
-        message = f"{settings.host} is no address ({error.strerror}); {advice}"
+        message = f"{settings.host} is not an address ({error.strerror}); {advice}"
         raise StartError(message) from error
     return found[0]
 

@@ -32,7 +32,7 @@ _FAULTS = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
 _KILL_AFTER_SECONDS = 5
 """Processor time from the signal of the limit to the one that nothing survives."""
 _ROOM_BYTES = 1 << 25  # the stacks of some threads
-_EXPECTED = "a smaller table, or one whose cells are shorter"
+_EXPECTED = "a smaller table or shorter cells"
 
 
 def read_apart(

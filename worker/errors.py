@@ -17,7 +17,9 @@ class DeletedTableError(WorkerError):
     """A dataset that a job reads was deleted."""
 
     def __init__(self, dataset_id: str) -> None:
-        super().__init__(f"dataset {dataset_id}, which the job reads, is deleted; name another")
+        super().__init__(
+            f"dataset {dataset_id}, which the job reads, was deleted; use another dataset"
+        )
         self.dataset_id = dataset_id
 
 
@@ -25,9 +27,7 @@ class GpuMemoryError(WorkerError):
     """The GPU has too little memory for training."""
 
     def __init__(self, batch_size: int, reason: str) -> None:
-        super().__init__(
-            f"the GPU's memory is too small for batches of {batch_size} rows: {reason}"
-        )
+        super().__init__(f"GPU memory is too small for batches of {batch_size} rows: {reason}")
         self.batch_size = batch_size
 
 
@@ -36,8 +36,8 @@ class MetricsPortError(WorkerError):
 
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(
-            f"port {port} of {host} can not be taken for metrics ({reason}); "
-            "choose another by GCVAE_METRICS_PORT, or leave it unset"
+            f"port {port} of {host} is not available for metrics ({reason}); "
+            "choose another port with GCVAE_METRICS_PORT, or leave it unset"
         )
         self.host = host
         self.port = port

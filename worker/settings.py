@@ -65,7 +65,7 @@ class JobSettings(Settings):
             return queues
         names = [name.strip() for name in queues.split(",") if name.strip()]
         if not names:
-            raise ValueError(f"no queue is named; there are {', '.join(Queue)}")
+            raise ValueError(f"no queue is given; choose from {', '.join(Queue)}")
         return names
 
     @model_validator(mode="after")

@@ -71,7 +71,7 @@ class Keys:
                 session.flush()
                 session.refresh(row)
             elif not _fits(row.secret_hash, secret):
-                raise ConflictError(f"there is another key {key_id}")
+                raise ConflictError(f"another key {key_id} exists")
             return copy_row(Key, row), _written(key_id, secret)
 
     def rotate(self, key_id: str) -> tuple[Key, str]:
@@ -85,7 +85,7 @@ class Keys:
         with self._database.writing() as session:
             old = _find(session, key_id)
             if old.revoked_at is not None:
-                raise ConflictError(f"key {key_id} is revoked; create another")
+                raise ConflictError(f"key {key_id} was revoked; create a new key")
             scopes = [Scope(scope) for scope in old.scopes]
             row = _new_row(new_key_id, secret, old.workspace, old.name, scopes, old.expires_at)
             session.add(row)
@@ -135,7 +135,7 @@ class Keys:
             now = session.scalar(select(database_clock()))
         fits = _fits(_nobodys_hash() if row is None else row.secret_hash, secret)
         if row is None or not fits:
-            raise BadKeyError("this key is none of this service's")
+            raise BadKeyError("this key does not belong to this service")
         return in_force(row, now)
 
     def note_use(self, key_id: str) -> None:
@@ -168,7 +168,7 @@ def _new_parts() -> tuple[str, str]:
 def _parts(text: str) -> tuple[str, str]:
     found = KEY_FORM.fullmatch(text)
     if found is None:
-        raise BadKeyError("this is no key: one begins with gcv_ and has 74 letters")
+        raise BadKeyError("this is not an API key; a key begins with gcv_ and has 74 characters")
     return f"key_{found[1]}", found[2]
 
 

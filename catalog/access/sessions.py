@@ -55,7 +55,7 @@ class Sessions:
         with self._database.reading() as session:
             found = session.execute(query).one_or_none()
             if found is None or found[1] <= found[2]:
-                raise BadKeyError("this session is over")
+                raise BadKeyError("this session has ended")
             row, expires_at, now = found
             return in_force(row, now), expires_at
 

@@ -76,7 +76,7 @@ def parse_database_url(database_url: str) -> URL:
     try:
         url = make_url(database_url)
     except ArgumentError as error:
-        raise DatabaseUrlError(f"{database_url!r} is no database URL") from error
+        raise DatabaseUrlError(f"{database_url!r} is not a database URL") from error
     if url.drivername in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername in ("sqlite", "postgresql+psycopg"):
@@ -96,7 +96,9 @@ def _make_engine(url: URL, answer_seconds: float | None) -> Engine:
 
         return make_postgres_engine(url, answer_seconds, json_serializer=serializer)
     if url.database in (None, "", ":memory:"):
-        raise DatabaseUrlError("the SQLite database must be a file: its users are many processes")
+        raise DatabaseUrlError(
+            "the SQLite database must be a file, because several processes use it"
+        )
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url, json_serializer=serializer)
     event.listen(engine, "connect", _set_up_sqlite)

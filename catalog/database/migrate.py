@@ -72,7 +72,7 @@ def check(database_url: str) -> None:
         database.close()
     if found != newest_revision():
         raise SchemaVersionError(
-            f"the database is at revision {found}, this program needs {newest_revision()}; "
+            f"the database is at revision {found}, this version needs {newest_revision()}; "
             "run `gcvae db upgrade`"
         )
 

@@ -85,7 +85,7 @@ class CeleryDispatcher:
                 ignore_result=True,
             )
         except self._troubles as error:
-            raise DispatchError(f"the broker did not take job {job.id}: {error}") from error
+            raise DispatchError(f"the broker did not accept job {job.id}: {error}") from error
 
     def ping(self) -> None:
         """Checks that the broker responds.
@@ -97,7 +97,7 @@ class CeleryDispatcher:
             with self._app.connection_for_write() as connection:
                 connection.default_channel.queue_declare(queue_name(Queue.COMPUTE))
         except self._troubles as error:
-            raise DispatchError(f"the broker does not answer: {error}") from error
+            raise DispatchError(f"the broker does not respond: {error}") from error
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:

@@ -190,7 +190,9 @@ class Jobs:
         with self._database.writing() as session:
             row = self._find_seen(session, job_id)
             if row.status in (JobStatus.SUCCEEDED, JobStatus.FAILED):
-                raise ConflictError(f"job {job_id} is over ({row.status}); nothing to cancel")
+                raise ConflictError(
+                    f"job {job_id} has ended ({row.status}) and cannot be cancelled"
+                )
             if row.status == JobStatus.QUEUED and not row.open_shards:
                 close_job(session, row, Cancelled())
             elif not row.cancel_requested and not row.status.is_final:
@@ -269,12 +271,14 @@ class Jobs:
 
 def _refuse_retry(row: JobRow) -> None:
     if row.status not in (JobStatus.FAILED, JobStatus.CANCELLED):
-        raise ConflictError(f"job {row.id} is {row.status}; only failed or cancelled ones retry")
+        raise ConflictError(
+            f"job {row.id} is {row.status}; only failed or cancelled jobs can be retried"
+        )
     if row.model_id is None:
-        raise ConflictError(f"the model of job {row.id} is deleted; it can not be retried")
+        raise ConflictError(f"the model of job {row.id} is deleted; it cannot be retried")
     reads_dataset = row.kind == JobKind.TRAIN or "dataset_id" in row.spec
     if reads_dataset and row.dataset_id is None:
-        raise ConflictError(f"the dataset of job {row.id} is deleted; it can not be retried")
+        raise ConflictError(f"the dataset of job {row.id} is deleted; it cannot be retried")
 
 
 def _found(row: JobRow | None, job_id: str) -> JobRow:

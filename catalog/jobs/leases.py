@@ -286,7 +286,7 @@ class Leases:
                 return False
             if row.lease_owner is not None:
                 count(session, Counted.LEASE_LOSSES, kind=row.kind)
-            hopeless = _given_up(row, "it ended without a word, as a killed worker does")
+            hopeless = _given_up(row, "the worker stopped responding, as when it is killed")
             close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
             return True
 

@@ -40,21 +40,22 @@ _FARTHEST = 100.0
 
 _ORDER_NOTES = {
     "listed": (
-        "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
+        "categorical columns are ordered as the schema lists their levels; missing cells "
+        "rank lowest"
     ),
     "learned": (
-        "a categorical column is ordered by the first axis of a correspondence analysis of its "
-        "levels, so the sign of its tau is the axis's; rare levels that share a code are tied; "
-        "missing cells rank lowest"
+        "categorical columns are ordered by the first axis of a correspondence analysis of their "
+        "levels, which determines the sign of tau; grouped rare levels are tied; missing "
+        "cells rank "
+        "lowest"
     ),
 }
 _NOMINAL_NOTE = (
-    "pairs with a categorical column, which `nominal` lists, have no sign: pictures show their "
-    "`unsigned`"
+    "pairs with a categorical column (listed in `nominal`) have no sign: charts show `unsigned`"
 )
 _HEAD_NOTE = (
-    "of the copula head; the model's rows come from the autoregressive decoder, which is "
-    "trained beside it on the same z: what their columns share given z is in kind within"
+    "computed from the copula head; synthetic rows come from the autoregressive decoder, which is "
+    "trained on the same z: kind within shows the dependence of its columns given z"
 )
 
 
@@ -134,10 +135,10 @@ class DependencyMaps:
         z, weight = posterior_draws(self.model.model, row, self._n_draws(), names, generator)
         effective = float(1.0 / weight.square().sum())
         note = (
-            f"averaged over the posterior of the row: {len(z):,} draws of q(z|x) by importance, "
-            f"worth {effective:,.0f} draws of the posterior"
+            f"averaged over the posterior of the row: {len(z):,} importance-weighted draws of "
+            f"q(z|x), effective sample size {effective:,.0f}"
         )
-        few = ("too few for more than a rough map",) if effective < _FEW_EFFECTIVE_DRAWS else ()
+        few = ("too few for an accurate map",) if effective < _FEW_EFFECTIVE_DRAWS else ()
         return self._of_copula("local", z, weight, (note, *few), generator)
 
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
@@ -174,7 +175,7 @@ class DependencyMaps:
         head = (_HEAD_NOTE,) if model.is_autoregressive else ()
         with torch.no_grad():
             has_copula = model.conditional(z[:1]).loadings is not None
-        none = () if has_copula else ("this model has no copula: given z its tau is 0",)
+        none = () if has_copula else ("this model has no copula: tau given z is 0",)
         notes = (*KIND_NOTES[kind], *notes, *head, *none)
         names = [column.name for column in codec.columns]
         notes = (*notes, *codec_notes(codec))
@@ -205,8 +206,8 @@ class DependencyMaps:
         notes = [f"{n_latents:,} draws of z with {_ROWS_PER_Z} rows each"]
         if groups.n_incomplete:
             notes.append(
-                f"{groups.n_incomplete:,} of them are left out, for their rows hardly ever satisfy "
-                "the hard rules"
+                f"{groups.n_incomplete:,} of them are left out because their rows hardly ever "
+                "keep the hard rules"
             )
         return DependencyMap(
             columns=tuple(column.name for column in codec.modelled),

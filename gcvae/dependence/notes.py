@@ -7,44 +7,46 @@ from __future__ import annotations
 
 KIND_NOTES: dict[str, tuple[str, ...]] = {
     "local": (
-        "tau = (2/pi) arcsin rho of the decoder copula at one place of the latent space: how the "
-        "columns move together in the neighbourhood of one row; `spread` is over the draws of z",
-        "says nothing of other rows, nor of what tells neighbourhoods apart: a pair may well have "
-        "the other sign in the table; it is of latent scores, not the tau-b of tied cells",
+        "tau = (2/pi) arcsin rho of the decoder copula at one latent vector z: how columns move "
+        "together among rows similar to this one; `spread` is the standard deviation "
+        "over draws of z",
+        "it does not describe other rows or the dependence through z, so that a pair may have the "
+        "opposite sign in the table; it is computed from latent scores, not as tau-b of cells",
     ),
     "expected": (
-        "tau = (2/pi) arcsin rho of the decoder copula, averaged over the prior of z (under "
-        "hard rules, of rows before they are checked); `spread` is its standard deviation over z",
-        "what is left once z is known: the dependence that runs through z is not in it, and a pair "
-        "may well have the other sign in the table: see kinds total and between; it is of latent "
-        "scores, not the tau-b of tied cells",
+        "tau = (2/pi) arcsin rho of the decoder copula, averaged over the prior of z (before "
+        "hard rules are applied); `spread` is its standard deviation over z",
+        "the dependence through z is not included, so that a pair may have the opposite sign in "
+        "the table (see kinds total and between); it is computed from latent scores, not as tau-b "
+        "of cells",
     ),
     "within": (
-        "E_z Cov[s | z] of the normal scores s of rows drawn from the model, several for each z, "
-        "as a share of correlation: within + between = the correlation of s; on the diagonal the "
-        "share of the column's variance",
-        "no tau: (2/pi) arcsin holds for the sum of both parts only; the split is the model's, and "
-        "another model of the same table may put the same dependence into the other part",
+        "E_z Cov[s | z] of the normal scores s of synthetic rows, several for each z, as a part of "
+        "the correlation: within + between = the correlation of s; the diagonal has the share of "
+        "the column's variance",
+        "not a tau: (2/pi) arcsin holds only for the sum of both parts; another model of the same "
+        "table may divide the same dependence differently",
     ),
     "between": (
-        "Cov_z E[s | z] of the normal scores s of rows drawn from the model, several for each z, "
-        "as a share of correlation: within + between = the correlation of s; on the diagonal the "
-        "share of the column's variance",
-        "no tau: (2/pi) arcsin holds for the sum of both parts only; the split is the model's, and "
-        "another model of the same table may put the same dependence into the other part",
+        "Cov_z E[s | z] of the normal scores s of synthetic rows, several for each z, as a part of "
+        "the correlation: within + between = the correlation of s; the diagonal has the share of "
+        "the column's variance",
+        "not a tau: (2/pi) arcsin holds only for the sum of both parts; another model of the same "
+        "table may divide the same dependence differently",
     ),
     "total": (
-        "tau-b of rows drawn from the model: all of their dependence, whatever its path",
-        "what the model holds, right or wrong (see kind difference), of pairs, and monotone: a "
-        "dependence that rises and falls has tau 0, but is in `unsigned`",
+        "Kendall's tau-b of synthetic rows: all dependence that the model has between two columns",
+        "monotone dependence only: one that rises and falls has tau 0, but appears in `unsigned`; "
+        "kind difference compares it with the training table",
     ),
     "data": (
-        "tau-b of the training table, computed when the model was trained",
-        "no model: sampling noise is in it, and dependence that is not monotone only in `unsigned`",
+        "Kendall's tau-b of the training table, computed during training",
+        "it has sampling noise; dependence that is not monotone appears only in `unsigned`",
     ),
     "difference": (
-        "total less data: where the model is off",
-        "both are samples: a difference within three standard errors says nothing",
+        "kind total minus kind data: the error of the model",
+        "both are estimated from samples: a difference within three standard errors is not "
+        "significant",
     ),
 }
 KINDS = tuple(KIND_NOTES)

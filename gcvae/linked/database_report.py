@@ -116,14 +116,14 @@ def database_report(
     reports, left_out = {}, {}
     for name, plan in plans.items():
         if plan.is_kept:
-            left_out[name] = "it is a catalogue, copied as it is"
+            left_out[name] = "it is a catalogue, copied unchanged"
             continue
         views = [
             view(name, links, plans, side, at, seed) for side, at in zip(sides, rows, strict=True)
         ]
         n_columns, n_rows = views[0].shape[1], min(len(each) for each in views)
         if not n_columns or n_rows < LEAST_ROWS:
-            left_out[name] = "it has keys alone" if not n_columns else f"it has {n_rows} rows"
+            left_out[name] = "it has only keys" if not n_columns else f"{n_rows} rows are too few"
             continue
         told = None if progress is None else _telling(progress, name)
         reports[name] = make_report(

@@ -40,9 +40,7 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
     """
     says = set(draft)
     if is_unnamed(column.name) and says <= {"name"}:
-        yield (
-            "has no name in the table, and is called as pandas calls it; name it there, or drop it"
-        )
+        yield ("has no name in the table and is named as in pandas; name it there, or drop it")
     if "markers" not in draft.get("missing", {}):
         yield from _like_markers(cells, column)
     if column.kind.outcomes is Outcomes.KEYS and "kind" not in says:
@@ -70,8 +68,8 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
     markers = [*column.missing.markers, *(cells.texts[i].as_py() for i in chosen)]
     listed = ", ".join(f'"{marker}"' for marker in markers)
     yield (
-        f"holds {', '.join(found)}, far from all others; if that means missing, say so by"
-        f" missing.markers [{listed}]"
+        f"has {', '.join(found)}, far from all other values; if it means missing, set"
+        f" missing.markers to [{listed}]"
     )
 
 
@@ -137,11 +135,11 @@ def _copies_of_keys(cells: Cells) -> Iterator[str]:
     code = int(np.argmax(is_copied))  # the first in the table
     rows = np.flatnonzero(cells.codes == code)[:2]
     n = int(is_copied.sum())
-    which = "one of its values comes" if n == 1 else f"{n} of its values come"
+    which = "one of its values occurs" if n == 1 else f"{n} of its values occur"
     yield (
         f"looks like a key, but {which} more than once, {'' if n == 1 else 'first '}"
         f"{shortened(cells.texts[code].as_py())} in {cells.place(int(rows[0]))} and"
-        f" {cells.place(int(rows[1]))}; drawn rows have each value once"
+        f" {cells.place(int(rows[1]))}; synthetic rows have each value once"
     )
 
 
@@ -160,7 +158,7 @@ def _spellings_of_levels(cells: Cells) -> Iterator[str]:
     usual, rare = int(members[0]), int(members[1])
     more = "" if len(alike) == 1 else f"; so do those of {len(alike) - 1} more"
     yield (
-        "has levels that differ only by spaces or capitals, and are different ones to the model:"
+        "has categories that differ only by spaces or capitals and count as different:"
         f" {_shown(cells, usual)} ({_cells(cells, usual)}) and {_shown(cells, rare)}"
         f" ({_cells(cells, rare)}, the first in {_place(cells, rare)}){more}"
     )

@@ -448,7 +448,7 @@ def _infer_kind(
     warnings: list[str],
 ) -> ColumnKind:
     if len(cells.texts) == 0:
-        warnings.append("has no values; it is taken as constant")
+        warnings.append("has no values and is treated as constant")
         return ColumnKind.CONSTANT
     if len(cells.texts) == 1 and not has_missing:
         return ColumnKind.CONSTANT
@@ -477,7 +477,7 @@ def _numeric_kind(
     n_distinct = _n_distinct(values)
     if n_distinct == 1 and merged_numbers(cells):
         warnings.append(
-            "is taken as text: its numbers differ only beyond the 15 to 17 digits that a number"
+            "is treated as text: its numbers differ only beyond the 15 to 17 digits that a number"
             " keeps; take their common part away to have them modelled as numbers"
         )
         return _text_kind(cells, None, warnings)
@@ -525,7 +525,7 @@ def _text_kind(cells: Cells, found: InferredFormat | None, warnings: list[str]) 
         return ColumnKind.IDENTIFIER
     if n_levels > MANY_LEVELS or (n_levels > FEW_VALUES and n_levels > LEVEL_SHARE * n_rows):
         warnings.append(
-            f"has {n_levels} levels in {n_rows} rows; declare it an identifier or drop it"
-            " if its texts must not come out"
+            f"has {n_levels} categories in {n_rows} rows; declare it an identifier or drop it"
+            " if its values must not appear in synthetic rows"
         )
     return ColumnKind.CATEGORICAL

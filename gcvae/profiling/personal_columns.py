@@ -406,6 +406,6 @@ def _percent(share: float) -> str:
 def personal_warning(found: DetectedPersonal) -> str:
     """Returns the warning on a personal column, with the declaration that keeps its cells."""
     return (
-        f"holds {found.kind.plural}, for {found.reason}: none of its cells comes out, drawn rows"
-        ' have made-up ones; "personal": false in the schema takes it as any other column'
+        f"contains {found.kind.plural} ({found.reason}): its values are replaced by generated ones"
+        ' in synthetic rows; "personal": false in the schema treats it like any other column'
     )

@@ -132,15 +132,15 @@ class TableNotes:
             return None
         what = "repeats the header" if len(rows) == 1 else "repeats the header, the first of"
         more = "" if len(rows) == 1 else f" {len(rows)} such rows"
-        return f"{self._place(rows[0])} {what}{more}; leave it out of the file, or it is a row"
+        return f"{self._place(rows[0])} {what}{more}; remove it from the file, or it is a row"
 
     def _blank_rows(self) -> str | None:
         rows = _rows_of(self._is_blank)
         if not len(rows) or self._n_seen < 2:
             return None
         return (
-            f"{_counted(len(rows), 'row')} blank in every column, the first in"
-            f" {self._place(rows[0])}; leave them out of the file, or such rows are drawn"
+            f"{_counted(len(rows), 'row')} missing in every column, the first in"
+            f" {self._place(rows[0])}; remove them from the file, or such rows are generated"
         )
 
     def _total(self) -> str | None:
@@ -151,11 +151,11 @@ class TableNotes:
         if not sure and not (last.sums and by_sums):
             return None
         kept = [_column_list(last.sums, "sum"), _column_list(last.means, "mean")]
-        label = "" if last.label is None else f", and says {last.label[1]!r} in {last.label[0]!r}"
+        label = "" if last.label is None else f", and {last.label[1]!r} in {last.label[0]!r}"
         return (
-            f"{self._place(len(self._source) - 1)}, the last, looks like a row of totals: it holds"
+            f"{self._place(len(self._source) - 1)}, the last, looks like a row of totals: it has"
             f" {' and '.join(filter(None, kept))} of the cells above{label};"
-            " leave it out of the file, or it is learnt from like any other row"
+            " remove it from the file, or it is used in training like any other row"
         )
 
     def _copies(self) -> str | None:
@@ -172,8 +172,8 @@ class TableNotes:
         first = int(np.argmax(self._hashes == self._hashes[second]))
         return (
             f"{_counted(n_copies, 'row')} exact copies of earlier ones ({n_copies / n_rows:.1%}),"
-            f" first {self._place(second)} of {self._place(first)}; leave them out of the file if"
-            " no two rows should be alike"
+            f" the first is {self._place(second)}, a copy of {self._place(first)}; remove them from"
+            " the file if rows should be unique"
         )
 
     def _place(self, row: int) -> str:
@@ -196,13 +196,13 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
     own = ""
     if single_texts:
         own = (
-            f"; each text of {_shown_names(single_texts)} is one row's own and comes out as it is:"
-            " declare such a column an identifier, or drop it"
+            f"; each value of {_shown_names(single_texts)} belongs to one row and appears unchanged"
+            " in synthetic rows: declare such a column an identifier, or drop it"
         )
     return (
-        f"the table has {_counted(n_rows, 'row', verb=False)}, too few to learn from: a model of it"
-        " knows little more than the range of each column, and its rows and scores say as little;"
-        f" it begins to make sense from about {ENOUGH_ROWS} rows on{own}"
+        f"the table has {_counted(n_rows, 'row', verb=False)}, too few for training: a model of it"
+        " knows little more than the range of each column, and its rows and scores mean little;"
+        f" use about {ENOUGH_ROWS} rows or more{own}"
     )
 
 
@@ -213,8 +213,8 @@ def _hidden_separator(cells: Cells) -> str | None:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
             return (
-                f"the table has one column, whose cells have {name} as often each: if other lines"
-                " stand above the names of the columns, take them out of the file"
+                f"the table has one column, and all its cells contain {name} equally often: if"
+                " there are lines above the column names, remove them from the file"
             )
     return None
 
@@ -229,7 +229,7 @@ def _index_of_frame(source: SourceColumns) -> str | None:
     if not names and index.nlevels == 1 and pd.api.types.is_integer_dtype(index.dtype):
         return None
     what = f"index {', '.join(map(repr, names))}" if names else "index"
-    return f"the frame's {what} is no column and is left out; reset_index() makes it one"
+    return f"the frame's {what} is not a column and is ignored; reset_index() makes it one"
 
 
 def _and(held: Mask | None, found: Any) -> Mask | None:

@@ -77,11 +77,11 @@ def search_notes(schema: TableSchema) -> tuple[str, ...]:
     numbers = [column.name for column in schema if column.is_modelled and column.has_numbers]
     levels = [column.name for column in schema if column.is_modelled and column.levels is not None]
     cuts = (
-        (numbers, MOST_COLUMNS, "of numbers", "formulas of two and three columns"),
-        (levels, MOST_PAIRED, "of levels", "two columns that determine a third"),
+        (numbers, MOST_COLUMNS, "numeric columns", "formulas of two and three columns"),
+        (levels, MOST_PAIRED, "columns of categories", "two columns that determine a third"),
     )
     return tuple(
-        f"{what} were looked for among the first {most} of {len(names)} columns {kind}; put "
+        f"{what} were searched only among the first {most} of {len(names)} {kind}; put "
         "columns that belong together first, or write their rules"
         for names, most, kind, what in cuts
         if len(names) > most

@@ -30,19 +30,22 @@ _LOOKED_AT_TEXTS = 100  # may be dates of an unknown format
 MOST_FORMATS = 4  # maximum number of date formats in a column
 
 NUMBERING_WARNING = (
-    "has no name and numbers the rows, as DataFrame.to_csv() does unless index=False: it is left"
-    ' out; "drop": false in the schema keeps it'
+    "has no name and only numbers the rows, as written by DataFrame.to_csv() without index=False;"
+    ' it is dropped; "drop": false in the schema keeps it'
 )
 IDENTIFIER_WARNING = (
-    "is taken as an identifier: it is not modelled, and fresh values are generated for it; if it "
-    "is none, say its kind in the schema"
+    "is treated as an identifier: it is not modelled, and new values are generated; if "
+    "it is not an "
+    "identifier, set its kind in the schema"
 )
 UNDECIDED_WARNING = (
-    "has whole numbers that differ as keys do, and is taken as a quantity: drawn rows may hold some"
-    ' of the table\'s numbers, and repeat them; if they name rows, say "kind": "identifier" in the'
-    ' schema, and "kind": "integer" if they do not'
+    "has whole numbers that are as distinct as keys and is treated as a quantity, so that synthetic"
+    ' rows may contain numbers of the table; if they identify rows, set "kind": "identifier" in the'
+    ' schema, otherwise "kind": "integer"'
 )
-PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
+PHRASES_WARNING = (
+    "; phrases that many rows share may appear in the new values: drop it if it is private"
+)
 
 
 def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
@@ -68,8 +71,8 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
     texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
     most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
     return (
-        f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}: they are one"
-        f" to the model, and rows that it draws have the most frequent, {most_frequent!r}"
+        f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}; the model"
+        f" does not distinguish them, and synthetic rows have the most frequent, {most_frequent!r}"
     )
 
 
@@ -77,8 +80,8 @@ def words_warning(cells: Cells, words: Mask) -> str:
     """Returns the warning on words such as "unknown" among numbers or dates."""
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(words)]
     return (
-        f"has {' and '.join(shown)} beside numbers or dates: it is taken to mean missing;"
-        " missing.markers in the schema says which texts do, [] that none does"
+        f"has {' and '.join(shown)} among numbers or dates, which is treated as missing; set"
+        " missing.markers in the schema to the texts that mean missing, or to [] for none"
     )
 
 
@@ -86,8 +89,8 @@ def never_warning(cells: Cells, never: Mask) -> str:
     """Returns the warning on sentinel dates such as 9999-12-31."""
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(never)]
     return (
-        f"has {' and '.join(shown)} among its dates: it is taken to mean never, a value like any"
-        f" other, and stays as it is written; dates are counted from {FIRST_DAY} to {LAST_DAY}"
+        f"has {' and '.join(shown)} among its dates, which is treated as a value that means never"
+        f" and is kept as written; dates range from {FIRST_DAY} to {LAST_DAY}"
     )
 
 
@@ -105,10 +108,10 @@ def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
               for f in (taken, other)]  # fmt: skip
     name, member = ("thousands", other.thousands) if other.thousands else ("decimal", other.decimal)
     said = json.dumps({name: member}, ensure_ascii=False)
-    stands = "between thousands" if taken.thousands else "before decimals"
+    stands = "the thousands separator" if taken.thousands else "the decimal separator"
     return (
-        f"may be read in two ways: its {_SIGN_NAMES.get(sign, 'sign')} is taken to stand {stands},"
-        f" so that {text!r} is {values[0]}; number_format {said} in the schema makes it {values[1]}"
+        f"can be read in two ways: its {_SIGN_NAMES.get(sign, 'sign')} is read as {stands}, so that"
+        f" {text!r} is {values[0]}; number_format {said} in the schema makes it {values[1]}"
     )
 
 
@@ -128,10 +131,10 @@ def why_respelled(cells: Cells) -> str:
     """Returns why numbers are not written in their original format."""
     if merged := merged_numbers(cells):
         return (
-            "has numbers that differ only beyond the 15 to 17 digits that a number keeps, and"
-            f" become {merged} fewer; declare it categorical to keep all as text"
+            "has numbers that differ only beyond the 15 to 17 significant digits that are kept;"
+            f" {merged} of them become equal to others; declare it categorical to keep all as text"
         )
-    message = "spells its numbers in several ways; values stay, spellings do not"
+    message = "has numbers in several formats; values are kept, formats are not"
     if cells.number_format is None:
         return message
     written = cells.as_numerals_are_written
@@ -168,12 +171,12 @@ def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | No
         first = cells.texts[int(np.argmax(found.fits))].as_py()
         are_alike = f"numbers written like {first!r}"
     reason = (
-        f"is taken as text although {_percent(_share(cells, found.fits))} of its cells are"
+        f"is treated as text although {_percent(_share(cells, found.fits))} of its cells are"
         f" {are_alike}: {_first(cells, ~found.fits)}"
     )
     if (found.looks & ~found.fits)[_row_of_first(cells, ~found.fits)]:
-        return f"{reason}; write all in one way to have them modelled as numbers"
-    return f"{reason}; name it in missing.markers if it means missing"
+        return f"{reason}; use one format to have them modelled as numbers"
+    return f"{reason}; add it to missing.markers if it means missing"
 
 
 def _few_words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
@@ -191,8 +194,8 @@ def _few_words_among_numbers(cells: Cells, found: InferredFormat | None) -> str 
         for i in words
     ]
     return (
-        f"is taken as text although {_percent(share)} of its cells are numbers: the others are"
-        f" {' and '.join(shown)}; name them in missing.markers if they mean missing"
+        f"is treated as text although {_percent(share)} of its cells are numbers: the others are"
+        f" {' and '.join(shown)}; add them to missing.markers if they mean missing"
     )
 
 
@@ -205,8 +208,8 @@ def _long_numbers(cells: Cells) -> str | None:
     if not long.any() or _share(cells, long | numbers) < NEARLY:
         return None
     return (
-        f"is taken as text: {_first(cells, long)}, a whole number beyond {int(LARGEST_WHOLE)};"
-        " divide the numbers, or take their common part away, to have them modelled as numbers"
+        f"is treated as text: {_first(cells, long)}, a whole number beyond {int(LARGEST_WHOLE)};"
+        " divide the numbers or subtract their common part to have them modelled as numbers"
     )
 
 
@@ -227,19 +230,19 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
     share = _share(cells, readable)
     if readable.all():
         return (
-            f"is taken as text although its cells are dates of the format {date_format}, because"
-            f" some are spelled otherwise; datetime_format {date_format!r} in the schema makes them"
-            " times, which are all written in that format"
+            f"is treated as text although its cells are dates of the format {date_format}, because"
+            f" some are written differently; set datetime_format {date_format!r} in the schema to"
+            " read all as dates and write them in that format"
         )
     if far.any() and _share(cells, readable | far) >= NEARLY:
         odd = f"its cells are dates of the format {date_format}, but {_first(cells, far)}"
-        reason = f"is taken as text: {odd}, and dates are counted from {FIRST_DAY} to {LAST_DAY}"
+        reason = f"is treated as text: {odd}, and dates range from {FIRST_DAY} to {LAST_DAY}"
     elif share >= NEARLY:
         odd = f"{_percent(share)} of its cells are dates of the format {date_format}"
-        reason = f"is taken as text although {odd}: {_first(cells, ~readable)}"
+        reason = f"is treated as text although {odd}: {_first(cells, ~readable)}"
     else:
         return None
-    return f"{reason}; name it in missing.markers if it means that there is none"
+    return f"{reason}; add it to missing.markers if it means missing"
 
 
 def _like_dates(cells: Cells) -> str | None:
@@ -254,9 +257,9 @@ def _like_dates(cells: Cells) -> str | None:
     if times.notna().mean() < NEARLY:
         return None
     return (
-        f"is taken as text although it looks like dates, such as {shortened(texts[0])}: give its"
-        ' datetime_format in the schema, as strptime has it, such as "%d %b %Y"; what no such'
-        " format reads, as 1st and 2nd, has to be written otherwise"
+        f"is treated as text although it looks like dates, such as {shortened(texts[0])}: set its"
+        ' datetime_format in the schema in the notation of strptime, such as "%d %b %Y"; rewrite'
+        " what no such format reads, such as 1st and 2nd"
     )
 
 
@@ -284,10 +287,10 @@ def _mixed_dates(cells: Cells) -> str | None:
         shown.append(f"{first} ({date_format}, {count} in {cells.place(row)})")
     if len(shown) < 2 or _share(cells, ~left) < NEARLY:
         return None
-    rest = f"; {_first(cells, left)}, which is none" if left.any() else ""
+    rest = f"; {_first(cells, left)}, which is not a date" if left.any() else ""
     return (
-        f"is taken as text: it mixes {len(shown)} formats of dates, {' and '.join(shown)}{rest};"
-        " write all in one to have them modelled as times"
+        f"is treated as text: it mixes {len(shown)} date formats, {' and '.join(shown)}{rest};"
+        " use one format to have them modelled as dates"
     )
 
 

@@ -57,12 +57,12 @@ class LearnedTable:
     def notes(self, rows: int) -> tuple[str, ...]:
         """Returns data-quality warnings on columns most of whose cells were replaced."""
         others = (
-            f"column {name!r}: most cells have levels that fewer than {rows} rows have;"
-            f" in the model and its rows they are {OTHER!r} (rare_level_rows)"
+            f"column {name!r}: most cells have categories of fewer than {rows} rows, which are"
+            f" suppressed: the model and its rows have {OTHER!r} instead (rare_level_rows)"
             for name, levels in self.withheld.items()
             if OTHER in levels
         )
-        lost = (f"the rule that {rule} is lost with these levels" for rule in self.lost_rules)
+        lost = (f"the rule {rule} is removed with these categories" for rule in self.lost_rules)
         return (*others, *lost)
 
     def record(self) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from gcvae.schema.suggestions import unknown_name
 from gcvae.scoring.served_scores import FLAG, FULL, RARE_NOTE
 
 MEASURES = {
-    "density": "density per original unit of continuous ones (per day for dates)",
+    "density": "density of continuous columns per original unit (per day for dates)",
     "rounding_cell": (
-        "mass of the rounding cell of continuous ones (half a unit of the column's decimals below "
+        "mass of the rounding cell of continuous columns (half a unit of the column's "
+        "decimals below "
         "and above; a density per unit where a column has no fixed decimals)"
     ),
-    "pmf": "mass of the quantile bin that a continuous value lies in",
+    "pmf": "mass of the quantile bin of continuous columns",
 }
 """Measures of continuous values. Discrete columns and frequent values always contribute
 their mass."""
@@ -175,58 +176,59 @@ class ScoreOptions:
     def _meaning(self) -> str:
         """Returns the definition of a score in one sentence."""
         blank = (
-            "a blank cell counts with its probability of being missing"
+            "a missing cell counts with its probability of being missing"
             if self.score_missingness
-            else "a blank cell is integrated out over all outcomes, the missing level included"
+            else "a missing cell is integrated out"
         )
         return (
-            "lower bound on log p(row) in nats, in the data's own measure: probability mass of "
-            f"discrete columns and atoms, {MEASURES[self.measure]}; {blank}; a level that the "
-            "schema does not list scores -Infinity, and so does a row that breaks a hard rule "
-            "(all others are renormalised by the measured acceptance)"
+            "log-likelihood: a lower bound on log p(row) in nats, from the probability mass of "
+            f"discrete columns and frequent values and the {MEASURES[self.measure]}; "
+            f"{blank}; a row "
+            "with a level that is not in the schema scores -Infinity, as does a row that breaks a "
+            "hard rule (all others are renormalised by the measured acceptance)"
         )
 
     def _draws_in_words(self) -> str:
         if self.draws is not None:
             return f"{self.draws} draws of z"
         return (
-            "as many draws of z as bring each row's standard error near the tolerance of "
-            f"{self.tolerance} nats, {FIRST_DRAWS} at least and {MOST_DRAWS:,} at most: half of "
-            "them say how many the other half takes"
+            f"as many draws of z as each row needs for a standard error near {self.tolerance} nats "
+            f"(tolerance), from {FIRST_DRAWS} to {MOST_DRAWS:,}; one half of them determines the "
+            "number of the other"
         )
 
     def _notes(self, order: Sequence[str], has_reference: bool) -> list[str]:
         """Returns notes on how the numbers were computed."""
         return [
-            f"importance-weighted with {self._draws_in_words()}, about a tenth of them from "
-            "the prior; standard_error is that of the bound's estimate over such draws, its bias "
-            "included",
-            f"the copula is evaluated with {self.jitters} jitters in each draw"
+            f"importance-weighted with {self._draws_in_words()}; about a tenth are from the prior; "
+            "standard_error is that of the estimate over such draws, including its bias",
+            f"the copula is evaluated with {self.jitters} jitters per draw"
             if self.jitters
-            else "given z, masses of discrete cells are exact, without jitter",
-            "contributions are chain-rule terms, log p(column | columns before), in the model's "
-            f"order: {', '.join(order)}; they add up to log_likelihood, and a blank adds 0",
+            else "the mass of discrete cells given z is exact, without jitter",
+            "contributions are chain-rule terms, log p(column | earlier columns), in the model's "
+            f"order: {', '.join(order)}; they add up to log_likelihood, and a missing cell adds 0",
             self._percentile_in_words(has_reference),
-            "anomaly is a p-value: of rows like those of training a share p has an anomaly of p or "
-            "less; odd_cell is the column whose cell is the oddest, given the cells before it"
+            "anomaly is a p-value: a share p of rows like the training rows has an anomaly of at "
+            "most p; odd_cell is the column of the most unusual cell given the earlier columns"
             if has_reference
-            else "no anomaly: the model's file is minimal and has no scores of held-out rows",
+            else "no anomaly: a minimal model has no scores of held-out rows",
         ]
 
     def _percentile_in_words(self, has_reference: bool) -> str:
         if not self.has_percentiles:
             return "no percentile: held-out rows were scored by density, without jitter"
         of_blanks = (
-            f"among {BLANK_REFERENCE_ROWS:,} rows of the model with the same cells "
-            f"blanked (in every {SHARD_UNIT_ROWS:,} rows for the first {MOST_BLANK_SETS} sets of "
-            "blank columns, for others there is none); of equal scores half count as below"
+            f"among {BLANK_REFERENCE_ROWS:,} synthetic rows with the same cells missing (for the "
+            f"first {MOST_BLANK_SETS} sets of missing columns in every {SHARD_UNIT_ROWS:,} rows, "
+            "none for others); half of equal scores count as below"
         )
         if not has_reference:
             return (
-                "no percentile of a whole row: the model's file is minimal and has no scores of "
-                f"held-out rows; that of a row with blanks is {of_blanks}"
+                "no percentile of complete rows: a minimal model has no scores of held-out rows; "
+                f"the percentile of a row with missing cells is {of_blanks}"
             )
         return (
-            "percentile, 0 to 100, is the row's among held-out rows of training, and that of a row "
-            f"with blanks {of_blanks}"
+            "percentile (0 to 100) is the row's rank among held-out rows; that of a row "
+            "with missing "
+            f"cells is {of_blanks}"
         )

@@ -21,8 +21,8 @@ RARE_PERCENTILE = 1.0
 PLAIN_OPTIONS = {"measure": "density", "jitters": 0, "score_missingness": False}
 """Fixed options under `flag`, with which the model's own rows were scored."""
 RARE_NOTE = (
-    f"{IS_RARE} says whether a row is less likely than 99 in 100 rows of the model with the same "
-    "cells blank; the model gives no more of its scores (scoring: flag)"
+    f"{IS_RARE} tells whether a row is less likely than 99 % of synthetic rows with the same cells "
+    "missing; the model reveals no other scores (scoring: flag)"
 )
 
 
@@ -56,9 +56,12 @@ def not_looser(asked: str, now: str) -> str:
         SettingError: It is looser, or one is unknown.
     """
     if stricter(asked, now) != asked:
-        message = f"the model's scoring is {now!r} and is never made looser, as {asked!r} is"
+        message = (
+            f"the model's scoring is {now!r} and cannot be changed to the less restrictive "
+            f"{asked!r}"
+        )
         allowed = " or ".join(SCORINGS[SCORINGS.index(now) :])
-        expected = f"{allowed}; whoever has the table can train another model"
+        expected = f"{allowed}, or train another model"
         raise SettingError(Problem(message, "/scoring", expected=expected))
     return asked
 
@@ -72,9 +75,9 @@ def require_scores(scoring: str) -> None:
     if scoring == OFF:
         raise ScoringError(
             Problem(
-                "this model gives no scores: it was published with scoring off",
-                expected="a model with scoring; the setting can be made stricter and never looser, "
-                "so whoever has the table trains another, or uses a file from before",
+                "scoring is off for this model",
+                expected="a model with scoring; scoring cannot be turned on again: train another "
+                "model or use a copy from before it was turned off",
             )
         )
 
@@ -92,7 +95,7 @@ def require_plain(scoring: str, options: object) -> None:
     others = {name: getattr(options, name) for name in PLAIN_OPTIONS}
     if problems := [
         Problem(
-            f"{name} is {value!r}, and this model gives only a flag of rare rows (scoring: flag)",
+            f"{name} is {value!r}, but this model only flags rare rows (scoring: flag)",
             f"/{name}",
             expected=str(PLAIN_OPTIONS[name]).lower(),
         )

@@ -28,7 +28,9 @@ def model_facts(
         facts["training"] = "minimal: what is known of the training was left out"
     else:
         facts["rows"] = f"trained on {record['rows']:,} rows"
-        facts["held-out bound"] = f"held-out bound {record['bound_held_out']:.2f} nats per row"
+        facts["held-out log-likelihood"] = (
+            f"held-out log-likelihood {record['bound_held_out']:.2f} nats per row"
+        )
     if rules := record.get("rules"):
         facts["rules"] = f"{len(rules)} rule{'s' * (len(rules) > 1)} kept"
     if notes:

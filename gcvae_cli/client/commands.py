@@ -22,16 +22,17 @@ from gcvae_cli.inputs import existing_file
 def import_(
     model: Annotated[
         Path,
-        typer.Argument(callback=existing_file, help="A trained model, model.gcvae."),
+        typer.Argument(callback=existing_file, help="A trained model (.gcvae)."),
     ],
     server: ServerUrl = LOCAL_SERVICE,
     key_file: KeyFile = None,
     name: Annotated[
-        str | None, typer.Option(help="Of the model there; the file's name if none.")
+        str | None,
+        typer.Option(help="Name of the model in the service. [default: the name of the file]"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Import a trained model into a service, which validates it and has it ready at once."""
+    """Import a trained model into a service, which tests it first."""
     with connected(server, key_file) as client:
         brought = client.import_model(model, name=name)
     print(json.dumps(brought, ensure_ascii=False) if as_json else brought["id"])
@@ -48,13 +49,13 @@ def restrict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The id of a model, mdl_….")],
     scoring: Annotated[
         Restriction,
-        typer.Option(help="flag: of each row only whether it is rare; off: no scores at all."),
+        typer.Option(help="flag: only whether each row is rare; off: no scores."),
     ],
     server: ServerUrl = LOCAL_SERVICE,
     key_file: KeyFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Restrict the scores that a service's model gives. This can not be undone."""
+    """Restrict the scoring of a model of a service. This cannot be undone."""
     with connected(server, key_file) as client:
         changed = client.restrict_scoring(model, scoring.value)
     print(json.dumps(changed, ensure_ascii=False) if as_json else changed["scoring"])
@@ -72,12 +73,12 @@ def list_(
     what: Annotated[Listed, typer.Argument(help="datasets, models or jobs.")],
     server: ServerUrl = LOCAL_SERVICE,
     key_file: KeyFile = None,
-    rows: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 50,
+    rows: Annotated[int, typer.Option(min=1, help="Maximum number of entries, newest first.")] = 50,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Every document whole, one in a line.")
+        bool, typer.Option("--json", help="Print the full document of each entry, one per line.")
     ] = False,
 ) -> None:
-    """List a service's datasets, models or jobs."""
+    """List the datasets, models or jobs of a service."""
     with connected(server, key_file) as client:
         found = list(islice(getattr(client, what.value)(), rows))
     if as_json:
@@ -104,27 +105,31 @@ def _told(document: dict[str, Any]) -> tuple[str, ...]:
 def demo(
     table: Annotated[
         Path | None,
-        typer.Option(callback=existing_file, help="Your table; the diabetes table if none."),
+        typer.Option(
+            callback=existing_file, help="The table. [default: the diabetes table of scikit-learn]"
+        ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Folder of the results: demo-out, of your own table demo-out/NAME, if none.",
+            help="Folder of the results. [default: demo-out, or demo-out/NAME with --table]",
         ),
     ] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One training setting; repeatable."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override one training setting; repeatable."
+        ),
     ] = None,
     encoding: Encoding = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED)] = 0,
 ) -> None:
-    """Run all steps on one table: upload, train, sample, score, map."""
+    """Demonstrate gcvae on one table: upload, train, generate, score, map."""
     from gcvae_cli.client.demo import run_demo
 
     if encoding is not None and table is None:
-        raise WrongUsageError("--encoding is of your own table; name it, as --table FILE")
+        raise WrongUsageError("--encoding needs --table FILE")
     settings = parse_assignments(assignments or ())
     run_demo(table, output, encoding=encoding, settings=settings, seed=seed)

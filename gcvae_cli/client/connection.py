@@ -25,10 +25,15 @@ LOCAL_SERVICE = "http://127.0.0.1:8000"
 
 KeyFile = Annotated[
     Path | None,
-    typer.Option(callback=existing_file, help="File with the API key, where it needs one."),
+    typer.Option(
+        callback=existing_file, help="File with the API key, if the service requires one."
+    ),
 ]
 ServerUrl = Annotated[
-    str, typer.Option("--server", metavar="URL", help="Of the service; `gcvae serve`'s if none.")
+    str,
+    typer.Option(
+        "--server", metavar="URL", help="URL of the service. [default: that of `gcvae serve`]"
+    ),
 ]
 
 
@@ -54,7 +59,7 @@ def check_address(server: str) -> None:
     """
     if not server.startswith(("http://", "https://")):
         raise WrongUsageError(
-            f"--server {server} is no address; one begins with http:// or https://"
+            f"--server {server} is not a URL; it must begin with http:// or https://"
         )
 
 
@@ -67,8 +72,8 @@ def _key_in(key_file: Path | None) -> str | None:
         key = ""
     if not key or len(key.split()) > 1:
         raise WrongUsageError(
-            f"--key-file {key_file}: holds no API key; "
-            "`gcvae keys create --workspace NAME` makes one"
+            f"--key-file {key_file}: contains no API key; "
+            "create one with `gcvae keys create --workspace NAME`"
         )
     return key
 

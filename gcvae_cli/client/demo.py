@@ -35,14 +35,14 @@ _OWNER = "table.txt"
 """File that names the table whose results a folder has, so that a demo recognises its folder."""
 _RESULTS = {
     "synthetic.csv": "as many synthetic rows as the table has",
-    "scores.csv": "how likely the model finds each row of the table",
-    "comparison.png": "real against synthetic, column by column and between them",
-    "dependencies.png": "which columns depend on which, in the model's rows",
-    "dependencies.json": "the same in numbers",
-    "dependencies-copula.png": "what is left of it once z is known: the decoder's copula",
-    "dependencies-copula.json": "the same in numbers",
-    "report.html": "is it good, useful, safe? one page that opens in a browser",
-    "job.json": "the training job as the service describes it",
+    "scores.csv": "log-likelihood of each row of the table",
+    "comparison.png": "real vs synthetic: columns, and pairs of columns",
+    "dependencies.png": "dependencies between columns in synthetic rows",
+    "dependencies.json": "the same as numbers",
+    "dependencies-copula.png": "dependencies of the decoder's copula, given z",
+    "dependencies-copula.json": "the same as numbers",
+    "report.html": "report on fidelity, utility and privacy, for a browser",
+    "job.json": "the record of the training job",
 }
 _REPORT_SHARE = 0.1
 """Share of rows that are set aside for the report, also of a small table."""
@@ -178,7 +178,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> 
     with Client(url, retries=0) as client:
         while not client.is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
-                raise ServerError(f"the service did not start; {log} says why")
+                raise ServerError(f"the service did not start; see {log}")
             time.sleep(0.2)
 
 
@@ -195,7 +195,7 @@ def _upload(
     dataset = client.upload(source, schema=schema, encoding=encoding)
     print(f"uploaded  {source.name}: {dataset['rows']:,} rows, {dataset['columns']} columns")
     for warning in dataset["warnings"]:
-        print(f"          note: {warning}")
+        print(f"          warning: {warning}")
     sys.stdout.flush()
     return dataset
 
@@ -217,7 +217,10 @@ def _train(
     trained = client.model(model["id"])
     seconds = time.monotonic() - started_at
     bound = trained["bound_held_out"]
-    print(f"trained   in {seconds:.0f} s, held-out bound {bound:.2f} nats per row", flush=True)
+    print(
+        f"trained   in {seconds:.0f} s, held-out log-likelihood {bound:.2f} nats per row",
+        flush=True,
+    )
     return trained
 
 
@@ -292,7 +295,7 @@ def _tell_results(output: Path) -> None:
     print(f"\n{output}/ holds")
     for name, meaning in _RESULTS.items():
         print(f"  {name:<28}{meaning}")
-    print("\nTo go on with this model, start the service on the same records:")
+    print("\nTo continue with this model, start the service with the same data folder:")
     print(f"  {_own_command()} serve --data-dir {output / 'service'}")
 
 

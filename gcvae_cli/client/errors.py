@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from gcvae_cli.errors import CommandError, UnfinishedJobError
 
 _REMEDIES = {
-    "unauthorized": "name the file of a key: --key-file FILE",
-    "missing-scope": "name the file of a key that has it: --key-file FILE",
-    "no-report": "--seed 0 makes one of a model that is ready; an imported one needs --real TABLE",
-    "model-not-ready": "`gcvae list jobs` shows when it is, or that it failed",
-    "not-found": "`gcvae list` datasets, models or jobs shows what there is",
+    "unauthorized": "give the file of an API key: --key-file FILE",
+    "missing-scope": "give the file of a key with this scope: --key-file FILE",
+    "no-report": "create one with --seed 0 once the model is ready; imported models need --real",
+    "model-not-ready": "`gcvae list jobs` shows its progress, or that it failed",
+    "not-found": "`gcvae list datasets`, `models` or `jobs` shows the existing ones",
 }
 """Advice for shells, in place of the client's advice for Python."""
 

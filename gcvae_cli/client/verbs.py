@@ -76,16 +76,18 @@ if TYPE_CHECKING:
 _TEXTS = {ending: form for ending, form in TABLE_FORMATS.items() if form != "parquet"}
 """Formats of scores and encodings, which services do not return as Parquet."""
 
-Server = Annotated[str, typer.Option("--server", metavar="URL", help="Of the service.")]
+Server = Annotated[str, typer.Option("--server", metavar="URL", help="URL of the service.")]
 TextOutput = Annotated[
-    str, typer.Option("--output", "-o", help=".csv or .csv.gz; - is standard output.")
+    str, typer.Option("--output", "-o", help="The .csv or .csv.gz file, or - for standard output.")
 ]
 ModelId = Annotated[
-    str, typer.Argument(metavar="MODEL", help="The id of a model of the service, mdl_….")
+    str, typer.Argument(metavar="MODEL", help="The id of a model of the service (mdl_…).")
 ]
 TableOrId = Annotated[
     str,
-    typer.Argument(metavar="TABLE", help="A .csv, .csv.gz or .parquet; or a dataset's id, ds_…."),
+    typer.Argument(
+        metavar="TABLE", help="A .csv, .csv.gz or .parquet file, or the id of a dataset (ds_…)."
+    ),
 ]
 
 
@@ -98,7 +100,7 @@ def schema(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Upload a table, or use an existing dataset, and print its schema."""
+    """Upload a table, or use a dataset of the service, and print its schema."""
     with connected(server, key_file) as client:
         dataset = _dataset(client, table, schema_file, encoding)
         rules = client.rules(dataset)
@@ -118,12 +120,14 @@ def train(
     server: Server,
     key_file: KeyFile = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Save the model, too: a name in .gcvae.")
+        str | None,
+        typer.Option("--output", "-o", help="Also download the model to this file (.gcvae)."),
     ] = None,
     schema_file: SchemaFile = None,
     encoding: Encoding = None,
     name: Annotated[
-        str | None, typer.Option(help="Of the model there; the table's if none.")
+        str | None,
+        typer.Option(help="Name of the model in the service. [default: the name of the table]"),
     ] = None,
     preset: PresetName = "default",
     assignments: Assignments = None,
@@ -131,7 +135,7 @@ def train(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Upload a table, or use an existing dataset, and train a model on it; prints its id."""
+    """Train a model in the service on a table or dataset; prints the id of the model."""
     if output is not None:
         refuse_two_answers(output, as_json)
         format_of(output, MODEL_FORMATS, standard_output="gcvae")
@@ -141,7 +145,7 @@ def train(
         model = client.train(
             dataset, name=name, preset=preset, seed=seed, device=device, **settings
         )
-        _say(f"training {model['id']}; it goes on there if this command ends")
+        _say(f"training {model['id']}; the training continues if this command ends")
         with progress_bar(f"training on {dataset['name']}") as bar:
             client.wait(model, moved_by(bar))
         model = client.model(model)
@@ -165,15 +169,20 @@ def sample(
     encoding: Encoding = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same rows; else a fresh."),
+        typer.Option(
+            min=0, max=MAX_SEED, help="Random seed; without one, a random seed is used and printed."
+        ),
     ] = None,
     escape_formulas: Annotated[
         bool,
-        typer.Option("--escape-formulas", help="In a CSV: ' stands before texts that compute."),
+        typer.Option(
+            "--escape-formulas",
+            help="In CSV: put ' before texts that a spreadsheet would read as formulas.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Generate synthetic rows from a model."""
+    """Generate synthetic rows in the service."""
     form = _table_format(output, as_json)
     conditions = read_conditions(given, given_rows, distribution, encoding)
     rows = number_of_rows(rows, conditions.get("given_rows"))
@@ -181,7 +190,7 @@ def sample(
     choices = {"seed": seed, "escape_formulas": escape_formulas, **conditions}
     _write_table(server, key_file, output, form, "sample", model, rows, **choices)
     if is_fresh:
-        _say(f"the seed is {seed}; --seed {seed} draws the same rows")
+        _say(f"the seed is {seed}; --seed {seed} generates the same rows")
     if as_json:
         answer({"output": output, "rows": rows, "seed": seed})
 
@@ -201,7 +210,7 @@ def score(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Score each row of a table: a line per row, in nats, with each column's contribution."""
+    """Score rows: the log-likelihood of each in nats, with the contribution of each column."""
     form = _table_format(output, as_json, _TEXTS)
     options = {"draws": draws, "tolerance": tolerance, "jitters": jitters, "measure": measure}
     options |= {"score_missingness": score_missingness, "seed": seed, "encoding": encoding}
@@ -223,7 +232,7 @@ def impute(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Impute a table's missing cells from the known ones, which do not change."""
+    """Impute missing values; known cells are not changed."""
     from gcvae.sampling.filled_columns import read_names
 
     form = _table_format(output, as_json)
@@ -245,7 +254,7 @@ def encode(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Encode each row of a table in the latent space: posterior mean and deviation."""
+    """Encode rows: posterior mean and standard deviation in the latent space."""
     form = _table_format(output, as_json, _TEXTS)
     _write_table(server, key_file, output, form, "encode", model, table, encoding=encoding)
     if as_json:
@@ -264,12 +273,12 @@ def dependencies(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Map which columns depend on which (Kendall's tau)."""
+    """Map the dependencies between columns (Kendall's tau)."""
     form = format_of(output, MAP_FORMATS, standard_output="json")
     place = {"row": read_option("--row", row, dict), "z": read_option("--z", z, list)}
     is_local = place["row"] is not None or place["z"] is not None
     if is_local and kind not in (None, "local"):
-        raise WrongUsageError(f"--kind {kind}: with --row or --z the map is the local one")
+        raise WrongUsageError(f"--kind {kind}: --row and --z are for the local map")
     choices = {"seed": seed, "order": order, **place}
     _check_model(model)
     with connected(server, key_file) as client:
@@ -294,7 +303,7 @@ def manifold(
     steps: GridSteps = 15,
     as_json: AsJson = False,
 ) -> None:
-    """Draw the decoder's output on a two-dimensional latent space (d_latent 2)."""
+    """Plot the decoder's output over a two-dimensional latent space (d_latent 2)."""
     form = format_of(output, MANIFOLD_FORMATS, standard_output="json")
     _check_model(model)
     with connected(server, key_file) as client:
@@ -313,23 +322,27 @@ def report(
     key_file: KeyFile = None,
     real: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="Make it anew: the table of training, a file or ds_…."),
+        typer.Option(
+            metavar="TABLE", help="Make a new report: the training table, a file or ds_…."
+        ),
     ] = None,
     holdout: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="Make it anew: rows that had no part in training."),
+        typer.Option(
+            metavar="TABLE", help="Make a new report: rows that were not used in training."
+        ),
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Make it anew: a column to predict; repeatable."),
+        typer.Option(metavar="NAME", help="Make a new report: a target column; repeatable."),
     ] = None,
     encoding: Encoding = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=MAX_SEED, help="Make it anew, with this seed.")
+        int | None, typer.Option(min=0, max=MAX_SEED, help="Make a new report with this seed.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Get a model's report, or make a new one: is it realistic, useful, and safe to share?"""
+    """Get the report of a model, or make a new one: fidelity, utility and privacy."""
     refuse_two_answers(output, as_json)
     form = format_of(output, REPORT_FORMATS, standard_output="json")
     _check_model(model)
@@ -362,7 +375,7 @@ def export(
     scoring: Scoring = None,
     as_json: AsJson = False,
 ) -> None:
-    """Save a model of the service as a file; complete, unless --minimal is given."""
+    """Download a model of the service."""
     refuse_two_answers(output, as_json)
     format_of(output, MODEL_FORMATS, standard_output="gcvae")
     _check_model(model)
@@ -387,12 +400,12 @@ def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str
 def _check_model(model: str) -> None:
     if Path(model).is_file():
         raise WrongUsageError(
-            f"{model} is a file; `gcvae import {model}` brings it into the service, and prints its "
-            "id there"
+            f"{model} is a file; `gcvae import {model}` imports it into the service and prints its "
+            "id"
         )
     if not model.startswith("mdl_"):
         raise WrongUsageError(
-            f"{model} is no id of a model (mdl_…); `gcvae list models` has the service's"
+            f"{model} is not the id of a model (mdl_…); `gcvae list models` lists them"
         )
 
 

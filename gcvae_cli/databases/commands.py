@@ -38,28 +38,32 @@ def clone(
     ] = None,
     schema_file: SchemaFile = None,
     model: Annotated[
-        Path | None, typer.Option(help="Keep the model in this file, which ends in .gcvae.")
+        Path | None, typer.Option(help="Also save the model to this file (.gcvae).")
     ] = None,
-    scale: Annotated[
-        float, typer.Option(help="How many times as many rows as the real tables have.")
-    ] = 1.0,
+    scale: Annotated[float, typer.Option(help="Rows as a multiple of the real tables.")] = 1.0,
     dirty: Annotated[
         str,
-        typer.Option(help="Rows whose foreign key does not exist: refuse, drop or null."),
+        typer.Option(
+            help=(
+                "Rows whose foreign key refers to no row: refuse the database, drop the "
+                "rows, or set the key to null."
+            )
+        ),
     ] = "refuse",
     keys: Annotated[
-        bool, typer.Option("--keys", help="Print the tables and keys as JSON, and stop.")
+        bool, typer.Option("--keys", help="Print the tables and keys as JSON and exit.")
     ] = False,
     preset: PresetName = "default",
     assignments: Assignments = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same rows.")
+        int,
+        typer.Option(min=0, max=MAX_SEED, help="Random seed; the same seed gives the same rows."),
     ] = 0,
     device: Device = "auto",
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Generate a synthetic copy of a database, with the same tables, columns and keys."""
+    """Generate a synthetic copy of a database: the same tables, columns and keys."""
     from gcvae.training.settings import configure
 
     settings = parse_assignments(assignments or ())

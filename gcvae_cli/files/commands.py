@@ -81,7 +81,7 @@ def schema(
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Infer a table's schema and print it."""
+    """Infer the schema of a table."""
     from gcvae import infer_schema
 
     inferred = infer_schema(table_reader(table, encoding), read_schema(schema_file))
@@ -97,7 +97,7 @@ def schema(
 
 def train(
     table: Table,
-    output: Annotated[str, typer.Option("--output", "-o", help="A name that ends in .gcvae.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The model file (.gcvae).")],
     schema_file: SchemaFile = None,
     encoding: Encoding = None,
     preset: PresetName = "default",
@@ -107,7 +107,7 @@ def train(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Train a model on a table, which need not fit into memory."""
+    """Train a model on a table, which may be larger than memory."""
     from gcvae import infer_schema
     from gcvae.training.settings import configure
 
@@ -154,20 +154,20 @@ def sample(
         typer.Option(
             min=0,
             max=MAX_SEED,
-            help="The same seed gives the same rows; without one a fresh one is drawn and named.",
+            help="Random seed; without one, a random seed is used and printed.",
         ),
     ] = None,
     escape_formulas: Annotated[
         bool,
         typer.Option(
             "--escape-formulas",
-            help="In a CSV: ' stands before texts that a spreadsheet would take for formulas.",
+            help="In CSV: put ' before texts that a spreadsheet would read as formulas.",
         ),
     ] = False,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Generate synthetic rows from a model."""
+    """Generate synthetic rows."""
     from gcvae.files.table_stream import stream_table
 
     table_format = _table_format(output, as_json)
@@ -191,7 +191,7 @@ def sample(
         file = partial(stream_table, blocks, synthesizer.schema, escape_formulas=escape_formulas)
         _write(file, stream, table_format)
     if is_fresh:
-        print(f"gcvae: the seed is {seed}; --seed {seed} draws the same rows", file=sys.stderr)
+        print(f"gcvae: the seed is {seed}; --seed {seed} generates the same rows", file=sys.stderr)
     if as_json:
         answer({"output": output, "rows": rows, "seed": seed, **summary, "notes": notes})
 
@@ -208,7 +208,7 @@ def impute(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Impute a table's missing cells from the known ones, which do not change."""
+    """Impute missing values; known cells are not changed."""
     from gcvae.sampling.filled_columns import read_names
     from gcvae.sampling.imputation_stream import stream_completed
 
@@ -241,7 +241,7 @@ def score(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Score each row of a table: a line per row, in nats, with each column's contribution."""
+    """Score rows: the log-likelihood of each row in nats, with the contribution of each column."""
     from gcvae.files.parquet_files import write_parquet
     from gcvae.scoring.score_options import ScoreOptions
     from gcvae.scoring.score_stream import counted, new_totals, stream_scores
@@ -269,7 +269,7 @@ def encode(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Encode each row of a table in the latent space: posterior mean and deviation."""
+    """Encode rows: posterior mean and standard deviation in the latent space."""
     from gcvae.files.parquet_files import write_parquet
     from gcvae.latent.encoding_stream import stream_encodings
 
@@ -293,7 +293,7 @@ def export(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model as a file to share: a minimal one, or one with restricted scores."""
+    """Write a model file to share: minimal, or with restricted scoring."""
     refuse_two_answers(output, as_json)
     format_of(output, MODEL_FORMATS, standard_output="gcvae")
     synthesizer = load_model(model, threads)
@@ -307,7 +307,7 @@ def export(
 def settings(
     output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
 ) -> None:
-    """Print a description of all settings, with their values in each preset."""
+    """Print all settings with their values in each preset."""
     from gcvae_cli.files.settings_page import settings_page
 
     write_text(output, settings_page())
@@ -377,7 +377,9 @@ def _report_training(synthesizer: Synthesizer, output: str, as_json: bool) -> No
         return
     _report_acceptance(record)
     if output != STANDARD_OUTPUT:
-        print(f"wrote {output}: `gcvae sample {output} --rows 1000 -o synthetic.csv` draws rows")
+        print(
+            f"wrote {output}: `gcvae sample {output} --rows 1000 -o synthetic.csv` generates rows"
+        )
 
 
 def _report_acceptance(record: Mapping[str, Any]) -> None:
@@ -388,12 +390,12 @@ def _report_acceptance(record: Mapping[str, Any]) -> None:
     each = ", ".join(f"{c['pointer']} {c['share']:.1%}" for c in acceptance["rules"])
     print(
         f"gcvae: {acceptance['share']:.1%} of the model's rows keep all hard rules ({each}); "
-        "the others are drawn anew",
+        "the others are replaced",
         file=sys.stderr,
     )
     for moved in acceptance["moved"]:
         print(
-            f"gcvae: the hard rules move {moved['column']!r}: {moved['cells']} is"
+            f"gcvae: the hard rules change column {moved['column']!r}: {moved['cells']} is"
             f" {moved['before']:.1%} of the model's rows and {moved['after']:.1%} of those that"
             " satisfy them",
             file=sys.stderr,

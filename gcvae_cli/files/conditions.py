@@ -42,11 +42,11 @@ def number_of_rows(rows: int | None, given_rows: Any) -> int:
     """
     if given_rows is None:
         if rows is None:
-            raise WrongUsageError("--rows, how many rows to draw, is missing")
+            raise WrongUsageError("--rows is missing: give the number of rows to generate")
         return rows
     if rows not in (None, len(given_rows)):
         raise WrongUsageError(
-            f"--rows {rows}: --given-rows has {len(given_rows)}; leave --rows out"
+            f"--rows {rows}: --given-rows has {len(given_rows)} rows; leave --rows out"
         )
     return len(given_rows)
 
@@ -75,7 +75,7 @@ def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
             text = _text_in(Path(text[1:]))
         document = read_json(text)
     except ValueError as error:
-        raise WrongUsageError(f"{option}: no JSON ({error}); {_EXAMPLE}") from None
+        raise WrongUsageError(f"{option}: not valid JSON ({error}); {_EXAMPLE}") from None
     if not isinstance(document, dict):
-        raise WrongUsageError(f"{option}: {text[:40]} is no JSON object; {_EXAMPLE}")
+        raise WrongUsageError(f"{option}: {text[:40]} is not a JSON object; {_EXAMPLE}")
     return document

@@ -19,8 +19,8 @@ def read_json(text: str) -> Any:
 
 
 def _refused(constant: str) -> Any:
-    """Refuses NaN and infinities, which are not JSON."""
-    raise ValueError(f"{constant} is no value")
+    """NaN and the infinities are Python's, not JSON's."""
+    raise ValueError(f"{constant} is not a valid value")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"the key {name!r} stands twice")
+            raise ValueError(f"the key {name!r} occurs twice")
     return dict(pairs)
 
 
@@ -43,5 +43,7 @@ def read_schema(path: Path | None) -> dict[str, Any] | None:
     try:
         document = read_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise WrongUsageError(f"{path}: no JSON ({error}); write one with `gcvae schema`") from None
+        raise WrongUsageError(
+            f"{path}: not valid JSON ({error}); write one with `gcvae schema`"
+        ) from None
     return document  # type: ignore[no-any-return]

@@ -51,7 +51,7 @@ def dependencies(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Map which columns depend on which (Kendall's tau)."""
+    """Map the dependencies between columns (Kendall's tau)."""
     map_format = format_of(output, MAP_FORMATS, standard_output="json")
     place = {"row": read_option("--row", row, dict), "z": read_option("--z", z, list)}
     asked = (
@@ -75,7 +75,7 @@ def manifold(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Draw the decoder's output on a two-dimensional latent space (d_latent 2)."""
+    """Plot the decoder's output over a two-dimensional latent space (d_latent 2)."""
     manifold_format = format_of(output, MANIFOLD_FORMATS, standard_output="json")
     _require_pictures(manifold_format)
     found = load_model(model, threads).manifold(steps)

@@ -29,27 +29,27 @@ REPORT_FORMATS = {".html": "html", ".json": "json"}
 DEVICES = ("auto", "cpu", "cuda")
 Table = Annotated[
     Path,
-    typer.Argument(callback=existing_file, help="A table: .csv, .csv.gz or .parquet."),
+    typer.Argument(callback=existing_file, help="The table: a .csv, .csv.gz or .parquet file."),
 ]
 ModelFile = Annotated[
-    Path, typer.Argument(callback=existing_file, help="A trained model, model.gcvae.")
+    Path, typer.Argument(callback=existing_file, help="A trained model (.gcvae).")
 ]
 ModelOutput = Annotated[
-    str, typer.Option("--output", "-o", help="A name that ends in .gcvae; - is standard output.")
+    str, typer.Option("--output", "-o", help="The model file (.gcvae), or - for standard output.")
 ]
 Minimal = Annotated[
     bool,
     typer.Option(
         "--minimal",
-        help="Leave out what drawing and completing do not need: the training record, scores, the "
-        "map and the checksum of the table, counts.",
+        help="Leave out records of the training table: the training record, scores of held-out "
+        "rows, data map, checksum and counts.",
     ),
 ]
 
 
 def _check_scoring(scoring: str | None) -> str | None:
     if scoring is not None and scoring not in SCORINGS:
-        raise WrongUsageError(f"--scoring {scoring}: it is one of {', '.join(SCORINGS)}")
+        raise WrongUsageError(f"--scoring {scoring}: choose one of {', '.join(SCORINGS)}")
     return scoring
 
 
@@ -58,16 +58,23 @@ Scoring = Annotated[
     typer.Option(
         callback=_check_scoring,
         metavar="WORD",
-        help="What the file's model says of rows: their scores (full), whether they are rare "
-        "(flag), nothing (off); never more than the model itself does.",
+        help="Restrict scoring: full scores (full), only a flag of rare rows (flag), or none "
+        "(off). It cannot be less restrictive than that of the model.",
     ),
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", callback=existing_file, help="What is known of the columns."),
+    typer.Option(
+        "--schema",
+        callback=existing_file,
+        help="Schema (JSON) of the columns; the rest is inferred.",
+    ),
 ]
 TableOutput = Annotated[
-    str, typer.Option("--output", "-o", help=".csv, .csv.gz or .parquet; - is standard output.")
+    str,
+    typer.Option(
+        "--output", "-o", help="The .csv, .csv.gz or .parquet file, or - for standard output."
+    ),
 ]
 
 
@@ -78,7 +85,7 @@ def _check_encoding(name: str | None) -> str | None:
         if name is not None:
             check_encoding(name)
     except ValueError as error:
-        message = f"--encoding {name}: there is no such encoding (expected: {error})"
+        message = f"--encoding {name}: unknown encoding (expected: {error})"
         raise WrongUsageError(message) from None
     return name
 
@@ -88,86 +95,112 @@ Encoding = Annotated[
     typer.Option(
         callback=_check_encoding,
         metavar="NAME",
-        help="Of the text file: cp1252, latin-1, utf-16, ... Else UTF-8, as what is written is.",
+        help="Text encoding of the input: cp1252, latin-1, utf-16, … (default and output: UTF-8).",
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same answer.")
+    int, typer.Option(min=0, max=MAX_SEED, help="Random seed; the same seed gives the same result.")
 ]
-# The networks are small; on a busy machine a second thread makes them ten times slower.
-Threads = Annotated[int, typer.Option(min=1, help="Computing threads.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")]
+# The networks are small: on a busy machine a second thread makes them ten times slower.
+Threads = Annotated[int, typer.Option(min=1, help="Number of threads.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
-# Options of single commands.
-SchemaOutput = Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")]
-PresetName = Annotated[str, typer.Option(help="A named configuration.")]
+# Of single verbs.
+SchemaOutput = Annotated[str, typer.Option("--output", "-o", help="The file, or - to print.")]
+PresetName = Annotated[str, typer.Option(help="Preset: a named configuration.")]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One setting of the preset; repeatable."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override one setting of the preset; repeatable."
+    ),
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 RowCount = Annotated[
-    int | None, typer.Option(min=1, help="How many rows to draw; as many as --given-rows has.")
+    int | None,
+    typer.Option(min=1, help="Number of rows to generate (default: one per row of --given-rows)."),
 ]
 Given = Annotated[
-    str | None, typer.Option(metavar="JSON|@FILE", help='Such as {"age": {"min": 30}}.')
+    str | None,
+    typer.Option(metavar="JSON|@FILE", help='Conditions on columns, such as {"age": {"min": 30}}.'),
 ]
 GivenRows = Annotated[
     Path | None,
-    typer.Option(callback=existing_file, help="Known cells: a row is drawn around each."),
+    typer.Option(
+        callback=existing_file, help="Table of known cells: each of its rows is completed."
+    ),
 ]
 Distribution = Annotated[
     str | None,
-    typer.Option(metavar="JSON|@FILE", help='Such as {"sex": {"Female": 0.5, "Male": 0.5}}.'),
+    typer.Option(
+        metavar="JSON|@FILE",
+        help='Target shares of one column, such as {"sex": {"Female": 0.5, "Male": 0.5}}.',
+    ),
 ]
-Completions = Annotated[int, typer.Option(min=1, help="Completions of each row.")]
+Completions = Annotated[int, typer.Option(min=1, help="Number of imputations per row.")]
 FilledColumns = Annotated[
     str | None,
-    typer.Option(metavar="NAME,…", help="Fill only these; blanks of all others stay."),
+    typer.Option(
+        metavar="NAME,…", help="Impute only these columns; others keep their missing values."
+    ),
 ]
 KeptBlanks = Annotated[
     str | None,
-    typer.Option(metavar="NAME,…", help="Blanks of these are values: they stay, and count."),
+    typer.Option(
+        metavar="NAME,…",
+        help="Columns whose missing values are meaningful: they are kept, and count as known.",
+    ),
 ]
 ScoreDraws = Annotated[
-    int | None, typer.Option(min=1, help="Draws of z per row, in place of a tolerance.")
+    int | None,
+    typer.Option(min=1, help="Fixed number of draws of z per row, instead of --tolerance."),
 ]
 Tolerance = Annotated[
-    float | None, typer.Option(help="Nats: standard error of a row's score, 0.1 by default.")
+    float | None, typer.Option(help="Target standard error of each score in nats (default: 0.1).")
 ]
 Jitters = Annotated[
-    int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
+    int, typer.Option(min=0, help="Jitters of discrete cells per draw; 0 is exact.")
 ]
 Measure = Annotated[
-    str, typer.Option(help="Of continuous values: density, rounding_cell or pmf (of bins).")
+    str, typer.Option(help="Measure of continuous values: density, rounding_cell or pmf.")
 ]
 ScoreMissingness = Annotated[
-    bool, typer.Option("--score-missingness", help="Blanks count; else any outcome may be.")
+    bool,
+    typer.Option(
+        "--score-missingness",
+        help="Score missing cells as values; by default they are integrated out.",
+    ),
 ]
 MapOutput = Annotated[
-    str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
+    str,
+    typer.Option("--output", "-o", help="The .png, .svg, .json or .csv file, or - to print JSON."),
 ]
 MapKind = Annotated[
     str | None,
-    typer.Option(help=f"{', '.join(KINDS)}. [default: expected, or local with --row or --z]"),
+    typer.Option(
+        help=f"Kind of map: {', '.join(KINDS)}. [default: expected, or local with --row or --z]"
+    ),
 ]
 MapRow = Annotated[
     str | None,
-    typer.Option(metavar="JSON", help="The row whose local map it is, cells by column."),
+    typer.Option(metavar="JSON", help="Known cells of the row of a local map, by column."),
 ]
 MapPlace = Annotated[
     str | None,
-    typer.Option(metavar="JSON", help="A place in the latent space instead: [0.5, -1.2]."),
+    typer.Option(
+        metavar="JSON", help="Latent vector of a local map, instead of --row: [0.5, -1.2]."
+    ),
 ]
 MapOrder = Annotated[
     str | None,
-    typer.Option(help="A kind in whose map's order the columns stand. [default: the map's]"),
+    typer.Option(help="Kind of map that orders the columns. [default: the kind of the map]"),
 ]
 ManifoldOutput = Annotated[
-    str, typer.Option("--output", "-o", help=".png, .svg or .json; - prints JSON.")
+    str, typer.Option("--output", "-o", help="The .png, .svg or .json file, or - to print JSON.")
 ]
-GridSteps = Annotated[int, typer.Option(min=2, max=50, help="Quantiles a dimension.")]
-ReportOutput = Annotated[str, typer.Option("--output", "-o", help=".html or .json; - prints JSON.")]
+GridSteps = Annotated[int, typer.Option(min=2, max=50, help="Number of quantiles per dimension.")]
+ReportOutput = Annotated[
+    str, typer.Option("--output", "-o", help="The .html or .json file, or - to print JSON.")
+]
 
 
 def read_option(name: str, text: str | None, form: type) -> Any:
@@ -178,7 +211,7 @@ def read_option(name: str, text: str | None, form: type) -> Any:
     try:
         found = read_json(text)
     except ValueError as error:
-        raise WrongUsageError(f"{name} is no JSON ({error}); write {wanted}") from None
+        raise WrongUsageError(f"{name} is not valid JSON ({error}); write {wanted}") from None
     if not isinstance(found, form):
         raise WrongUsageError(f"{name} is {text}; write {wanted}")
     return found

@@ -21,7 +21,7 @@ audit = typer.Typer(help="Read the audit log.", no_args_is_help=True)
 
 @audit.command()
 def export(data_dir: DataDir = None) -> None:
-    """Print every entry of the audit log, of all workspaces, the oldest first, as JSON lines."""
+    """Print the audit log of all workspaces as JSON lines, oldest first."""
     with _gateway(data_dir) as gateway:
         for entry in gateway.entries():
             print(json.dumps(asdict(entry), ensure_ascii=False))
@@ -29,16 +29,15 @@ def export(data_dir: DataDir = None) -> None:
 
 @audit.command()
 def verify(data_dir: DataDir = None) -> None:
-    """Check whether an entry was changed, removed or inserted; prints the number and the last
-    digest."""
+    """Verify that no line was changed, removed or added; prints their number and last digest."""
     with _gateway(data_dir) as gateway:
         broken = gateway.first_break()
         last = gateway.last()
     if broken is not None:
-        print(f"line {broken.number} ({broken.id}, {broken.at}) is not as it was written")
+        print(f"line {broken.number} ({broken.id}, {broken.at}) was changed")
         raise typer.Exit(1)
     n_lines, digest = (0, "-") if last is None else (last.number, last.digest)
-    print(f"{n_lines} lines are as they were written; the last digest is {digest}")
+    print(f"{n_lines} lines are unchanged; the last digest is {digest}")
 
 
 @contextmanager

@@ -18,19 +18,17 @@ from gcvae_cli.errors import ServerError, WrongUsageError
 if TYPE_CHECKING:
     from service.settings import ServiceSettings
 
-Host = Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")]
+Host = Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")]
 Port = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="0 takes a free one; 8000 if not given.")
+    int | None, typer.Option(min=0, max=65535, help="Port; 0 for a free one. [default: 8000]")
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="Folder of records, queue and bytes; gcvae-data if not given."),
+    typer.Option(help="Data folder. [default: gcvae-data]"),
 ]
-Parent = Annotated[
-    int | None, typer.Option(hidden=True, help="Process to end with, however that one ends.")
-]
+Parent = Annotated[int | None, typer.Option(hidden=True, help="Stop when this process ends.")]
 
-database = typer.Typer(help="Look after the database.", no_args_is_help=True)
+database = typer.Typer(help="Manage the database.", no_args_is_help=True)
 
 
 def serve(
@@ -51,7 +49,7 @@ def serve(
     url = _url(*address)
 
     def greet() -> None:
-        print(f"gcvae is ready at {url} (API page: {url}/docs); Ctrl-C ends it", flush=True)
+        print(f"gcvae is ready at {url} (REST API: {url}/docs); press Ctrl-C to stop", flush=True)
 
     supervise(
         _embedded_servers(settings, *address),
@@ -64,8 +62,8 @@ def serve(
 def api(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
-    """Run the HTTP API only."""
-    gc.disable()  # imported objects stay; `service.server` enables it again once the API responds
+    """Run only the HTTP API."""
+    gc.disable()  # what is imported stays; `service.server` turns it on again once the API answers
     _tie_to(parent)
     with server_errors():
         from service import run
@@ -76,11 +74,11 @@ def api(
 def worker(
     data_dir: DataDir = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only look whether a worker could work.")
+        bool, typer.Option("--check", help="Only check whether a worker could run.")
     ] = False,
     parent: Parent = None,
 ) -> None:
-    """Run a worker only."""
+    """Run only a worker."""
     _tie_to(parent)
     settings = read_server_settings(home_dir=data_dir)
     if check:
@@ -97,10 +95,12 @@ def worker(
 
 @database.command()
 def downgrade(
-    revision: Annotated[str, typer.Argument(help="Such as 0001; `base` leaves no tables.")],
+    revision: Annotated[
+        str, typer.Argument(help="Revision, such as 0001; `base` removes all tables.")
+    ],
     data_dir: DataDir = None,
 ) -> None:
-    """Revert the tables to an earlier revision; data that only later ones can represent is lost."""
+    """Downgrade the database to an earlier revision; newer data is lost."""
     settings = read_server_settings(home_dir=data_dir)
     with server_errors():
         from catalog.database.migrate import downgrade as downgrade_tables
@@ -111,7 +111,7 @@ def downgrade(
 
 @database.command()
 def upgrade(data_dir: DataDir = None) -> None:
-    """Create the database's tables, or migrate them to this version."""
+    """Create or upgrade the tables of the database."""
     settings = read_server_settings(home_dir=data_dir)
     with server_errors():
         from catalog.database.migrate import newest_revision
@@ -201,6 +201,6 @@ def server_errors() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise ServerError(f"the database does not answer: {str(error).splitlines()[0]}") from error
+        raise ServerError(f"the database does not respond: {str(error).splitlines()[0]}") from error
     except (CatalogError, StoreError, RuntimeSetupError, ServiceError) as error:
         raise ServerError(str(error)) from error

@@ -21,31 +21,34 @@ if TYPE_CHECKING:
     from catalog.records import Key, Scope
 
 keys = typer.Typer(
-    help="Look after the keys: from the first one on, every call of the service needs one.",
+    help="Manage API keys. Once the first exists, every call requires a key.",
     no_args_is_help=True,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-KeyId = Annotated[str, typer.Argument(help="Such as key_01m8…; `gcvae keys list` has them.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+KeyId = Annotated[str, typer.Argument(help="Id of the key (key_…), as `gcvae keys list` shows it.")]
 
 _LONGEST_NAME = 100
 
 
 @keys.command()
 def create(
-    workspace: Annotated[str, typer.Option(help="Whose records it opens; others stay unseen.")],
-    name: Annotated[str, typer.Option(help="For you to know it by.")] = "",
+    workspace: Annotated[str, typer.Option(help="Workspace that the key gives access to.")],
+    name: Annotated[str, typer.Option(help="Name of the key.")] = "",
     scopes: Annotated[
-        str, typer.Option(help="read, write, admin, with commas between.")
+        str, typer.Option(help="Scopes, separated by commas: read, write, admin.")
     ] = "read,write",
-    days: Annotated[float | None, typer.Option(help="It expires then; never if not given.")] = None,
+    days: Annotated[
+        float | None, typer.Option(help="Days until it expires. [default: never]")
+    ] = None,
     from_file: Annotated[
-        Path | None, typer.Option(help="Take the key that stands in this file; twice is no error.")
+        Path | None,
+        typer.Option(help="Use the key in this file; repeating the command has no effect."),
     ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Create a key. It is printed once and not stored; rotate a lost one."""
+    """Create a key. It is shown only once and not stored; rotate a lost key."""
     chosen = _scopes(scopes)
     _check_name("--workspace", workspace)
     _check_name("--name", name, may_be_empty=True)
@@ -63,11 +66,11 @@ def create(
 
 @keys.command("list")
 def list_(
-    workspace: Annotated[str | None, typer.Option(help="Only of this workspace.")] = None,
+    workspace: Annotated[str | None, typer.Option(help="Only keys of this workspace.")] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """List the keys with workspace, scopes and last use. Secrets are not stored."""
+    """List keys with workspace, scopes and last use."""
     with _opened(data_dir) as catalog:
         found = [key for key in catalog.keys.list() if workspace in (None, key.workspace)]
     if as_json:
@@ -77,12 +80,12 @@ def list_(
         words = [key.id, key.workspace, key.name or "-", ",".join(key.scopes), _state(key)]
         print("  ".join(words))
     if not found:
-        print("there are no keys; the service answers this machine alone")
+        print("there are no keys; the service accepts requests from this machine only")
 
 
 @keys.command()
 def rotate(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Create a key in place of another, which is revoked at once."""
+    """Replace a key by a new one; the old key is revoked at once."""
     with _opened(data_dir) as catalog:
         key, written = catalog.keys.rotate(key_id)
         _note(catalog, "keys rotate", key)

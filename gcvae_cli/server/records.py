@@ -27,7 +27,7 @@ def opened_catalog(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator
     settings = read_server_settings(home_dir=data_dir)
     if not settings.has_database():
         if not makes_tables:
-            raise WrongUsageError(f"{settings.home_dir} holds no service's data (--data-dir)")
+            raise WrongUsageError(f"{settings.home_dir} contains no data of a service (--data-dir)")
         upgrade(settings.database())
     check(settings.database())
     catalog = Catalog(settings.database())

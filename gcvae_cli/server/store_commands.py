@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from catalog import Catalog
     from models_store import Store
 
-store = typer.Typer(help="Look after the store.", no_args_is_help=True)
+store = typer.Typer(help="Manage the store.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Grace = Annotated[
     float,
-    typer.Option(min=0, help="Bytes younger than this are left alone: they may be in the making."),
+    typer.Option(min=0, help="Newer objects are kept, because they may be in use."),
 ]
 
 
@@ -28,7 +28,7 @@ Grace = Annotated[
 def verify(
     data_dir: DataDir = None, grace_seconds: Grace = 86_400.0, as_json: Json = False
 ) -> None:
-    """Read all bytes, and check that records and objects correspond."""
+    """Check that every record has its objects and every object its record."""
     from worker.upkeep import verify as verify_store
 
     with _connected(data_dir) as (catalog, objects):
@@ -41,7 +41,7 @@ def verify(
                 print(f"{word}: {place['key']} of {place['record']}")
         for key in findings.orphans:
             print(f"without a record: {key}")
-        print(f"{findings.checked} objects are as they were published")
+        print(f"{findings.checked} objects are intact")
     if not findings.is_clean:
         raise typer.Exit(1)
 
@@ -50,7 +50,9 @@ def verify(
 def gc(
     data_dir: DataDir = None,
     grace_seconds: Grace = 86_400.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only name what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what would be deleted.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Delete bytes without a record."""

@@ -54,7 +54,7 @@ class Server:
         """
         if (exit_code := self._exit_code()) is not None:
             raise ServerError(
-                f"the {self.name} did not start ({_ending(exit_code)}); its messages above say why"
+                f"the {self.name} did not start ({_ending(exit_code)}); see its messages above"
             )
 
     def keep_running(self) -> None:
@@ -70,7 +70,7 @@ class Server:
         if len(recent) >= _MOST_RESTARTS:
             raise ServerError(
                 f"the {self.name} ended {_MOST_RESTARTS + 1} times within a minute "
-                f"({_ending(exit_code)}); its messages above say why"
+                f"({_ending(exit_code)}); see its messages above"
             )
         print(f"gcvae: the {self.name} ended ({_ending(exit_code)}), restarting", file=sys.stderr)
         time.sleep(min(0.2 * 2 ** len(recent), 5.0))

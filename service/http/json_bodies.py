@@ -20,7 +20,7 @@ from service.errors import MediaTypeError, RequestError
 
 JSON_TYPE = "application/json"
 _PLACED = re.compile(r"(?s)(.*) at line (\d+) column (\d+)")
-_EXPECTED = "JSON in UTF-8, each name of an object once"
+_EXPECTED = "JSON in UTF-8 without duplicate names in an object"
 _TOO_DEEP = "recursion limit exceeded"
 _MOST_DEEP = 200
 """Objects and lists in one another: the reader's own limit, whatever the machine's stack is."""
@@ -105,8 +105,8 @@ def _problem(found: str, what: str, pointer: str) -> Problem:
     assert placed is not None, "the reader names line and character of every fault"
     reason, line, character = placed.groups()
     if reason == _TOO_DEEP:
-        message = f"{what} nests more than {_MOST_DEEP} values deep at character {character}"
-        expected = f"objects and lists, at most {_MOST_DEEP} in one another"
+        message = f"{what} nests deeper than {_MOST_DEEP} levels at character {character}"
+        expected = f"objects and lists nested at most {_MOST_DEEP} deep"
         return Problem(message, pointer or None, int(line), expected=expected)
-    message = f"{what} can not be read: {reason} at character {character}"
+    message = f"{what} cannot be read: {reason} at character {character}"
     return Problem(message, pointer or None, int(line), expected=_EXPECTED)

@@ -14,9 +14,9 @@ from service.bodies import PageBody
 RecordT = TypeVar("RecordT")
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
-Limit = Annotated[int, Query(ge=1, le=200, description="items of a page")]
+Limit = Annotated[int, Query(ge=1, le=200, description="items per page")]
 Cursor = Annotated[
-    str | None, Query(max_length=200, description="`next_cursor` of the page before")
+    str | None, Query(max_length=200, description="`next_cursor` of the previous page")
 ]
 
 Search = Annotated[
@@ -24,10 +24,13 @@ Search = Annotated[
     Query(
         max_length=200,
         pattern=r"^[^\x00]*$",
-        description="a part of the name, or the beginning of the id",
+        description="part of the name, or the beginning of the id",
     ),
 ]
-Sort = Annotated[Order, Query(description="the cursor belongs to the list in its order")]
+Sort = Annotated[
+    Order,
+    Query(description="the cursor is valid only with the sort order that it was returned for"),
+]
 
 
 def page_body(page: Page[RecordT], body: Callable[[RecordT], BodyT]) -> PageBody[BodyT]:

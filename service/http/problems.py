@@ -30,8 +30,9 @@ MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
 _FULL_SECONDS = 30
 _ADDRESS = (
-    "a service's address ends after its port, as http://127.0.0.1:8000; below it calls begin with "
-    "/v1/, and GET /docs shows them"
+    "use a base URL without a path, such as http://127.0.0.1:8000; the paths of all "
+    "calls begin with "
+    "/v1/, and GET /docs documents them"
 )
 _LISTED = ("dataset", "model", "job")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -54,65 +55,71 @@ class Kind:
 
 
 _DISK_FULL = Kind("disk-full", 503, "The service's disk is full")
-_DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not answer")
+_DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not respond")
 
 # The first class in an error's method resolution order that stands here decides.
 KINDS: dict[type[Exception], Kind] = {
     errors.RequestError: Kind("invalid-request", 422, "The request is not valid"),
-    errors.MediaTypeError: Kind("unsupported-media-type", 415, "The body's kind is not read here"),
-    errors.NotAcceptableError: Kind("not-acceptable", 406, "The answer has no such form"),
-    errors.NotOfferedError: Kind("not-offered", 422, "This version can not do that"),
+    errors.MediaTypeError: Kind(
+        "unsupported-media-type", 415, "Unsupported media type of the body"
+    ),
+    errors.NotAcceptableError: Kind("not-acceptable", 406, "No acceptable response format"),
+    errors.NotOfferedError: Kind("not-offered", 422, "Not supported by this version"),
     errors.TooLargeError: Kind("too-large", 413, "The body is too large"),
-    errors.HeadTooLongError: Kind("head-too-long", 431, "The request's headers are too long"),
+    errors.HeadTooLongError: Kind("head-too-long", 431, "The request headers are too long"),
     errors.TableLimitError: Kind("limit-exceeded", 422, "A limit of this service is exceeded"),
     errors.QueueFullError: Kind("queue-full", 429, "Too many jobs are waiting"),
-    errors.QuotaError: Kind("quota-exceeded", 403, "The workspace has taken what it may"),
+    errors.QuotaError: Kind("quota-exceeded", 403, "The quota of the workspace is used up"),
     errors.PoolFullError: Kind("busy", 429, "The service is busy"),
-    errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests of this key"),
-    errors.InvalidModelError: Kind("invalid-model", 422, "The file is no model that can be used"),
+    errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests with this key"),
+    errors.InvalidModelError: Kind("invalid-model", 422, "The file is not a usable model"),
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
-    errors.StateError: Kind("conflict", 409, "The resource is in another state"),
-    errors.UnauthorizedError: Kind("unauthorized", 401, "A key is needed"),
-    errors.MissingScopeError: Kind("missing-scope", 403, "The key does not allow that"),
+    errors.StateError: Kind("conflict", 409, "The state of the resource does not allow this"),
+    errors.UnauthorizedError: Kind("unauthorized", 401, "An API key is required"),
+    errors.MissingScopeError: Kind("missing-scope", 403, "The key lacks the required scope"),
     errors.NoReportError: Kind("no-report", 404, "The model has no report"),
-    errors.ForeignSiteError: Kind("foreign-site", 403, "Not from this host or site"),
-    library.TableError: Kind("invalid-table", 422, "The table can not be used"),
-    library.SchemaError: Kind("invalid-schema", 422, "The schema does not fit"),
-    library.UnknownColumnError: Kind("unknown-column", 422, "There is no such column"),
-    library.SettingError: Kind("invalid-training", 422, "The training settings do not fit"),
+    errors.ForeignSiteError: Kind("foreign-site", 403, "Request from another host or site refused"),
+    library.TableError: Kind("invalid-table", 422, "The table cannot be used"),
+    library.SchemaError: Kind("invalid-schema", 422, "The schema is not valid"),
+    library.UnknownColumnError: Kind("unknown-column", 422, "Unknown column"),
+    library.SettingError: Kind("invalid-training", 422, "The training settings are not valid"),
     library.HardRuleError: Kind("hard-rules-rarely-kept", 422, "Too few rows keep the hard rules"),
-    library.ConditionError: Kind("invalid-condition", 422, "The condition can not be met"),
-    library.LeftOutError: Kind("left-out", 422, "The model's file was made without that"),
-    library.ScoringError: Kind("scoring-off", 403, "The model gives no scores"),
+    library.ConditionError: Kind("invalid-condition", 422, "The condition cannot be satisfied"),
+    library.LeftOutError: Kind("left-out", 422, "The model file does not contain this"),
+    library.ScoringError: Kind("scoring-off", 403, "The model does not give these scores"),
     library.BudgetError: Kind(
-        "privacy-budget-spent", 403, "The table's models would promise too little together"
+        "privacy-budget-spent", 403, "The privacy budget of the table would be exceeded"
     ),
-    library.InputError: Kind("invalid-input", 422, "The input can not be used"),
+    library.InputError: Kind("invalid-input", 422, "The input is not valid"),
     library.ModelVersionError: Kind(
         "model-of-another-version", 409, "The model was trained by another version"
     ),
-    library.ArtifactError: Kind("artifact-damaged", 500, "The model's artifact can not be read"),
-    records.NotFoundError: Kind("not-found", 404, "There is no such resource"),
+    library.ArtifactError: Kind("artifact-damaged", 500, "The model artifact cannot be read"),
+    records.NotFoundError: Kind("not-found", 404, "Resource not found"),
     records.ModelNotReadyError: Kind("model-not-ready", 409, "The model is not ready"),
-    records.ConflictError: Kind("conflict", 409, "The resource is in another state"),
-    records.CursorError: Kind("invalid-cursor", 422, "The cursor is none of this list's"),
+    records.ConflictError: Kind("conflict", 409, "The state of the resource does not allow this"),
+    records.CursorError: Kind("invalid-cursor", 422, "The cursor does not belong to this list"),
     records.IdempotencyMismatchError: Kind(
-        "idempotency-key-reused", 422, "The Idempotency-Key belongs to another request"
+        "idempotency-key-reused", 422, "The Idempotency-Key was used for another request"
     ),
     records.IdempotencyBusyError: Kind(
-        "idempotency-key-busy", 409, "The first request with this key is under way"
+        "idempotency-key-busy", 409, "The first request with this Idempotency-Key is still running"
     ),
     records.ReservationLostError: Kind("too-slow", 503, "The request took too long; send it again"),
     stored.CorruptedError: Kind("stored-bytes-damaged", 500, "Stored bytes are damaged"),
     stored.MissingObjectError: Kind("stored-bytes-missing", 500, "Stored bytes are missing"),
-    stored.UnavailableError: Kind("store-unavailable", 503, "The store does not answer"),
+    stored.UnavailableError: Kind("store-unavailable", 503, "The store does not respond"),
     OperationalError: _DATABASE_UNAVAILABLE,
     PoolTimeoutError: _DATABASE_UNAVAILABLE,
-    errors.ProcessDiedError: Kind("process-died", 503, "The process at work on this died"),
+    errors.ProcessDiedError: Kind(
+        "process-died", 503, "The process that handled this request died"
+    ),
     errors.NotReadyError: Kind("not-ready", 503, "The service is not ready"),
-    errors.StoppingError: Kind("stopping", 503, "The service stops"),
+    errors.StoppingError: Kind("stopping", 503, "The service is shutting down"),
     DataError: Kind("invalid-request", 422, "The request is not valid"),
-    ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
+    ClientDisconnect: Kind(
+        "client-gone", 400, "The client disconnected before the request was complete"
+    ),
 }
 
 
@@ -178,7 +185,7 @@ def answer_http(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     advice = {}
     if status == HTTPStatus.NOT_FOUND and error.detail == status.phrase:
-        detail = f"nothing is at {request.url.path}"
+        detail = f"{request.url.path} does not exist"
         advice = {"advice": _ADDRESS}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         # The framework names the methods of the first route at the path, not of all.
@@ -279,9 +286,9 @@ def _members(error: Exception) -> dict[str, Any]:
 def _advice(error: Exception) -> str | None:
     """What a caller of REST can do now, where the error does not say what would be right."""
     if isinstance(error, records.NotFoundError) and error.kind in _LISTED:
-        return f"GET /v1/{error.kind}s lists those that there are"
+        return f"GET /v1/{error.kind}s lists the existing ones"
     if isinstance(error, records.ModelNotReadyError):
-        return "the model's `job_id` names the job to wait for, or says why it failed"
+        return "the job in the model's `job_id` shows its progress, or why it failed"
     return getattr(error, "advice", None)
 
 

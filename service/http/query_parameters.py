@@ -70,10 +70,10 @@ def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix
     for name, n in Counter(given).items():
         place = f"{prefix}{name}"
         if name not in known:
-            problem = unknown_name(f"there is no such {kind}", name, known, pointer=place)
+            problem = unknown_name(f"unknown {kind}", name, known, pointer=place)
             problems.append(problem if known else replace(problem, expected=f"no {kind}s"))
         elif n > 1:
-            problems.append(Problem(f"the {kind} stands {n} times", place, expected="one value"))
+            problems.append(Problem(f"the {kind} is given {n} times", place, expected="one value"))
     if problems:
         raise RequestError(*problems)
 
@@ -91,5 +91,5 @@ def checked_name(name: str | None, place: str, *, otherwise: str) -> str:
         return otherwise
     if len(name) > _MAX_NAME or not name.isprintable():
         expected = f"at most {_MAX_NAME} printable characters"
-        raise RequestError(Problem("the name can not be used", place, expected=expected))
+        raise RequestError(Problem("the name is not valid", place, expected=expected))
     return name

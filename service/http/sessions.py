@@ -39,7 +39,7 @@ def refuse_forged(request: Request) -> None:
     """
     if request.method not in SAFE_METHODS and MARK not in request.headers:
         raise ForeignSiteError(
-            f"a page that is signed in says {MARK}: 1 with every change; this request does not"
+            f"requests with a session cookie that change something must have the header {MARK}: 1"
         )
 
 

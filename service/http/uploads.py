@@ -32,7 +32,7 @@ _FIELDS = ("file", "name", "schema", "encoding")
 _MODEL_FIELDS = ("file", "name")
 _FORM = "multipart/form-data"
 
-ENCODING = "of the text, such as cp1252, latin-1 or utf-16; UTF-8 where not given"
+ENCODING = "text encoding, such as cp1252, latin-1 or utf-16; UTF-8 by default"
 
 UPLOAD_TYPES = (_FORM, *TABLE_TYPES)
 """Kinds of body that bring a table."""
@@ -156,8 +156,8 @@ def refuse_in_query(request: Request) -> None:
         RequestError: it names one.
     """
     if "encoding" in request.query_params:
-        message = "the body is no bare table, whose encoding could stand here"
-        expected = "the form's field encoding; JSON is UTF-8"
+        message = "encoding as a query parameter is only for a body that is a table"
+        expected = "the form field encoding; JSON is always UTF-8"
         raise RequestError(Problem(message, "?encoding", expected=expected))
 
 
@@ -173,7 +173,7 @@ async def received_model(request: Request, settings: ServiceSettings) -> AsyncIt
             items = form.multi_items()
             refuse_names((name for name, _ in items), _MODEL_FIELDS, "field", "/")
             fields = dict(items)
-            file = _file(fields, "a model file, such as `gcvae train` writes")
+            file = _file(fields, "a model file, as written by `gcvae train`")
             name = _text(fields, "name")
             yield Upload(file.file, model_name(file.filename) if name is None else name, None)
     elif essence in MODEL_TYPES:
@@ -233,7 +233,7 @@ def _join(files: list[UploadFile], target: BinaryIO) -> None:
 def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
     file = fields.get("file")
     if not isinstance(file, UploadFile):
-        raise RequestError(Problem("the form has no file", "/file", expected=expected))
+        raise RequestError(Problem("the form contains no file", "/file", expected=expected))
     return file
 
 
@@ -276,6 +276,6 @@ def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
     schema = read_json(text.encode("utf-8", "surrogatepass"), "the schema", pointer)
     if not isinstance(schema, dict):
         raise RequestError(
-            Problem("the schema is no object", pointer, expected='{"columns": [...]}')
+            Problem("the schema is not an object", pointer, expected='{"columns": [...]}')
         )
     return schema

@@ -194,7 +194,7 @@ class InlinePool:
 
     def _take_place(self) -> _Place:
         if self.n_free == 0:
-            what = "all processes for inline work are busy and as many requests wait as may"
+            what = "all inline-work processes are busy and the queue of waiting requests is full"
             raise PoolFullError(what, self._settings.inline_waiting, "inline_waiting")
         self.n_free -= 1
         return _Place(self._give_back)

@@ -120,7 +120,7 @@ def _examined_database(
         copied = tensor.numpy().tobytes()
         if copied.startswith(b"PAR1"):
             check_parquet(BytesIO(copied), settings)
-    with artifact_errors("the model in the file does not work"):
+    with artifact_errors("the model in the file failed a test run"):
         synthesizer = DatabaseSynthesizer.from_bytes(data)
         synthesizer.sample(parents=1, seed=0)
         return synthesizer.schema.to_json(), synthesizer.training_record
@@ -148,7 +148,9 @@ def require_table(model: Model, what: str) -> None:
     """
     require_ready(model)
     if model.kind is DataKind.DATABASE:
-        raise not_of_databases(f"model {model.id} is of a database, which has no {what} yet")
+        raise not_of_databases(
+            f"{what} are not available for models of databases yet; model {model.id} is one"
+        )
 
 
 _OFFERED = (

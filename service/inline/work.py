@@ -175,7 +175,9 @@ def draw_local_map(bench: Bench, model: Model, body: NewMapBody, form: str) -> b
         UnknownColumnError: a column that the model does not have.
     """
     if (body.row is None) == (body.z is None):
-        problem = Problem("a local map is of one place", "/row", expected="either a row or a z")
+        problem = Problem(
+            "a local map needs one row or one z", "/row", expected="either a row or a z"
+        )
         raise RequestError(problem)
     synthesizer = bench.synthesizers.get(model)
     found = synthesizer.dependencies("local", seed=body.seed, row=body.row, z=body.z)

@@ -20,15 +20,17 @@ class AuditBody(BaseModel):
 
     id: str
     at: str = Field(description="UTC, ISO 8601")
-    actor: str = Field(description="a key's id; `operator` of commands, `anyone` without keys")
+    actor: str = Field(description="id of the key; `operator` for commands, `anyone` without keys")
     action: str = Field(description="method and route, or the command")
     subject: str = Field(description="the path with its ids")
-    made: str | None = Field(description="the path of what came of it")
-    address: str | None = Field(description="of the client, or of the proxy before the service")
-    status: int = Field(description="of the answer; 0 of commands")
+    made: str | None = Field(description="path of the created resource")
+    address: str | None = Field(
+        description="of the client, or of the proxy in front of the service"
+    )
+    status: int = Field(description="status of the response; 0 for commands")
     request_id: str | None
-    number: int = Field(description="of the line in the log of all workspaces")
-    digest: str = Field(description="of this line and all before it")
+    number: int = Field(description="line number in the log of all workspaces")
+    digest: str = Field(description="digest of this line and all earlier ones")
 
 
 @router.get("")

@@ -71,8 +71,8 @@ _UPLOAD = {
                     "required": ["file"],
                     "properties": {
                         "file": {
-                            "description": "CSV, gzipped CSV or Parquet; of a database a ZIP file "
-                            "of them, or several: each a table called as its file",
+                            "description": "CSV, gzipped CSV or Parquet; for a database several "
+                            "files or a ZIP file of them, each a table with the name of its file",
                             "oneOf": [
                                 {"type": "string", "format": "binary"},
                                 {
@@ -95,16 +95,17 @@ _UPLOAD = {
     },
     "parameters": [
         {"name": name, "in": "query", "required": False, "schema": {"type": "string"},
-         "description": f"{what} of a table that is the bare body"}
+         "description": f"{what}, if the body is the table itself"}
         for name, what in (("name", "name"), ("schema", "schema"), ("encoding", ENCODING))
     ],
 }  # fmt: skip
 
 
 _PATCH_DESCRIPTION = (
-    "JSON merge patch (RFC 7396) of what was said: columns by name; null takes back what was said, "
-    "and the table is asked again; rules are replaced whole. Of a database: tables "
-    "by name, their lists replaced whole"
+    "JSON merge patch (RFC 7396) of the given schema: columns by name; null resets a member to the "
+    "inferred value; rules are replaced as a whole. For a database: "
+    "tables by name, "
+    "whose lists are replaced as a whole"
 )
 _PATCH = {
     "requestBody": {
@@ -250,8 +251,8 @@ async def read_rules(
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     if dataset.kind is DataKind.DATABASE:
-        message = "the rules of a database are found when a model is trained on it"
-        raise NotOfferedError(Problem(message, expected="a dataset of one table"))
+        message = "the rules of a database are inferred when a model is trained on it"
+        raise NotOfferedError(Problem(message, expected="a dataset with one table"))
     profile = await resources.tables.run(partial(_profile, resources, dataset, None))
     rules = RulesBody.model_validate_json(profile)
     return tagged(request, rules.model_dump_json().encode(), "application/json")
@@ -405,7 +406,7 @@ def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Datas
     while True:
         before = datasets.get(asked.dataset_id)
         if not is_still(asked.if_match, tag_of(told_dataset(asked.workspace, before))):
-            message = f"dataset {before.id} is not the one of If-Match; read it again"
+            message = f"dataset {before.id} has changed since it was read (If-Match); read it again"
             raise PreconditionError(message)
         _refuse_while_training(asked.workspace, before.id)
         document = asked.document(before.given_schema)
@@ -437,7 +438,7 @@ def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise StateError(
-            f"model {model.id} is being trained under this schema; wait, or cancel its job first"
+            f"model {model.id} is being trained with this schema; wait, or cancel its job first"
         )
 
 

@@ -64,15 +64,15 @@ async def map_dependencies(
     resources: Shared,
     workspace: Workspace,
     kind: Annotated[str, Query(description=f"one of {', '.join(MAPS_OF_MODEL)}")] = "expected",
-    format: Annotated[str | None, Query(description="json, png or svg; else by Accept")] = None,
+    format: Annotated[str | None, Query(description="json, png or svg; default: by Accept")] = None,
     seed: Annotated[int, Query(ge=0, le=MAX_SEED)] = 0,
     order: Annotated[
         str | None,
-        Query(description="a kind in whose map's order the columns stand; else in the map's own"),
+        Query(description="kind of map that orders the columns; default: the kind of the map"),
     ] = None,
 ) -> Response:
-    """The dependency map of a kind: JSON, PNG or SVG, by `format` or by `Accept`. Its notes say
-    what it means, and what it can not show. A column with one value only has null with the others.
+    """The dependency map of a kind: JSON, PNG or SVG, by `format` or by `Accept`. Its notes
+    explain it and its limits. A column with a single value has null with all others.
     """
     check_kind(kind)
     if order is not None:
@@ -96,7 +96,7 @@ async def map_at_row(
     request: Request,
     resources: Shared,
     workspace: Workspace,
-    format: Annotated[str | None, Query(description="json, png or svg; else by Accept")] = None,
+    format: Annotated[str | None, Query(description="json, png or svg; default: by Accept")] = None,
 ) -> Response:
     """The `local` map: of the decoder copula, averaged over the posterior of a given row (blank
     cells are integrated out), or at a given z.
@@ -117,7 +117,7 @@ def check_kind(kind: str, place: str = "?kind") -> None:
     if kind in MAPS_OF_MODEL:
         return
     if kind == "local":
-        expected = "a POST to this address, with the row"
-        raise RequestError(Problem("a local map is of one row", place, expected=expected))
+        expected = "a POST request to this URL with the row"
+        raise RequestError(Problem("a local map needs a row", place, expected=expected))
     message = f"{place[1:]} is {kind!r}"
     raise RequestError(unknown_name(message, kind, MAPS_OF_MODEL, pointer=place))

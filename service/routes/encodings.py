@@ -32,7 +32,7 @@ _OBJECT = {"schema": {"type": "object"}}
 )
 async def encode_rows(
     call: RowsCall,
-    format: Annotated[str | None, Query(description="json or csv; else by Accept")] = None,
+    format: Annotated[str | None, Query(description="json or csv; default: by Accept")] = None,
 ) -> Response:
     """Encode rows (JSON, CSV, Parquet): mean and standard deviation of the posterior of z of each,
     in order. A blank cell is one that is not known. Above the inline limit the answer is 202 and a

@@ -45,7 +45,7 @@ async def _check(ping: Callable[[], None]) -> str:
     try:
         await asyncio.wait_for(asyncio.to_thread(ping), CHECK_SECONDS)
     except TimeoutError:
-        return f"no answer within {CHECK_SECONDS:g} s"
+        return f"no response within {CHECK_SECONDS:g} s"
     except Exception as error:  # whatever it is, it is the answer to the question
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return "ok"

@@ -46,7 +46,7 @@ _FILE = {
     },
     "parameters": [
         {"name": "name", "in": "query", "required": False, "schema": {"type": "string"},
-         "description": "name of a model that is the bare body"}
+         "description": "name of the model, if the body is the model file itself"}
     ],
 }  # fmt: skip
 

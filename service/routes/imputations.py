@@ -30,17 +30,17 @@ from service.shards import cut_rows
 
 router = APIRouter(tags=["imputations"])
 
-_NAMES = 'names with commas between, one that has a comma itself in quotes: a,"b, c"'
+_NAMES = 'names separated by commas, a name with a comma in quotes: a,"b, c"'
 
-_IMPUTED_COLUMNS = "only these are filled; blanks of all others stay, and are integrated out"
+_IMPUTED_COLUMNS = "columns to impute; missing cells of other columns are kept and integrated out"
 _KEPT_BLANKS = (
-    "columns whose blanks are values of their own: they stay, and the others are filled given that"
-    " they are blank; else those of which the schema says so (`missing.is_value`)"
+    "columns whose missing cells are meaningful: they are kept, and the other columns are imputed"
+    " given that they are missing; default: the columns with `missing.is_value` in the schema"
 )
 
 
 class NewImputationBody(RowsBody):
-    """Rows whose blanks are to be filled, in JSON. A blank cell is null."""
+    """Rows to impute, in JSON. A missing cell is null."""
 
     draws: Whole = Field(1, ge=1)
     seed: Seed = 0
@@ -59,15 +59,15 @@ class NewImputationBody(RowsBody):
 )
 async def impute_rows(
     call: RowsCall,
-    draws: Annotated[int | None, Query(ge=1, description="completions of each row")] = None,
+    draws: Annotated[int | None, Query(ge=1, description="number of imputations per row")] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
     columns: Annotated[str | None, Query(description=f"{_IMPUTED_COLUMNS}; {_NAMES}")] = None,
     keep_blanks: Annotated[str | None, Query(description=f"{_KEPT_BLANKS}; {_NAMES}")] = None,
     format: Annotated[str | None, Query(description="csv, parquet, json or jsonl")] = None,
 ) -> Response:
-    """Fill the blanks of rows (JSON, CSV, Parquet) from p(missing | known), of all columns or of
-    `columns`. Known cells stay as they are. Above the inline limit (rows times draws) the answer is
-    202 and a job.
+    """Impute missing cells of rows (JSON, CSV, Parquet) from p(missing | known), in all columns or
+    in `columns`. Known cells are not changed. Above the inline limit (rows times draws) the
+    response is 202 and a job.
     """
     settings = call.resources.settings
     async with received_rows(call, NewImputationBody, format, MEDIA_TYPES) as rows:
@@ -114,9 +114,11 @@ def _check_options(
     place = "?draws" if "draws" in in_query else "/draws"
     if draws > limit:
         problem = Problem(f"draws is {draws}", place, expected=f"at most {limit}")
-        raise TableLimitError(f"{draws} draws are asked", limit, "max_imputation_draws", problem)
+        raise TableLimitError(
+            f"{draws} draws are requested", limit, "max_imputation_draws", problem
+        )
     if draws > 1 and DRAW_COLUMN in schema:
-        message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
+        message = f"several draws add a column {DRAW_COLUMN!r}, which the table already has"
         raise RequestError(Problem(message, place, expected="1"))
     try:
         filled_columns(schema, options.get("columns"), options.get("keep_blanks"))

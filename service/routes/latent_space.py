@@ -40,8 +40,8 @@ async def map_manifold(
     request: Request,
     resources: Shared,
     workspace: Workspace,
-    steps: Annotated[int, Query(ge=2, le=50, description="quantiles a dimension")] = 15,
-    format: Annotated[str | None, Query(description="json, png or svg; else by Accept")] = None,
+    steps: Annotated[int, Query(ge=2, le=50, description="quantiles per dimension")] = 15,
+    format: Annotated[str | None, Query(description="json, png or svg; default: by Accept")] = None,
 ) -> Response:
     """What the decoder makes of a grid over the prior's quantiles: JSON, PNG or SVG. Models of a
     two-dimensional latent space (`d_latent` 2) only; others are refused with 422.

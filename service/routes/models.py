@@ -97,7 +97,7 @@ def list_models(
 
 @router.get("/{model_id}", response_model=ModelBody)
 def read_model(model_id: str, request: Request, workspace: Workspace) -> Response:
-    """Read a model: its schema, training record, held-out bound, and what its report found."""
+    """Read a model: its schema, training record, held-out log-likelihood and report summary."""
     model = workspace.models.get(model_id)
     body = model_body(with_schema(workspace, model), newest_report(workspace, model))
     return tagged_json(request, body)
@@ -108,7 +108,7 @@ def read_model(model_id: str, request: Request, workspace: Workspace) -> Respons
     response_class=Response,
     responses={
         200: {"content": {ARTIFACT_TYPE: {}}},
-        206: {"content": {ARTIFACT_TYPE: {}}, "description": "the range asked"},
+        206: {"content": {ARTIFACT_TYPE: {}}, "description": "the requested range"},
     },
 )
 def download_artifact(
@@ -119,12 +119,13 @@ def download_artifact(
     minimal: Annotated[
         bool,
         Query(
-            description="without what drawing and completing do not need: the training record, "
-            "scores of held-out rows, the table's map and checksum, counts"
+            description="without records of the training table: training record, scores of "
+            "held-out rows, data map, checksum, counts"
         ),
     ] = False,
     scoring: Annotated[
-        Scoring | None, Query(description="what the file's model says of rows; never more than now")
+        Scoring | None,
+        Query(description="restrict the scoring of the downloaded model: full, flag or off"),
     ] = None,
 ) -> Response:
     """Download the trained model as one file that the library and the command line read."""
@@ -151,8 +152,13 @@ def _artifact(
         raise LooserScoringError(model.id, model.scoring, scoring)
     if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
         if model.kind is DataKind.DATABASE:
-            place, expected = "?minimal" if minimal else "?scoring", "the artifact as it is"
-            raise not_of_databases("a database's model has one file", place, expected=expected)
+            place, expected = (
+                "?minimal" if minimal else "?scoring",
+                "the artifact without this option",
+            )
+            raise not_of_databases(
+                "this option is not available for models of databases", place, expected=expected
+            )
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
         return MadeFile(from_thread.run(resources.inline.run, work))
     assert model.artifact_key is not None
@@ -303,7 +309,7 @@ def _refuse_of_database(training: Document, scoring: Scoring) -> None:
     }
     for place in (place for place, is_asked in asked.items() if is_asked):
         what = place.rpartition("/")[2]
-        raise not_of_databases(f"{what} is not offered for models of databases yet", place)
+        raise not_of_databases(f"{what} is not available for models of databases yet", place)
 
 
 def _known_schema(training: Document, dataset: Dataset) -> Document:

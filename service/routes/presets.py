@@ -18,9 +18,9 @@ class PresetBody(BaseModel):
 
     name: str
     description: str
-    estimate: EstimateBody = Field(description="of training on the dataset with this preset")
+    estimate: EstimateBody = Field(description="estimate of a training with this preset")
     report_estimate: EstimateBody | None = Field(
-        description="of the report that follows by itself; null where none does"
+        description="estimate of the report that follows; null if none does"
     )
 
 

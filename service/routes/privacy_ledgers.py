@@ -38,7 +38,11 @@ def read_privacy(
     workspace: Workspace,
     delta: Annotated[
         float | None,
-        Query(gt=0, lt=1, description="at which epsilon is told; else the cap's, or the least"),
+        Query(
+            gt=0,
+            lt=1,
+            description="delta of the reported epsilon; default: that of the cap, or the smallest",
+        ),
     ] = None,
 ) -> PrivacyLedgerBody:
     """Read what the private models of a dataset have spent together: each with its epsilon, and the
@@ -59,7 +63,7 @@ def cap_privacy(
     differential privacy already it binds further ones alone, and `note` says so.
     """
     cap = None if body.cap is None else body.cap.model_dump()
-    changed_by = f"the cap is changed by PUT /v1/datasets/{dataset_id}/privacy, scope 'write'"
+    changed_by = f"PUT /v1/datasets/{dataset_id}/privacy with scope 'write' changes the cap"
     if cap is not None:
         cap |= {"of": "the dataset", "changed_by": changed_by}
     dataset = workspace.privacy.set_cap(dataset_id, cap)
@@ -100,9 +104,10 @@ class _Account:
             return None
         counted = "1 model" if self.n_unbounded == 1 else f"{self.n_unbounded} models"
         said = (
-            f"{counted} of this table promised no differential privacy: all together have no bound"
+            f"{counted} of this table without differential privacy: there is no bound for all"
+            " models together"
         )
-        return f"{said}; the cap binds trainings from now on alone" if self.caps else said
+        return f"{said}; the cap applies only to later trainings" if self.caps else said
 
 
 def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Account]:
@@ -126,7 +131,7 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
             "epsilon": settings.max_privacy_epsilon,
             "delta": settings.max_privacy_delta,
             "of": "this service",
-            "changed_by": f"{variable('max_privacy_epsilon')} is for who operates it to change",
+            "changed_by": f"{variable('max_privacy_epsilon')} can be changed by the operator",
         },
     )
 

@@ -47,9 +47,9 @@ _REPORT = {
     "properties": dict.fromkeys(_PARTS, _PART),
 }
 _EXAMPLES: dict[str, Example] = {
-    "again": {"summary": "Of the same rows, with another seed", "value": {"seed": 1}},
+    "again": {"summary": "The same rows with another seed", "value": {"seed": 1}},
     "imported": {
-        "summary": "Of an imported model, and rows of one's own that it never saw",
+        "summary": "An imported model, and a holdout of your own",
         "value": {"dataset_id": "ds_…", "holdout_dataset_id": "ds_…", "columns": ["income"]},
     },
 }
@@ -58,23 +58,23 @@ router = APIRouter(tags=["reports"], route_class=JsonRoute)
 
 
 class NewReportBody(RequestBody):
-    """Which rows a model is to be judged by, and how."""
+    """The rows that a report uses, and its options."""
 
     dataset_id: str | None = Field(
         None,
-        description="the table that the model was trained on; may be left out unless the model was "
-        "imported, or its dataset is deleted",
+        description="the training table; required only if the model was imported or its dataset "
+        "was deleted",
     )
     holdout_dataset_id: str | None = Field(
         None,
-        description="rows that nothing in training saw, in place of those that training held back "
-        "(`report_share`); with neither, parts of the report are not measured",
+        description="rows that were not used in training, instead of those held out by "
+        "`report_share`; with neither, parts of the report are not measured",
     )
     seed: Seed = 0
     columns: list[str] | None = Field(
         None,
         min_length=1,
-        description="those that are predicted for the utility; else each that has the rows for it",
+        description="target columns of the utility part; default: all suitable columns",
     )
     priority: Priority = Field(0, description=PRIORITY)
 
@@ -119,7 +119,7 @@ def read_report(
     request: Request,
     resources: Shared,
     workspace: Workspace,
-    format: Annotated[str | None, Query(description="json or html; else by Accept")] = None,
+    format: Annotated[str | None, Query(description="json or html; default: by Accept")] = None,
 ) -> Response:
     """Read the report of a model: fidelity, utility, likelihood and privacy, each with its verdict;
     JSON, or one page that opens without a network. 404 while there is none, with the reason, and
@@ -175,7 +175,7 @@ def _of_job(job: Job) -> NoReportError:
         why = "it was deleted"
     else:
         message = "" if job.error is None else f": {job.error['message']}"
-        why = f"job {job.id}, which was to make it, {_ENDED[job.status]}{message}"
+        why = f"job {job.id}, which should have made it, {_ENDED[job.status]}{message}"
     return NoReportError(why, job.id, can_be_made=True)
 
 
@@ -184,8 +184,8 @@ _ENDED = {JobStatus.FAILED: "failed", JobStatus.CANCELLED: "was cancelled"}
 
 def _why_none(model: Model) -> str:
     if model.job_id is None:
-        return "the model was imported, and no report was asked for"
-    return "training held back no rows (report_share is 0), and no report was asked for"
+        return "the model was imported, and no report was requested"
+    return "no rows were held out of training (report_share is 0), and no report was requested"
 
 
 def enqueue_report(
@@ -230,13 +230,13 @@ def _dataset_id(model: Model, body: NewReportBody) -> str:
     """The table of a report. Raises: RequestError: none is named, or the holdout is the same."""
     dataset_id = model.dataset_id if body.dataset_id is None else body.dataset_id
     if dataset_id is None:
-        why = "was imported" if model.job_id is None else "has lost its dataset, which is deleted"
-        message = f"the model {why}: a report needs real rows to judge it by"
-        expected = "the id of a dataset: of the table that the model was trained on"
+        why = "was imported" if model.job_id is None else "has no dataset, because it was deleted"
+        message = f"the model {why}; a report needs a table of real rows"
+        expected = "the id of a dataset: the table that the model was trained on"
         raise RequestError(Problem(message, "/dataset_id", expected=expected))
     if dataset_id == body.holdout_dataset_id:
-        message = "the holdout is the table that the model is said to have been trained on"
-        expected = "a dataset of rows that nothing in training saw"
+        message = "the holdout is the training table itself"
+        expected = "a dataset of rows that were not used in training"
         raise RequestError(Problem(message, "/holdout_dataset_id", expected=expected))
     return dataset_id
 
@@ -252,7 +252,7 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
     """
     if dataset.kind is DataKind.DATABASE:
         message = f"dataset {dataset.id} is a database"
-        raise RequestError(Problem(message, place, expected="a dataset of one table"))
+        raise RequestError(Problem(message, place, expected="a dataset with one table"))
     has = {column["name"] for column in dataset.schema["columns"]}
     schema = schema_of(model)
     lacks = [column.name for column in schema if column.is_modelled and column.name not in has]
@@ -261,7 +261,11 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
         Problem(f"dataset {dataset.id} {what}", place, column=names[0], expected=expected)
         for what, names, expected in (
             (f"lacks {_listed(lacks)} of the model", lacks, "a table with the model's columns"),
-            (f"has {_listed(others)}, which the model has not", others, "the model's columns only"),
+            (
+                f"has {_listed(others)} that the model does not have",
+                others,
+                "only columns of the model",
+            ),
         )
         if names
     ]

@@ -103,7 +103,9 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         """Download the table, or a range of its bytes where a transfer broke off."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
-            raise StateError(f"job {job.id} is {job.status}; what it makes comes when it succeeded")
+            raise StateError(
+                f"job {job.id} is {job.status}; its result is available once it has succeeded"
+            )
         require_told(workspace.models.get(result.model_id), result)
         table = request.query_params.get("table")  # of samples alone: others know no such parameter
         if table is not None:
@@ -120,7 +122,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         """Delete the table. While there is none it is the job that can be cancelled."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
-            raise StateError(f"job {job.id} is {job.status}; it has made nothing to be deleted")
+            raise StateError(f"job {job.id} is {job.status}; it has no result to delete")
         collect_garbage(resources, workspace.results.delete(result_id))
 
 
@@ -129,7 +131,7 @@ _TABLE_PARAMETER = {
     "in": "query",
     "required": False,
     "schema": {"type": "string"},
-    "description": "of a sample of a database: one of its tables, by itself",
+    "description": "for samples of a database: only this table",
 }
 
 
@@ -143,7 +145,7 @@ def _download_table(
     """
     tables = result.summary.get("tables", {})
     if not tables:
-        message = "the sample is one table"
+        message = "the sample is a single table"
         raise RequestError(Problem(message, "?table", expected="no such parameter"))
     if name not in tables:
         raise RequestError(unknown_name(f"table is {name!r}", name, [*tables], pointer="?table"))
@@ -183,9 +185,10 @@ def require_told(model: Model, result: Result) -> None:
         return
     if model.scoring == Scoring.OFF or "log_likelihood" in result.summary:
         message = (
-            f"these scores were made before the model's scoring became {model.scoring.value!r}"
+            "these scores were made before the scoring of the model was restricted to "
+            f"{model.scoring.value!r}"
         )
-        expected = "what the model says now; whoever made them may delete them here"
+        expected = "a new scoring request"
         raise ScoringError(Problem(message, expected=expected))
 
 

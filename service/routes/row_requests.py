@@ -68,7 +68,7 @@ def documented(body: type[RowsBody]) -> dict[str, Any]:
         "in": "query",
         "required": False,
         "schema": {"type": "string"},
-        "description": f"{ENCODING}; of a table that is the bare body",
+        "description": f"{ENCODING}; if the body is the table itself",
     }
     return {"requestBody": {"required": True, "content": content}, "parameters": [encoding]}
 
@@ -96,9 +96,7 @@ async def _rows_request(
     resources: Shared,
     workspace: Workspace,
     key: IdempotencyKey = None,
-    priority: Annotated[
-        int, Query(ge=-100, le=100, description=f"{PRIORITY}; of no effect without a job")
-    ] = 0,
+    priority: Annotated[int, Query(ge=-100, le=100, description=f"{PRIORITY}; only for jobs")] = 0,
 ) -> RowsRequest:
     return RowsRequest(model_id, request, resources, workspace, key, priority)
 

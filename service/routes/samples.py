@@ -47,26 +47,26 @@ router = APIRouter(tags=["samples"], route_class=JsonRoute)
 
 
 class NewSampleBody(RequestBody):
-    """Rows to be drawn."""
+    """Options of generation."""
 
     rows: Annotated[Whole, Field(ge=1)] | None = Field(
         None,
-        description="of one table, unless `given_rows` says how many; of a database none",
+        description="number of rows; not for databases, and optional with `given_rows`",
     )
     scale: float | None = Field(
-        None, description="of a database: how many times as many rows as the real tables; 1 if open"
+        None, description="for databases: rows as a multiple of the real tables; default 1"
     )
     parents: Annotated[Whole, Field(ge=1)] | None = Field(
-        None, description="of a database, instead: rows of each table without a parent"
+        None, description="for databases, instead of scale: rows of each table without a parent"
     )
     seed: Seed | None = Field(
-        None, description="the same seed gives the same rows; without one a fresh one is drawn"
+        None, description="the same seed gives the same rows; default: a random seed"
     )
     format: TableFormat = "csv"
-    priority: Priority = Field(0, description=f"{PRIORITY}; of no effect without a job")
+    priority: Priority = Field(0, description=f"{PRIORITY}; only for jobs")
     given: dict[str, Any] | None = Field(
         None,
-        description="by column what every row is to be: a value, a list of values, "
+        description="conditions by column: a value, a list of values, "
         '`{"min": …, "max": …}`, or null for a missing cell',
     )
     distribution: dict[str, dict[str, float]] | None = Field(
@@ -75,12 +75,12 @@ class NewSampleBody(RequestBody):
     given_rows: list[dict[str, Cell]] | None = Field(
         None,
         min_length=1,
-        description="known cells, one row drawn around each; null or absent is not known",
+        description="partially observed rows to complete; null or absent cells are unknown",
     )
 
     escape_formulas: StrictBool = Field(
         False,
-        description="in a CSV: ' stands before texts that a spreadsheet would take for formulas",
+        description="in CSV: put ' before texts that a spreadsheet would read as formulas",
     )
 
     @model_validator(mode="after")
@@ -107,11 +107,11 @@ async def sample_model(
     workspace: Workspace,
     key: IdempotencyKey = None,
     table: Annotated[
-        str | None, Query(description="of a database: this table alone, not the ZIP file of all")
+        str | None, Query(description="for databases: only this table instead of a ZIP file of all")
     ] = None,
 ) -> Response:
-    """Draw rows: the answer is the table, streamed; above the inline limit it is 202 and a job. Of
-    a database it is a ZIP file, a CSV or Parquet file in it for each table.
+    """Generate rows. The response streams the table; above the inline limit it is 202 and a job.
+    For a database it is a ZIP file with a CSV or Parquet file for each table.
 
     The header `Gcvae-Seed` is the seed that gives the same rows again; `Gcvae-Notes`, a JSON list,
     names the columns whose identifiers are wider than the table's, having run out.
@@ -223,10 +223,12 @@ def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) 
     for name, value in of_database.items():
         if value is not None:
             place = f"?{name}" if name == "table" else f"/{name}"
-            message = f"{name} is of databases, and model {model.id} is of one table"
+            message = (
+                f"{name} is only for models of databases; model {model.id} is a model of one table"
+            )
             raise RequestError(Problem(message, place, expected="rows"))
     if body.rows is None:
-        message, expected = "rows are missing", "how many: a whole number, 1 or more"
+        message, expected = "rows is missing", "the number of rows, 1 or more"
         raise RequestError(Problem(message, "/rows", expected=expected))
     table = None if rows is None else rows_to_csv(rows, schema_of(model), "/given_rows").decode()
     return SampleSpec(
@@ -243,7 +245,7 @@ def check_given_rows(body: NewSampleBody) -> None:
     """
     others = (body.given, body.distribution)
     if body.given_rows is not None and others != (None, None):
-        message = "rows of known cells can not be joined with another condition"
+        message = "given_rows cannot be combined with given or distribution"
         raise RequestError(Problem(message, "/given_rows", expected="one of them"))
     n_rows = body.rows if body.given_rows is None else len(body.given_rows)
     if body.rows != n_rows:
@@ -258,10 +260,10 @@ def check_rows(rows: int, resources: Resources, place: str) -> None:
         place: what says how many there are.
 
     Raises:
-        TableLimitError: too many rows are asked.
+        TableLimitError: too many rows are requested.
     """
     limit = resources.settings.max_sample_rows
     if rows > limit:
         what = f"rows is {rows}" if place == "/rows" else f"about {rows} rows in all"
         problem = Problem(what, pointer=place, expected=f"at most {limit}")
-        raise TableLimitError(f"{rows} rows are asked", limit, "max_sample_rows", problem)
+        raise TableLimitError(f"{rows} rows are requested", limit, "max_sample_rows", problem)

@@ -31,29 +31,30 @@ _TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 
 class NewScoresBody(RowsBody):
-    """Rows to be scored, in JSON. A blank cell is null, and integrated out."""
+    """Rows to score, in JSON. A missing cell is null and is integrated out."""
 
     draws: Whole | None = Field(
-        None, ge=1, description="draws of z for each row, in place of a tolerance"
+        None, ge=1, description="fixed number of draws of z per row, instead of a tolerance"
     )
     tolerance: float | None = Field(
         None,
         ge=0.001,
         allow_inf_nan=False,
         strict=True,
-        description="nats that the standard error of a row's score comes near; 0.1 without `draws`",
+        description="target standard error of each score in nats; 0.1 without `draws`",
     )
     seed: Seed = 0
     jitters: Whole = Field(
-        0, ge=0, description="draws of the continuous extension in each of z; 0 integrates exactly"
+        0, ge=0, description="jitters of discrete cells per draw of z; 0 is exact"
     )
     measure: Literal["density", "rounding_cell", "pmf"] = Field(
         "density",
-        description="how continuous values count: density per original unit, mass of the rounding "
+        description="measure of continuous values: density per original unit, mass of the rounding "
         "cell, or mass of the quantile bin",
     )
     score_missingness: StrictBool = Field(
-        False, description="blanks count with their probability and are not integrated out"
+        False,
+        description="score missing cells by their probability instead of integrating them out",
     )
 
 
@@ -69,35 +70,36 @@ class NewScoresBody(RowsBody):
 async def score_rows(
     call: RowsCall,
     draws: Annotated[
-        int | None, Query(ge=1, description="draws of z for each row, in place of a tolerance")
+        int | None,
+        Query(ge=1, description="fixed number of draws of z per row, instead of a tolerance"),
     ] = None,
     tolerance: Annotated[
         float | None,
         Query(
             ge=0.001,
             allow_inf_nan=False,
-            description="nats that a score's standard error comes near; else 0.1",
+            description="target standard error of each score in nats; default 0.1",
         ),
     ] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
     jitters: Annotated[
         int | None,
-        Query(ge=0, description="of a copula's discrete cells in each draw; 0 integrates exactly"),
+        Query(ge=0, description="jitters of discrete cells per draw; 0 is exact"),
     ] = None,
     measure: Annotated[
         Literal["density", "rounding_cell", "pmf"] | None,
-        Query(description="of continuous values: per unit, of the rounding cell, of the bin"),
+        Query(description="measure of continuous values"),
     ] = None,
     score_missingness: Annotated[
-        bool | None, Query(description="score that blanks are missing; else integrate them out")
+        bool | None, Query(description="score missing cells instead of integrating them out")
     ] = None,
-    format: Annotated[str | None, Query(description="json or csv; else by Accept")] = None,
+    format: Annotated[str | None, Query(description="json or csv; default: by Accept")] = None,
 ) -> Response:
     """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
-    error, its percentile among held-out training rows (with blanks: among rows of the model with
-    the same blanks), an `anomaly` (a p-value: small is odd) with its `odd_cell`, and the columns'
-    contributions, which add up. The JSON says in `measure` and
-    `notes` what the numbers mean. A blank cell is integrated out; an unseen level scores -Infinity.
+    error, its percentile among held-out rows (with missing cells: among synthetic rows with the
+    same cells missing), an `anomaly` p-value (small is anomalous) with its `odd_cell`, and the
+    contributions of the columns, which add up. `measure` and `notes` in the JSON explain the
+    numbers. Missing cells are integrated out; an unseen level scores -Infinity.
     Of a model whose `scoring` is `flag` each row has `is_rare` alone; where it is `off` the answer
     is 403. Above the inline limit the answer is 202 and a job.
     """
@@ -170,4 +172,4 @@ def _check_draws(
         message += f" with {options.jitters} jitters in each"
     place = f"?{name}" if name in query else f"/{name}"
     problem = Problem(message, place, expected=f"at most {limit}")
-    raise TableLimitError(f"{draws} draws are asked", limit, "max_score_draws", problem)
+    raise TableLimitError(f"{draws} draws are requested", limit, "max_score_draws", problem)

@@ -23,12 +23,10 @@ class SessionBody(BaseModel):
     """Who asks, and what they may do."""
 
     workspace: str
-    key_id: str | None = Field(description="null where the service has no keys")
+    key_id: str | None = Field(description="null if the service has no keys")
     key_name: str | None
     scopes: list[str]
-    expires_at: datetime | None = Field(
-        description="of the session; null of a request that brings its key itself"
-    )
+    expires_at: datetime | None = Field(description="of the session; null for requests with a key")
 
 
 @router.post("", status_code=201)
@@ -40,7 +38,7 @@ async def sign_in(
     """
     key: Key | None = request.state.key
     if key is None:
-        raise StateError("this service has no keys: there is nothing to sign in with")
+        raise StateError("this service has no keys, so that signing in is not needed")
     seconds = resources.settings.session_seconds
     token, expires_at = await run_in_threadpool(resources.catalog.sessions.open, key.id, seconds)
     set_cookie(request, response, token, seconds)

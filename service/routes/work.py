@@ -27,7 +27,7 @@ class QueueBody(BaseModel):
     queue: Queue
     queued: int
     running: int
-    oldest_queued_at: datetime | None = Field(description="null where nothing waits")
+    oldest_queued_at: datetime | None = Field(description="null if no job is waiting")
 
 
 class WorkerBody(BaseModel):
@@ -35,10 +35,12 @@ class WorkerBody(BaseModel):
 
     name: str = Field(description="host and process")
     version: str
-    slots: list[str] = Field(description="device and queues of each; it does one job at a time")
+    slots: list[str] = Field(
+        description="device and queues of each slot; a slot runs one job at a time"
+    )
     started_at: datetime
-    seen_at: datetime = Field(description="its last sign of life")
-    is_lost: bool = Field(description=f"none for {_LOST_SECONDS:.0f} seconds")
+    seen_at: datetime = Field(description="time of its last report")
+    is_lost: bool = Field(description=f"no report for {_LOST_SECONDS:.0f} seconds")
 
 
 class HeldJobBody(BaseModel):
@@ -48,22 +50,24 @@ class HeldJobBody(BaseModel):
     workspace: str
     kind: JobKind
     queue: Queue
-    parent_id: str | None = Field(description="of a shard: its job")
-    worker: str | None = Field(description="host and process that own the lease")
+    parent_id: str | None = Field(description="for shards: their job")
+    worker: str | None = Field(description="host and process that hold the lease")
     attempt: int
     started_at: datetime | None
     lease_expires_at: datetime | None
-    is_lost: bool = Field(description="nobody prolongs the lease: the next worker takes the job")
+    is_lost: bool = Field(
+        description="the lease is no longer renewed; another worker will take the job"
+    )
     progress: ProgressBody
 
 
 class WorkBody(BaseModel):
     """What runs and what waits, in all workspaces, and who is there to do it."""
 
-    now: datetime = Field(description="by the database's clock, as all times here")
+    now: datetime = Field(description="time of the database, as are all times here")
     queues: list[QueueBody]
     workers: list[WorkerBody]
-    jobs: list[HeldJobBody] = Field(description=f"the first {_MOST_HELD} that workers have")
+    jobs: list[HeldJobBody] = Field(description=f"the first {_MOST_HELD} running jobs")
 
 
 @router.get("")

@@ -46,7 +46,7 @@ class _Guide(StaticFiles):
         if built_at is None:
             if "text/html" in Headers(scope=scope).get("Accept", ""):
                 return pages.page_document(404)  # which says so to people
-            told = "the guide was not built here; `make docs` builds it"
+            told = "the guide has not been built; run `make docs`"
             raise HTTPException(404, told)
         response = await super().get_response(path, scope)
         response.headers["Content-Security-Policy"] = policy_of(pages.GUIDE, built_at)

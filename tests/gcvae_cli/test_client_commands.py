@@ -35,4 +35,4 @@ def test_a_model_file_is_brought_into_a_service(
 @pytest.mark.slow
 def test_a_service_that_does_not_answer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(STORED), "--server", "http://127.0.0.1:1"]) == 1
-    assert "http://127.0.0.1:1 does not answer" in capsys.readouterr().err
+    assert "http://127.0.0.1:1 does not respond" in capsys.readouterr().err

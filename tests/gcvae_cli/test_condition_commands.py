@@ -66,10 +66,10 @@ def test_impute_fills_blanks_and_nothing_else(folder: Path, tmp_path: Path) -> N
     ("arguments", "code", "told"),
     [
         ([], 2, "--rows"),
-        (["--rows", "5", "--given", "{"], 2, "--given: no JSON"),
-        (["--rows", "5", "--given", "[1]"], 2, "no JSON object"),
-        (["--rows", "5", "--given", '{"size": NaN}'], 2, "NaN is no value"),
-        (["--rows", "5", "--given", '{"size": 1, "size": 2}'], 2, "'size' stands twice"),
+        (["--rows", "5", "--given", "{"], 2, "--given: not valid JSON"),
+        (["--rows", "5", "--given", "[1]"], 2, "is not a JSON object"),
+        (["--rows", "5", "--given", '{"size": NaN}'], 2, "NaN is not a valid value"),
+        (["--rows", "5", "--given", '{"size": 1, "size": 2}'], 2, "'size' occurs twice"),
         (["--rows", "5", "--given", '{"colour": "pink"}'], 1, "no level"),
     ],
 )

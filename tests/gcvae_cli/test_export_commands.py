@@ -27,13 +27,13 @@ def test_a_model_is_exported_as_a_minimal_file_that_gives_flags_alone(
     assert main([*asked, "-o", str(flags), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["totals"]["rows"] == N_ROWS
-    assert "is_rare says whether" in told["notes"][0]
+    assert "is_rare tells whether" in told["notes"][0]
     code, error = refusal([*asked, "--measure", "pmf", "-o", str(flags)], capsys)
-    assert (code, "only a flag of rare rows" in error) == (2, True)
+    assert (code, "only flags rare rows" in error) == (2, True)
     looser = tmp_path / "looser.gcvae"
     asked = ["export", str(minimal), "-o", str(looser), "--scoring", "full"]
     code, error = refusal(asked, capsys)
-    assert (code, "scoring is 'flag' and is never made looser" in error) == (2, True), (code, error)
+    assert (code, "scoring is 'flag' and cannot be changed" in error) == (2, True), (code, error)
     assert not looser.exists()
     code, error = refusal(["export", str(model), "-o", str(minimal), "--scoring", "on"], capsys)
     assert (code, "full, flag, off" in error) == (2, True)

@@ -30,7 +30,7 @@ def test_a_key_made_in_an_empty_folder_opens_the_service_that_starts_there(
     with running(settings_in(tmp_path / "data")) as service:
         server = ["--server", service.url]
         assert main(["import", str(STORED), *server]) == 1
-        assert "asks for a key" in capsys.readouterr().err
+        assert "the request has no API key" in capsys.readouterr().err
         assert main(["import", str(STORED), *server, "--key-file", str(file)]) == 0
         model_id = capsys.readouterr().out.strip()
         header = {"Authorization": f"Bearer {key['key']}"}
@@ -58,7 +58,7 @@ def test_a_key_is_listed_rotated_and_revoked_and_told_once(
     assert [line["action"] for line in lines] == ["keys create", "keys rotate", "keys revoke"]
     assert {line["actor"] for line in lines} == {"operator"}
     assert main(["audit", "verify", *where]) == 0
-    assert f"3 lines are as they were written; the last digest is {lines[-1]['digest']}" in (
+    assert f"3 lines are unchanged; the last digest is {lines[-1]['digest']}" in (
         capsys.readouterr().out
     )
 
@@ -71,8 +71,8 @@ def test_a_key_is_listed_rotated_and_revoked_and_told_once(
         (["create", "--workspace", "a\nb"], "--workspace is"),
         (["create", "--workspace", "a", "--days", "0"], "--days is 0"),
         (["create", "--workspace", "a", "--from-file", "none"], "--from-file none"),
-        (["list"], "holds no service's data"),
-        (["revoke", "key_none"], "holds no service's data"),
+        (["list"], "contains no data of a service"),
+        (["revoke", "key_none"], "contains no data of a service"),
     ],
 )
 def test_wrong_usage_of_keys_is_named_and_leaves_nothing(

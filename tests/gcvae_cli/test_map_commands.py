@@ -62,10 +62,10 @@ def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--row", "{"], "--row is no JSON"),
+        (["--row", "{"], "--row is not valid JSON"),
         (["--row", "[1]"], "--row is [1]; write an object"),
-        (["--row", '{"size": 1, "size": 2}'], "the key 'size' stands twice"),
-        (["--row", '{"size": NaN}'], "NaN is no value"),
+        (["--row", '{"size": 1, "size": 2}'], "the key 'size' occurs twice"),
+        (["--row", '{"size": NaN}'], "NaN is not a valid value"),
         (["--z", "3"], "--z is 3; write a list"),
         (["--kind", "local"], "either a row or a z"),
         (["--kind", "total", "--row", "{}"], "no row and no z"),

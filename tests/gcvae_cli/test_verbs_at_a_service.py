@@ -168,11 +168,11 @@ def test_what_is_asked_wrongly_is_refused_in_one_line_that_says_what_would_be_ri
         (["--server", "localhost"], "http://"),
         pytest.param(
             ["--server", "http://127.0.0.1:1"],
-            "http://127.0.0.1:1 does not answer",
+            "http://127.0.0.1:1 does not respond",
             marks=pytest.mark.slow,
         ),
         (["--server"], "--server"),
-        (["--server=http://127.0.0.1:1", "--key-file", "{empty}"], "holds no API key"),
+        (["--server=http://127.0.0.1:1", "--key-file", "{empty}"], "contains no API key"),
     ],
 )
 def test_a_service_that_can_not_be_asked_is_named(
@@ -197,7 +197,9 @@ def test_a_verb_of_a_service_has_help_of_its_own(capsys: pytest.CaptureFixture[s
     assert "--threads" in here
     assert "gcvae sample --server URL --help" in here
     assert main(["--help"]) == 0
-    assert "--server" not in capsys.readouterr().out.replace("with --server of a service", "")
+    assert "--server" not in capsys.readouterr().out.replace(
+        "Files and services (with --server)", ""
+    )
 
 
 def test_a_minimal_file_of_a_service_is_the_one_that_is_written_here(
@@ -225,6 +227,6 @@ def test_a_models_scores_are_restricted_once_and_for_all(
     assert main(["restrict", model, "--scoring", "off", *served.at]) == 0
     capsys.readouterr()
     assert main(asked) == 1
-    assert "published with scoring off" in capsys.readouterr().err
+    assert "scoring is off" in capsys.readouterr().err
     assert main(["restrict", model, "--scoring", "flag", *served.at]) == 1
-    assert "never made looser" in capsys.readouterr().err
+    assert "cannot be changed" in capsys.readouterr().err

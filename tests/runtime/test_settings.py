@@ -72,7 +72,7 @@ def test_a_file_that_can_not_be_read_is_named(
 
 def test_a_password_without_a_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GCVAE_DATABASE_PASSWORD", "x")
-    with pytest.raises(ValidationError, match="is no address of a server"):
+    with pytest.raises(ValidationError, match="is not the URL of a server"):
         ServiceSettings()
 
 

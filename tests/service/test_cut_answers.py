@@ -120,8 +120,8 @@ def ask_few(http: httpx.Client, model: dict[str, Any]) -> httpx.Response:
     ("name", "why"),
     [
         ("left", "the client left"),
-        ("killed", "the process that worked on this was killed"),
-        ("stopped", "the service stops"),
+        ("killed", "the process that handled this request was killed"),
+        ("stopped", "the service is shutting down"),
     ],
 )
 def test_an_answer_that_is_cut_off_has_one_line_that_says_why(

@@ -29,8 +29,8 @@ def column(dataset: dict[str, Any], name: str) -> dict[str, Any]:
 def test_notes_come_with_the_dataset_and_end_where_the_schema_says_it(service: Running) -> None:
     dataset = service.http.post("/v1/datasets", content=indexed(), headers=CSV).json()
     index, marker = dataset["warnings"]
-    assert index.startswith("column 'Unnamed: 0': has no name and numbers the rows")
-    assert "holds -999 in 12 cells (the first in line 5)" in marker
+    assert index.startswith("column 'Unnamed: 0': has no name and only numbers the rows")
+    assert "has -999 in 12 cells (the first in line 5)" in marker
     assert column(dataset, "Unnamed: 0") == {"name": "Unnamed: 0", "drop": True}
     place = f"/v1/datasets/{dataset['id']}/schema"
     said = {"size": {"missing": {"markers": ["-999"]}}, "Unnamed: 0": {"drop": False}}
@@ -45,7 +45,7 @@ def test_notes_come_with_the_dataset_and_end_where_the_schema_says_it(service: R
 def test_a_table_of_three_rows_says_what_to_expect(service: Running) -> None:
     table = indexed(80).split(b"\n")[0] + b"\n0,1,red\n1,2,green\n2,3,red\n"
     dataset = service.http.post("/v1/datasets", content=table, headers=CSV).json()
-    assert dataset["warnings"][0].startswith("the table has 3 rows, too few to learn from")
+    assert dataset["warnings"][0].startswith("the table has 3 rows, too few for training")
 
 
 def test_a_file_that_names_its_separator_and_one_of_an_old_mac_are_read(service: Running) -> None:
@@ -96,9 +96,9 @@ def test_keys_without_a_telling_name_are_found_and_doubt_is_said(service: Runnin
     kinds = {c["name"]: c["kind"] for c in dataset["schema"]["columns"]}
     assert kinds == {"сумма": "integer", "policy": "identifier", "номер": "identifier",
                      "x": "integer"}  # fmt: skip
-    [note] = [w for w in dataset["warnings"] if "differ as keys do" in w]
+    [note] = [w for w in dataset["warnings"] if "are as distinct as keys" in w]
     assert note.startswith("column 'x'")
     place = f"/v1/datasets/{dataset['id']}/schema"
     patched = service.http.patch(place, json={"columns": {"x": {"kind": "identifier"}}}).json()
     assert column(patched, "x")["kind"] == "identifier"
-    assert not any("differ as keys do" in warning for warning in patched["warnings"])
+    assert not any("are as distinct as keys" in warning for warning in patched["warnings"])

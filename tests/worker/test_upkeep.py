@@ -149,7 +149,7 @@ def test_the_commands_tell_and_collect(
 ) -> None:
     at = ["--data-dir", str(tmp_path), "--grace-seconds", "0"]
     clean = CliRunner().invoke(app, ["store", "verify", *at])
-    assert (clean.exit_code, clean.stdout) == (0, "1 objects are as they were published\n")
+    assert (clean.exit_code, clean.stdout) == (0, "1 objects are intact\n")
     orphan = store.publish("models/mdl_gone/m.gcvae", b"x").key
     found = CliRunner().invoke(app, ["store", "verify", "--json", *at])
     assert found.exit_code == 1

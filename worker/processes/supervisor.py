@@ -281,5 +281,5 @@ def _death(exit_code: int | None) -> Failed:
     if exit_code >= 0:
         return Failed("process_ended", f"the job's process ended with exit code {exit_code}")
     name = signal.Signals(-exit_code).name
-    hint = ": often the machine is out of memory" if name == "SIGKILL" else ""
+    hint = "; the machine may be out of memory" if name == "SIGKILL" else ""
     return Failed("process_killed", f"the job's process was killed by {name}{hint}")

@@ -62,8 +62,8 @@ def _require_device(device: str) -> None:
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
-        message = "device is cuda, but the worker that took this job has no GPU"
-        expected = "auto or cpu, or workers with a GPU only"
+        message = "device is cuda, but the worker of this job has no GPU"
+        expected = "device auto or cpu, or workers that all have a GPU"
         raise SettingError(Problem(message, "/training/device", expected=expected))
 
 

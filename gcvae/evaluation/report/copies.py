@@ -35,8 +35,9 @@ class ExactCopies:
     def sentence(self) -> str:
         """The counts in a sentence."""
         return (
-            f"Exact copies: {self.drawn:,} of the {self.n_drawn:,} drawn rows are word for word a"
-            f" row of the real table; of as many other real rows about {self.expected:,} would be."
+            f"Exact copies: {self.drawn:,} of the {self.n_drawn:,} synthetic rows are "
+            "identical to a"
+            f" row of the real table; about {self.expected:,} of as many other real rows would be."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gcvae.evaluation.report.parts import AMBER, GREEN, NOT_MEASURED, RED, Part, worst
 
 _ROWS, _MODEL = "rows", "model"
-_ASK = "ask whoever answers for the data"
+_OWNER = "the person responsible for the data"
 
 
 @dataclass(frozen=True)
@@ -49,30 +49,32 @@ def _rows_decision(parts: Mapping[str, Part]) -> Decision:
     leak = _leak(privacy, _ROWS)
     others = {name: parts[name].verdict for name in ("fidelity", "utility")}
     if leak == RED:
-        sentence = "do not hand them on. They tell of real rows that the model learned from"
+        sentence = "do not share them. They reveal real rows that the model was trained on"
     elif RED in others.values():
-        sentence = "do not hand them on as they are. " + (
-            "They are not like real ones"
+        sentence = "do not share them as they are. " + (
+            "They are not similar to real rows"
             if others["fidelity"] == RED
-            else "One learns too little from them of what real ones teach"
+            else "Models trained on them predict much worse than models trained on real rows"
         )
     elif leak == NOT_MEASURED:
-        sentence = "wait. Nobody could tell whether they give real rows away"
+        sentence = "do not share them yet. Whether they reveal real rows could not be measured"
     elif leak == AMBER:
-        sentence = f"{_ASK} before you hand them on. They tell something of real rows"
+        sentence = f"share them only if {_OWNER} approves. They reveal something of real rows"
     elif others["fidelity"] == NOT_MEASURED:
-        sentence = "wait. There are not enough rows to say whether they are like real ones"
+        sentence = (
+            "do not share them yet. There are too few rows to measure whether they are similar to"
+            " real rows"
+        )
     elif AMBER in others.values():
         sentence = (
-            "look at what is said below before you hand them on. No leak of real rows was found in"
-            " them"
+            "review the findings below before you share them. No attack found a leak of real rows"
         )
     else:
-        sentence = f"nothing that was looked at stands against handing them on. Still, {_ASK}"
+        sentence = f"no finding speaks against sharing them. The decision is with {_OWNER}"
     found = leak, *others.values()
     must_wait = leak == NOT_MEASURED or (leak == GREEN and others["fidelity"] == NOT_MEASURED)
     verdict = next((v for v in (RED, *_WAIT[must_wait], AMBER) if v in found), GREEN)
-    return Decision(_ROWS, verdict, f"The rows: {sentence}.")
+    return Decision(_ROWS, verdict, f"Synthetic rows: {sentence}.")
 
 
 _WAIT = {True: (NOT_MEASURED,), False: ()}
@@ -80,25 +82,24 @@ _WAIT = {True: (NOT_MEASURED,), False: ()}
 
 def _real_rows(copies: Mapping[str, int]) -> str:
     return (
-        "The rows: stop. They are real rows, or many of them are:"
-        f" {copies['drawn_rows_that_are_real']:,} of the {copies['drawn_rows']:,} that were looked"
-        " at stand word for word in the real table. Was the wrong file named?"
+        "Synthetic rows: do not share them. Many of them are real rows:"
+        f" {copies['drawn_rows_that_are_real']:,} of the {copies['drawn_rows']:,} rows examined are"
+        " exact copies of rows of the real table. Check that the right file was given."
     )
 
 
 def _model_decision(privacy: Part) -> Decision:
-    """Returns the decision on the model, by all attacks: its owner has scores and can generate
-    rows."""
+    """By all attacks: whoever has the model has its scores and can generate rows."""
     verdict = _leak(privacy, _MODEL)
     sentence = {
-        RED: "keep it to yourself, and the scores that it gives. They tell which rows it learned"
-        " from",
-        AMBER: f"keep it to yourself, and the scores that it gives, or {_ASK}. They tell"
-        " something of the rows that it learned from",
-        GREEN: f"no leak was found in it or in the scores that it gives. Still, {_ASK}",
-        NOT_MEASURED: "keep it to yourself. Nobody could tell whether it gives real rows away",
+        RED: "do not share it or its scores. They reveal which rows it was trained on",
+        AMBER: f"share it and its scores only if {_OWNER} approves. They reveal something of its"
+        " training rows",
+        GREEN: "no attack found a leak in it or in its scores. The decision on sharing it is with"
+        f" {_OWNER}",
+        NOT_MEASURED: "do not share it. Whether it reveals real rows could not be measured",
     }
-    return Decision(_MODEL, verdict, f"The model: {sentence[verdict]}.")
+    return Decision(_MODEL, verdict, f"Model: {sentence[verdict]}.")
 
 
 def _leak(privacy: Part, of: str) -> str:
@@ -115,5 +116,5 @@ def headline(parts: Mapping[str, Part], *, are_from_model: bool) -> str:
     sentence = " ".join(d.sentence for d in decisions(parts, are_from_model=are_from_model))
     n_missing = asked.count(NOT_MEASURED)
     return sentence + (
-        f" {n_missing} of the {len(asked)} questions could not be answered." if n_missing else ""
+        f" {n_missing} of the {len(asked)} parts could not be measured." if n_missing else ""
     )

@@ -138,7 +138,9 @@ def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
         drawn = measure(tables.real, tables.drawn, schema)
         floor = measure(tables.real, tables.other, schema)
         amber, red = (floor.value + more for more in excess)
-        note = f"amber {100 * excess[0]:g} points above the floor, red {100 * excess[1]:g}"
+        note = (
+            f"amber {100 * excess[0]:g} percentage points above the floor, red {100 * excess[1]:g}"
+        )
         found[name] = Figure(
             name, label, drawn.value, floor.value, None, amber, red, note=note, unit="share"
         )
@@ -163,10 +165,10 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
 
     Not measured if no dependency is found and the rows are too few to show one that matters.
     """
-    label = "Strongest dependencies: kept of the one of which drawn rows keep the least"
+    label = "Strongest dependencies: share kept of the one that is kept least"
     if not found:
         is_blind = least_visible(n_rows) > _LEAST_VISIBLE
-        note = f"no dependency is beyond sampling error in {n_rows:,} rows"
+        note = f"no dependency exceeds its sampling error in {n_rows:,} rows"
         value, judged = (None, NOT_MEASURED) if is_blind else (None, SHOWN)
         return Figure("dependencies", label, value, note=note, judged=judged)
     least = min(found, key=lambda each: each.most_kept)
@@ -180,8 +182,8 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
         0.75 - reach,
         0.5 - reach,
         worse="lower",
-        note=f"{' × '.join(least.columns)}: {least.drawn:.2f} nats, {least.real:.2f} in the table;"
-        f" the worst kept of {len(found)}, in {n_rows:,} rows",
+        note=f"{' × '.join(least.columns)}: {least.drawn:.2f} nats in synthetic rows,"
+        f" {least.real:.2f} in real rows; worst of {len(found)} dependencies, {n_rows:,} rows",
         unit="share",
     )
 
@@ -215,15 +217,15 @@ def _classifier_figures(tables: Compared, rows: ReportRows, seed: int) -> list[F
     figures = [
         _area(
             "c2st",
-            "A computer (boosted trees) tells drawn rows from real ones",
+            "Detection: boosted trees tell synthetic rows from real rows (C2ST)",
             plain[0],
             plain[1],
             (0.6, 0.8),
         )
     ]
-    label = "The same, looking closely: last digits, differences, pairs of levels"
+    label = "Detection with finer features: last digits, differences, pairs of categories"
     if len(measured_columns(schema)) > _MOST_COLUMNS_OF_FINE:
-        note = f"left out with more than {_MOST_COLUMNS_OF_FINE} columns"
+        note = f"not computed for more than {_MOST_COLUMNS_OF_FINE} columns"
         return [*figures, Figure("c2st_fine", label, None, note=note)]
     known = rows.reference if len(rows.reference) > LEAST_ROWS else rows.members
     fine, floor = (
@@ -249,7 +251,9 @@ def _area(
         (found.value - reach, min(1.0, found.value + reach)),
         thresholds[0] + reach,
         thresholds[1] + reach,
-        note=f"right in so many pairs of rows, 50 % is chance; {found.n_rows:,} rows of each",
+        note=(
+            f"share of correctly ordered pairs; guessing: 50 %; {found.n_rows:,} rows of each table"
+        ),
         unit="share",
     )
     is_blind = figure.verdict == GREEN and reach > _MOST_REACH
@@ -264,17 +268,17 @@ def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
     if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):
         return None
     return (
-        "the unseen rows are not of the same source as the rows of training: boosted trees tell"
-        f" the two apart (area {c2st.floor:.2f}, where chance is 0.50)"
+        "the unseen rows are not from the same source as the training rows: boosted trees tell"
+        f" them apart (area under the ROC curve {c2st.floor:.2f}; guessing: 0.50)"
     )
 
 
 def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
     """Returns the mean difference of Kendall's tau over pairs of numbers."""
     numbers = [column for column in measured_columns(schema) if is_number(column)]
-    label = "Difference of rank correlations (Kendall's tau), mean over pairs of numbers"
+    label = "Difference of rank correlations (Kendall's tau), mean over pairs of numeric columns"
     if len(numbers) < 2:
-        return [Figure("tau", label, None, note="fewer than two columns of numbers")]
+        return [Figure("tau", label, None, note="fewer than two numeric columns")]
     taus = [
         pd.DataFrame({c.name: numbers_of(t, c) for c in numbers[:40]}).head(1_000).corr("kendall")
         for t in (tables.real, tables.drawn, tables.other)
@@ -282,7 +286,7 @@ def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
     above = np.triu_indices(len(taus[0]), 1)
     real, drawn, other = (t.fillna(0.0).to_numpy()[above] for t in taus)
     value, floor = float(np.abs(real - drawn).mean()), float(np.abs(real - other).mean())
-    note = "1,000 rows, the first 40 columns of numbers"
+    note = "1,000 rows, first 40 numeric columns"
     return [Figure("tau", label, value, floor, None, floor + 0.05, floor + 0.2, note=note)]
 
 
@@ -300,13 +304,13 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
             floor - 0.1,
             floor - 0.3,
             worse="lower",
-            note="amber from 0.1 below the floor on, red from 0.3",
+            note="amber from 0.1 below the floor, red from 0.3",
         )
         for name, label, value, floor in zip(
             ("alpha_precision", "beta_recall"),
             (
-                "Drawn rows lie where real ones do (alpha-precision, 1 is best)",
-                "Real rows lie where drawn ones do (beta-recall, 1 is best)",
+                "Synthetic rows that lie where real rows do (alpha-precision, 1 is best)",
+                "Real rows that lie where synthetic rows do (beta-recall, 1 is best)",
             ),
             found,
             floors,
@@ -316,15 +320,16 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """Returns the share of synthetic rows that satisfy the rule with the largest shortfall."""
-    label = "Rows that keep the table's rules"
+    """Returns the share of drawn rows that keep a rule, of the rule that they fall short of the
+    most."""
+    label = "Synthetic rows that satisfy the table's rules"
     if not rows.rules_kept:
-        return [Figure("rules", label, None, note="no rules known")]
+        return [Figure("rules", label, None, note="the table has no rules")]
     worst_rule = max(rows.rules_kept, key=_shortfall)
     floor = worst_rule.real - _noise(worst_rule)
     n_rules = len(rows.rules_kept)
-    note = worst_rule.formula + (f"; the worst kept of {n_rules} rules" if n_rules > 1 else "")
-    is_rare = worst_rule.n_broken < _RARE * worst_rule.n_table  # however few rows there are
+    note = worst_rule.formula + (f"; worst of {n_rules} rules" if n_rules > 1 else "")
+    is_rare = worst_rule.n_broken < _RARE * worst_rule.n_table  # whatever share it is of few rows
     thresholds = floor - 0.01, None if is_rare else floor - 0.1
     figure = Figure("rules", label, worst_rule.drawn, worst_rule.real, None, *thresholds)
     return [replace(figure, worse="lower", note=note, unit="share")]
@@ -377,15 +382,17 @@ def _sentences(
     """Returns (findings, advice) as sentences, from the figures that decided."""
     if verdict == GREEN:
         return (
-            "The drawn rows look like real ones: they differ from these as other real rows do, or"
-            " only a little more.",
-            "Nothing to do.",
+            "The synthetic rows look like real rows: they differ from them no more, or "
+            "only a little"
+            " more, than other real rows do.",
+            "No action needed.",
         )
     if verdict == NOT_MEASURED:
         named = "; ".join(figure.label for figure in _undecided(figures))
         return (
-            "Not enough rows to say: nothing stands against the drawn rows, but a loss that matters"
-            f" would not be noticed in so few rows ({named}).",
+            "Too few rows to judge: no difference was found, but a difference that "
+            "matters would not"
+            f" be detected in so few rows ({named}).",
             MORE_UNSEEN,
         )
     deciding = {figure.name: figure for figure in figures if figure.verdict == verdict}
@@ -393,32 +400,36 @@ def _sentences(
     advice = []
     if deciding.keys() - {"rules"}:
         named = ", ".join(f"“{each['column']}”" for each in more["columns"][:_N_SHOWN])
-        advice.append(f"Look at the columns that differ most: {named}.")
+        advice.append(f"Review the columns that differ most: {named}.")
     if any(figure.name == "rules" and figure.verdict in (AMBER, RED) for figure in figures):
         rule = more["rules"][0]
         advice.append(
-            f"The rule “{rule['rule']}” is broken by {rule['broken']:,} of {rule['of']:,} drawn"
-            f" rows: of those that could, {percent(1 - rule['value'], 1)}, where"
-            f" {percent(1 - rule['floor'], 1)} of such real rows do. Where it must always hold, say"
-            " so in the schema of the table (member rules, keep: hard), and train again."
+            f"The rule “{rule['rule']}” is broken by {rule['broken']:,} of {rule['of']:,} synthetic"
+            f" rows: {percent(1 - rule['value'], 1)} of the rows that it applies to, compared with"
+            f" {percent(1 - rule['floor'], 1)} of real rows. If it must hold in every row, make it"
+            " hard in the schema (member rules, keep: hard) and train again."
         )
     if verdict == RED and deciding.keys() - {"rules"}:
-        advice.append("See that the schema has the right kind for each of them.")
+        advice.append("Check that each has the right kind in the schema.")
     if not deciding.keys() - {"rules"}:
-        return "The drawn rows look like real ones, but some break a rule.", " ".join(advice)
-    start = "The drawn rows are not like the real ones" if verdict == RED else "A difference shows"
+        return "The synthetic rows look like real rows, but some break a rule.", " ".join(advice)
+    start = (
+        "The synthetic rows are not similar to real rows"
+        if verdict == RED
+        else "The synthetic rows differ somewhat from real rows"
+    )
     return f"{start}: {'; '.join(found)}.", " ".join(advice)
 
 
 _SENTENCES = (
-    (("columns",), "single columns have other values than they should"),
+    (("columns",), "the distributions of single columns differ"),
     (
         ("pairs", "trends", "tau", "dependencies"),
-        "columns do not depend on each other as they should",
+        "dependencies between columns differ",
     ),
-    (("c2st", "c2st_fine"), "a computer can tell drawn rows from real ones"),
-    (("alpha_precision",), "some drawn rows lie where no real ones do"),
-    (("beta_recall",), "some kinds of real rows are hardly drawn"),
-    (("rules",), "fewer drawn rows than real ones keep a rule of the table"),
+    (("c2st", "c2st_fine"), "a classifier can tell them apart"),
+    (("alpha_precision",), "some synthetic rows lie where there are no real rows"),
+    (("beta_recall",), "some kinds of real rows are hardly generated"),
+    (("rules",), "fewer synthetic rows than real rows satisfy a rule of the table"),
 )
 """Sentences for figures with a verdict other than green."""

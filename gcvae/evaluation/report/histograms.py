@@ -69,7 +69,9 @@ def _binned(
     counts = cells[0].value_counts()
     frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
     place = {level: i for i, level in enumerate(frequent)}
-    labels = [*map(str, frequent), "all others", "missing"]
+    truths = column.levels or (False, True)  # a boolean as the table writes it
+    texts = [str(truths[level] if isinstance(level, bool) else level) for level in frequent]
+    labels = [*texts, "all others", "missing"]
     codes = [
         np.array(
             [len(frequent) + 1 if pd.isna(x) else place.get(x, len(frequent)) for x in part],

@@ -17,8 +17,8 @@ from gcvae.evaluation.report.parts import (
 )
 
 NEVER_SAFE = (
-    "None found is no proof that the rows are safe. Before you hand them on, see what this report"
-    " does not cover: above all, whether one row is one person."
+    "That no leak was found is not a proof of safety. Before you share the data, read what this"
+    " report does not cover, above all whether one row is one person."
 )
 _FEW_MEMBERS = 3_000
 """Number of training rows below which no tested setting weakened the attack by scores."""
@@ -60,16 +60,18 @@ class Leaks:
         n_rows = self.findings[0].n
         if self.of_model == NOT_MEASURED:
             return (
-                f"Too few rows to say: with {n_rows} unseen rows only a very large leak would have"
-                f" been noticed, one that names the right row of two in {percent(self.seen_from)}"
-                " of all pairs (guessing: 50 %). None was found, and that is no all-clear.",
+                f"Too few rows to judge: with {n_rows} unseen rows only a very large leak "
+                "would have"
+                " been detected, one that identifies the training row in"
+                f" {percent(self.seen_from)} of all pairs of a training row and an unseen row"
+                " (guessing: 50 %). None was found, which is no evidence of safety.",
                 MORE_UNSEEN,
             )
         if self.of_model == GREEN:
             return (
-                "None found. The attacks would have noticed a leak that tells a row of training"
-                f" from another in {percent(self.seen_from)} of all pairs of rows, or more;"
-                " guessing is right in 50 %.",
+                "No leak found. The attacks would have detected a leak that identifies the training"
+                f" row in {percent(self.seen_from)} or more of all pairs of a training row and an"
+                " unseen row (guessing: 50 %).",
                 NEVER_SAFE,
             )
         return f"{self._found_by_scores()}{self._found_by_rows(n_rows)}", self._advice()
@@ -79,8 +81,8 @@ class Leaks:
         if not found:
             return ""
         return (
-            "The model gives rows of training higher scores than other rows: who has it and is"
-            f" shown one of each names the right one in {_right_in(found)}. "
+            "The model gives training rows higher scores than other rows. By its scores an attacker"
+            f" identifies the training row in {_right_in(found)}. "
         )
 
     def _found_by_rows(self, n_rows: int) -> str:
@@ -90,52 +92,54 @@ class Leaks:
                 dict.fromkeys(_SENTENCES[f.name.removesuffix("_isolated")] for f in found)
             )
             return (
-                f"The drawn rows alone tell of rows of training, too: {said}. By them one names the"
-                f" right one in {_right_in(found)}."
+                f"The synthetic rows alone also reveal training rows: {said}. By them an attacker"
+                f" identifies the training row in {_right_in(found)}."
                 if len(found) < len(self._found)
-                else f"The drawn rows tell of rows of training: {said}. Who is shown a row of"
-                f" training and another names the right one in {_right_in(found)}."
+                else f"The synthetic rows reveal training rows: {said}. An attacker identifies the"
+                f" training row in {_right_in(found)}."
             )
         if self.of_rows == NOT_MEASURED:
             return (
-                f"Of the drawn rows alone nothing can be said: with {n_rows} unseen rows a leak"
-                f" below {percent(self.seen_from)} of the pairs would most likely have gone"
-                " unnoticed."
+                f"The synthetic rows alone could not be judged: with {n_rows} unseen rows a leak"
+                f" below {percent(self.seen_from)} of the pairs would most likely not have been"
+                " detected."
             )
         return (
-            "In the drawn rows alone no attack found anything; a leak in"
-            f" {percent(self.seen_from)} of the pairs or more would have been noticed."
+            "No attack on the synthetic rows alone found a leak; a leak in"
+            f" {percent(self.seen_from)} or more of the pairs would have been detected."
         )
 
     def _advice(self) -> str:
         model, rows = self.of_model, self.of_rows
         if rows == RED:
-            keep = "Do not hand on these rows, nor the model."
+            keep = "Do not share these rows or the model."
         elif model == RED and rows == AMBER:
-            keep = f"Do not hand on the model. {_ASK_ABOUT_ROWS}"
+            keep = f"Do not share the model. {_ASK_ABOUT_ROWS}"
         elif rows == AMBER:
             keep = _ASK_ABOUT_ROWS
         elif model == RED:
-            keep = f"Do not hand on the model, and let no others score rows with it. {_ANOTHER}"
+            keep = f"Do not share the model, and let no others score rows with it. {_ANOTHER}"
         else:
             keep = (
-                "Keep the model and its scores to yourself, or ask whoever answers for the data."
+                "Share the model and its scores only if the person responsible for the "
+                "data approves."
                 f" {_ANOTHER}"
             )
-        return f"{keep} {self._what_helps()} Then make the report again."
+        return f"{keep} {self._what_helps()} Then make a new report."
 
     def _what_helps(self) -> str:
         """Returns the advice on settings that reduce a leak, as measured."""
         if self.n_members < _FEW_MEMBERS:
             return (
-                f"A model remembers of so few rows ({self.n_members:,}) what sets them apart:"
-                " more rows make the leak smaller. So does memory: low in training, which costs"
-                " likeness."
+                f"A model of so few training rows ({self.n_members:,}) learns what distinguishes"
+                " them. More rows reduce the leak. So does the training setting memory: low, which"
+                " makes the synthetic rows less similar to real rows."
             )
         return (
-            "More rows of training make the leak smaller. So does the setting memory: low, which"
-            " costs some likeness, and differential_privacy, which limits what any attack can find"
-            " and costs more, least on large tables. Other settings change little."
+            "More training rows reduce the leak. So does the training setting memory: low, which"
+            " makes the synthetic rows slightly less similar to real rows, and"
+            " differential_privacy, which limits every possible attack and makes them less similar"
+            " still, least so for large tables. Other settings have little effect."
         )
 
     @property
@@ -145,25 +149,25 @@ class Leaks:
 
 def _right_in(found: Sequence[Finding]) -> str:
     best = max(found, key=lambda f: f.area)
-    among = " among the rows that are least like others" if best.name.endswith("isolated") else ""
-    return f"{percent(best.area)} of such pairs{among} (guessing: 50 %)"
+    row = "an isolated training row" if best.name.endswith("isolated") else "a training row"
+    return f"{percent(best.area)} of all pairs of {row} and another row (guessing: 50 %)"
 
 
 _ASK_ABOUT_ROWS = (
-    "Ask whoever answers for the data whether rows that tell so much may be handed on, and the"
-    " model, which draws them."
+    "Ask the person responsible for the data whether rows that reveal this much may be shared, and"
+    " the model, which generates them."
 )
 _ANOTHER = (
-    "What this draw of rows did not show another may: have the very table that you hand on judged"
-    " by itself (gcvae report with --synthetic), where scores have no part in the verdict."
+    "Other synthetic rows of this model may reveal more than these: judge the very table that you"
+    " share (gcvae report with --synthetic). Scores then play no part in the verdict."
 )
 _SENTENCES = {
-    "distance": "they lie nearer to these than to others",
-    "distance_ratio": "they lie nearer to these than to others",
-    "density_ratio": "they crowd around these",
-    "copies": "some are exact copies of these",
-    "attribute_inference": "they help to guess a cell of these",
-    "linkability": "they help to join two halves of these",
-    "singling_out": "they describe single ones of these",
+    "distance": "they are closer to training rows than to other rows",
+    "distance_ratio": "they are closer to training rows than to other rows",
+    "density_ratio": "they are concentrated around training rows",
+    "copies": "some are exact copies of training rows",
+    "attribute_inference": "they help to guess a cell of a training row",
+    "linkability": "they help to link two halves of a training row",
+    "singling_out": "they single out individual training rows",
 }
 """Sentences for findings."""

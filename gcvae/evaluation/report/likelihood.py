@@ -12,7 +12,7 @@ from gcvae.arrays import Numbers
 from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, worst
 
 LEAST_ROWS = 30
-UNLIKE = "Take unseen rows at random from the same source as the rows of training."
+UNLIKE = "Take unseen rows at random from the same source as the training rows."
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,20 @@ def likelihood_part(
     finite = np.isfinite(rows.unseen) & np.isfinite(rows.independent) & np.isfinite(rows.copula)
     if finite.sum() < LEAST_ROWS:
         n = f"{int(finite.sum())} of {len(rows.unseen)} unseen rows"
-        return not_measured(f"{n} have a likelihood; {LEAST_ROWS} are needed", MORE_UNSEEN)
+        return not_measured(f"only {n} have a likelihood; {LEAST_ROWS} are needed", MORE_UNSEEN)
     members, unseen = (x[np.isfinite(x)] for x in (rows.members, rows.unseen))
     compared = rows.unseen[finite]
     figures = (
         Figure(
             "unseen_nats",
-            "Score of unseen rows: log-likelihood, nats per row; higher is better",
+            "Log-likelihood of unseen rows, nats per row (higher is better)",
             float(unseen.mean()),
             interval=_around(unseen),
             unit="nats",
         ),
         _gain(
             "over_independent",
-            "Gain over independent columns",
+            "Gain over a model of independent columns",
             compared,
             rows.independent[finite],
             red=True,
@@ -97,7 +97,7 @@ def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = Fal
         amber=None if red else 0.0,
         red=0.0 if red else None,
         worse="lower",
-        note="the same rows under both; 95 % interval",
+        note="difference in log-likelihood of the same rows; it should be above 0",
         unit="nats",
     )
 
@@ -112,13 +112,13 @@ def _gap(members: Numbers, unseen: Numbers) -> Figure:
     amber = max(2 * error, 0.05 * float(unseen.std()))
     return Figure(
         "gap",
-        "By so much rows of training score higher than unseen ones, nats per row",
+        "Log-likelihood of training rows minus that of unseen rows, nats per row",
         gap,
         floor=0.0,
         interval=(gap - 1.96 * error, gap + 1.96 * error),
         amber=amber,
         red=max(amber, 0.5 * float(unseen.std())),
-        note="beyond noise and a twentieth of the spread of scores amber, beyond half of it red",
+        note="amber beyond noise and 5 % of the standard deviation of scores, red beyond 50 %",
         unit="nats",
     )
 
@@ -127,15 +127,15 @@ def _calibration(percentiles: Numbers) -> Figure:
     """Returns the largest deviation of the unseen rows' percentiles from a uniform distribution."""
     found = percentiles[np.isfinite(percentiles)] / 100
     if len(found) < LEAST_ROWS:
-        note = "too few rows" if len(found) else "the model gives none: its file is minimal"
-        return Figure("percentiles", "Percentiles of scores are off by", None, note=note)
+        note = "too few rows" if len(found) else "a minimal model gives no percentiles"
+        return Figure("percentiles", "Error of score percentiles", None, note=note)
     return Figure(
         "percentiles",
-        "Percentiles of scores are off by, at most",
+        "Largest error of score percentiles",
         float(kstest(found, "uniform").statistic),
         floor=0.87 / math.sqrt(len(found)),
         amber=0.1 + 1.36 / math.sqrt(len(found)),
-        note="floor: what as many rows that are ranked rightly have on average",
+        note="floor: average error of as many rows with correct percentiles",
         unit="share",
     )
 
@@ -143,10 +143,10 @@ def _calibration(percentiles: Numbers) -> Figure:
 def _impossible(unseen: Numbers) -> Figure:
     return Figure(
         "impossible",
-        "Share of unseen rows that the model can not draw",
+        "Unseen rows that the model cannot generate",
         float(np.mean(~np.isfinite(unseen))),
         amber=0.05,
-        note="a level that training did not have, or a hard rule that is broken",
+        note="because of a category that is not in the model, or a broken hard rule",
         unit="share",
     )
 
@@ -155,34 +155,34 @@ def _sentences(figures: tuple[Figure, ...]) -> tuple[str, str]:
     found = {figure.name: figure.verdict for figure in figures}
     if found["over_independent"] == "red":
         return (
-            "The model describes unseen rows worse than the columns do each by itself: what it has"
-            " learned of how they depend on each other does not hold.",
-            "Train longer, or on more rows; look at the table's warnings.",
+            "The model describes unseen rows worse than a model of independent columns: the"
+            " dependencies that it has learned do not hold in new rows.",
+            "Train longer or on more rows, and check the data-quality warnings of the table.",
         )
     if found["gap"] in ("amber", "red"):
         return (
-            "The model knows the rows that it was trained on better than rows that it has not"
-            " seen: it has learned something of them by heart.",
-            "This is about the model and its scores: “Is it safe?” says what attacks make of it.",
+            "The model describes its training rows better than unseen rows: it has memorised"
+            " something of them.",
+            "This concerns the model and its scores. The part “Privacy” shows what attacks gain.",
         )
     if "amber" in found.values():
         marked = "; ".join(
             _SENTENCES[name] for name, verdict in found.items() if verdict == "amber"
         )
         return (
-            f"The model describes rows that it has not seen, but {marked}.",
-            "Look at the figures that are marked before you rely on scores and percentiles.",
+            f"The model describes unseen rows, but {marked}.",
+            "Review the amber figures before you rely on scores and percentiles.",
         )
     return (
-        "The model describes rows that it has not seen better than simpler models do, and hardly"
-        " worse than the rows that it learned from.",
-        "Nothing to do.",
+        "The model describes unseen rows better than simpler models do, and hardly worse than its"
+        " training rows.",
+        "No action needed.",
     )
 
 
 _SENTENCES = {
-    "over_plain_copula": "a simple model (a plain Gaussian copula) describes them as well",
-    "percentiles": "the percentiles that it gives them are off",
-    "impossible": "some of them it could never draw",
+    "over_plain_copula": "a simpler model (a plain Gaussian copula) describes them as well",
+    "percentiles": "the percentiles of their scores are inaccurate",
+    "impossible": "it cannot generate some of them",
 }
 """Sentences for figures with a verdict other than green."""

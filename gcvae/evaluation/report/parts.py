@@ -19,8 +19,8 @@ SHOWN = "shown"
 MOST_VISIBLE = 0.65
 """If only larger AUCs are detectable, the part is not measured."""
 MORE_UNSEEN = (
-    "Hold more rows back (report_share), or bring rows of the same source that no training saw"
-    " (a holdout)."
+    "Hold more rows out of training (report_share), or give a holdout: rows of the same source that"
+    " were not used in training."
 )
 """Advice if unseen rows are too few."""
 

@@ -81,8 +81,8 @@ def _attacked(
     """Runs the attacks and returns the part without replay."""
     if rows.unseen is None:
         return not_measured(
-            "an attack is judged by unseen rows, and there are none",
-            "Name a holdout, or train with report_share=0.1.",
+            "attacks need unseen rows to compare with, and there are none",
+            "Give a holdout, or train with report_share=0.1.",
         )
     if n_rows < LEAST_ROWS:
         return not_measured(
@@ -121,9 +121,10 @@ def _with_replay(part: Part, replay: Replay) -> Part:
     )
 
 
-_REPLAY = "Personal cells and rare texts of the real table in drawn rows"
+_REPLAY = "Personal data and rare texts of the real table in synthetic rows (cells)"
 _NO_REPLAY = (
-    "Do not hand these rows on. Say what the columns hold (personal in the schema), or drop them."
+    "Do not share these rows. Declare what these columns contain (personal in the schema), or drop"
+    " them."
 )
 
 
@@ -176,16 +177,16 @@ def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -
 
 
 LABELS = {
-    "likelihood": "The model finds rows of training likelier",
-    "likelihood_ratio": "The same, less the score of a model without these rows",
-    "distance": "Drawn rows are nearer to rows of training",
-    "distance_ratio": "The same, beside the distance to other real rows",
-    "density_ratio": "Drawn rows are denser around rows of training",
-    "copies": "Drawn rows are exact copies of rows of training",
-    "copies_isolated": "Drawn rows are exact copies of isolated rows of training",
-    "attribute_inference": "Drawn rows help to guess a missing cell of rows of training",
-    "linkability": "Drawn rows link two halves of a row of training",
-    "singling_out": "Drawn rows describe one row of training alone",
+    "likelihood": "The model gives training rows a higher likelihood",
+    "likelihood_ratio": "The model gives training rows a higher likelihood than one without them",
+    "distance": "Synthetic rows are closer to training rows",
+    "distance_ratio": "Synthetic rows are closer to training rows, relative to other real rows",
+    "density_ratio": "Synthetic rows are denser around training rows",
+    "copies": "Synthetic rows are exact copies of training rows",
+    "copies_isolated": "Synthetic rows are exact copies of isolated training rows",
+    "attribute_inference": "Synthetic rows help to guess an unknown cell of a training row",
+    "linkability": "Synthetic rows help to link two halves of a training row",
+    "singling_out": "Synthetic rows single out a training row",
 }
 
 
@@ -276,7 +277,7 @@ def _judged(
     sentence += f" {copies.sentence}"
     if mismatch is not None:
         verdict = of_rows = of_model = NOT_MEASURED
-        sentence = f"Not measured: {mismatch}. What the attacks found is no evidence."
+        sentence = f"Not measured: {mismatch}. The results of the attacks are no evidence."
         advice = UNLIKE
     elif not rows.is_training_table:
         sentence += f" {rows.why_unknown}: {_ALL_ARE_MEMBERS}"
@@ -300,20 +301,21 @@ def _judged(
 
 
 _NO_SCORES = (
-    " The model's own scores were not attacked, for it gives none: of handing on the model's file,"
-    " whose weights other code can score with, nothing can be said."
+    " The scores of the model were not attacked because scoring is off. Whether its file, whose"
+    " weights other programs can use, may be shared was therefore not judged."
 )
 _ALL_ARE_MEMBERS = (
-    "rows that training did not use count as members here, which hides leaks, and shows none."
+    "rows that were not used in training count as training rows here, which can hide leaks but"
+    " cannot show false ones."
 )
 _REAL_ROWS = (
-    "The rows that were judged are real ones, or many of them are: they stand word for word in the"
-    " real table, also among the rows that were kept for this comparison. Attacks that look for"
-    " rows of training say nothing then."
+    "Many of the judged rows are real rows: they are exact copies of rows of the real table, also"
+    " of rows that were kept for this comparison. Attacks that look for training rows are not"
+    " meaningful then."
 )
 _NO_REAL_ROWS = (
-    "Do not hand this table on: who has it has the real rows. See whether the wrong file was named,"
-    " and have rows judged that a model drew."
+    "Do not share this table: it contains the real rows. Check that the right file was given, and"
+    " judge rows that a model generated."
 )
 
 
@@ -328,5 +330,5 @@ def _descriptive(rows: ReportRows, seed: int) -> dict[str, Any]:
     return {
         "share_nearer_to_members": found.value,
         "standard_error": found.standard_error,
-        "note": "descriptive only: distances are known to miss leaks",
+        "note": "descriptive only: distances can miss leaks",
     }

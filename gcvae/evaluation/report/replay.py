@@ -40,14 +40,18 @@ class Replay:
 
     @property
     def sentence(self) -> str:
-        """The counts in a sentence."""
-        found = [f"{n:,} in {name!r}" for name, n in {**self.personal, **self.rare}.items() if n]
+        """The counts, in plain words."""
+        found = [
+            f"{n:,} cells of {name!r}" for name, n in {**self.personal, **self.rare}.items() if n
+        ]
         if not found:
             return (
-                "Replay: no personal cell and no rare text of the real table stands in drawn rows."
+                "Replay: no personal data and no rare text of the real table appears in "
+                "the synthetic"
+                " rows."
             )
         return (
-            "Replay: personal cells or rare texts of the real table stand in drawn rows,"
+            "Replay: personal data or rare texts of the real table appear in the synthetic rows:"
             f" {', '.join(found)}."
         )
 

@@ -76,10 +76,11 @@ class ReportRows:
         """Why members are unknown, if the real table is not the training table."""
         if self.is_minimal:
             return (
-                "Whether the real table is the one that the model was trained on can not be told,"
-                " for the model's file is minimal"
+                "Whether the real table is the one that the model was trained on is not "
+                "known, because"
+                " the model is a minimal file"
             )
-        return "The real table is not, row by row, the one that a model was trained on"
+        return "The real table is not, row by row, the one that the model was trained on"
 
     def counts(self) -> dict[str, int]:
         """Returns the number of rows of each group."""

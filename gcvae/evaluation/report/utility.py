@@ -94,8 +94,8 @@ def utility_part(
     chosen = _targets(rows.schema, targets)
     if rows.unseen is None:
         return not_measured(
-            "learners are judged on unseen rows, and there are none",
-            "Name a holdout, or train with report_share=0.1.",
+            "it needs unseen rows, and there are none",
+            "Give a holdout, or train with report_share=0.1.",
         )
     n = min(len(rows.members), len(rows.drawn), MOST_ROWS)
     if min(n, len(rows.unseen)) < LEAST_ROWS:
@@ -222,29 +222,31 @@ def _judged(found: list[TargetScores], n_rows: int, n_unseen: int) -> Part:
         "settings": {"rows_learned_from": n_rows, "rows_judged_on": n_unseen},
     }
     if not kept:
-        reason = "no column can be predicted from the others, from real rows either"
+        reason = "no column can be predicted from the others, even with real rows"
         return Part("not_measured", f"Not measured: {reason}.", tables=tables)
     mean = float(np.mean(kept))
     error = float(np.std(kept, ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else None
     figure = Figure(
         "skill_kept",
-        "Skill in predicting columns that drawn rows teach, where real rows teach 100 %",
+        "Predictive skill of models trained on synthetic rows (trained on real rows: 100 %)",
         mean,
         floor=1.0,
         interval=None if error is None else (mean - 1.96 * error, mean + 1.96 * error),
         amber=AMBER_SHARE - 1e-12,
         red=RED_SHARE - 1e-12,
         worse="lower",
-        note=f"mean over {len(kept)} pairs of a column and a learner that real rows help",
+        note=f"mean over {len(kept)} pairs of a target column and a learner",
         unit="share",
     )
     sentence = (
-        f"A program that learns from the drawn rows to predict a column is {percent(mean)} as good"
-        " as one that learns from as many real rows" + (", up to chance." if mean > 1 else ".")
+        f"Models trained on synthetic rows to predict a column keep {percent(mean)} of the skill of"
+        " models trained on as many real rows"
+        + (" (more than 100 % is chance)." if mean > 1 else ".")
     )
     advice = {
-        "green": "Nothing to do.",
-        "amber": "Look up the columns that you want to predict in the table of predicted columns.",
-        "red": "Do not learn from these rows. See which columns fail, and train the model longer.",
+        "green": "No action needed.",
+        "amber": "Check the columns that you want to predict in the table “Predicted columns”.",
+        "red": "Do not train predictive models on these rows. Check which columns fail, and"
+        " train the model longer.",
     }[figure.verdict]
     return Part(figure.verdict, sentence, advice, (figure,), tables)

@@ -81,10 +81,10 @@ def _note(report: Progress) -> str:
     """Returns the held-out bound and the remaining time, for the bar.
 
     >>> _note(Progress("training", 0.5, 3, 9, bound_held_out=-2.5, seconds_left=75.2))
-    'held out -2.50 nats a row, 1:15 left'
+    'held out -2.50 nats per row, 1:15 left'
     """
     bound, seconds = report.bound_held_out, report.seconds_left
-    parts = [] if bound is None else [f"held out {bound:.2f} nats a row"]
+    parts = [] if bound is None else [f"held out {bound:.2f} nats per row"]
     if seconds:
         parts.append(f"{int(seconds) // 60}:{int(seconds) % 60:02d} left")
     return ", ".join(parts)

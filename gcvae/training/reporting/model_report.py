@@ -20,10 +20,10 @@ from gcvae.training.reporting.model_scores import DRAWS, model_scores
 from gcvae.training.reporting.report_rows import Model, rows_of_report
 
 NOT_COVERED = (
-    "Attacks that are not in the list: none found means that none of these found anything.",
-    "Several releases: each further table that is drawn from a model tells more of its rows.",
-    "People with several rows: each row counts as one person's.",
-    "Identifiers, constants and dropped columns are not compared.",
+    "Other attacks: “no leak found” refers to the listed attacks only.",
+    "Repeated releases: each further synthetic table of a model reveals more of its training rows.",
+    "People with several rows: each row is treated as a different person.",
+    "Identifiers, constants and dropped columns: they are not compared.",
 )
 
 
@@ -97,8 +97,8 @@ def _not_covered(rows: ReportRows) -> tuple[str, ...]:
         return NOT_COVERED
     return (
         *NOT_COVERED,
-        f"Rows beyond {MOST_REPORT_ROWS:,} of each sort: that many were taken at random, and what"
-        " stands in the others alone is not found.",
+        f"Rows beyond {MOST_REPORT_ROWS:,} of each group: the report uses a random sample of that"
+        " many and cannot find what occurs only in the others.",
     )
 
 
@@ -110,9 +110,9 @@ def _rows_attacked(rows: ReportRows) -> int:
 
 def _why_no_likelihood(model: Model | None, n_rows: int) -> str:
     if model is None:
-        return "there is no model, only a table"
+        return "a table was given without a model"
     if model.scoring != FULL:
-        return f"the model gives no scores of rows (scoring: {model.scoring})"
+        return f"the scoring of the model is restricted ({model.scoring})"
     return f"{n_rows} unseen rows are too few; {LEAST_ROWS} are needed"
 
 

@@ -78,7 +78,7 @@ def rows_of_report(
         OSError: The disk is full.
     """
     if model is None and synthetic is None:
-        raise TableError("there is neither a model nor a synthetic table to judge")
+        raise TableError("a report needs a model or a synthetic table")
     schema = _inferred(real) if model is None else model.schema
     record = {} if model is None else model.training_record
     with _typed(real, schema, "the real table") as typed:
@@ -147,7 +147,7 @@ def _typed(rows: Rows, schema: TableSchema, what: str) -> Iterator[TypedTable]:
             problems = [replace(p, message=f"{what}: {p.message}") for p in error.problems]
             raise type(error)(*problems) from None
         if len(typed) < 2:
-            raise TableError(f"{what} has {len(typed)} rows; a report needs two at least")
+            raise TableError(f"{what} has {len(typed)} rows; a report needs at least 2")
         yield typed
 
 

@@ -49,15 +49,15 @@ async function problemOf(response) {
   try {
     return new Problem(await response.json());
   } catch {
-    const detail = `the service answered ${response.status} without saying why`;
-    return new Problem({ title: "No problem document", detail, status: response.status });
+    const detail = `The service answered with status ${response.status} and gave no reason.`;
+    return new Problem({ title: "Unexpected answer", detail, status: response.status });
   }
 }
 
 function unreachable() {
   return new Problem({
-    title: "The service can not be reached",
-    detail: "Is it still running? This page tries again when you do.",
+    title: "The service cannot be reached",
+    detail: "Check that it is running, then try again.",
     status: 0,
   });
 }
@@ -76,7 +76,7 @@ export function upload(path, body, headers, onProgress) {
       try {
         document = parsed(request.responseText);
       } catch {
-        document = { title: "No problem document", detail: `answer ${request.status}`, status: request.status };
+        document = { title: "Unexpected answer", detail: `The service answered with status ${request.status} and gave no reason.`, status: request.status };
       }
       if (request.status < 300) resolve(document);
       else reject(new Problem(document));
@@ -128,8 +128,8 @@ export async function rowsOf(response, path, signal, onJob) {
   const result = await response.json();
   const job = await follow(result.job_id, signal, onJob);
   if (job.status !== "succeeded") {
-    const why = job.error?.message ?? `the job was ${job.status}`;
-    throw new Problem({ title: `The job has ${job.status}`, detail: why, status: 0, job_id: job.id });
+    const title = job.status === "failed" ? "The job failed" : "The job was cancelled";
+    throw new Problem({ title, detail: job.error?.message ?? "The job gave no reason.", status: 0, job_id: job.id });
   }
   return ask(`${path}/${result.id}/content`, { signal });
 }

@@ -1,7 +1,7 @@
-// Small pictures, drawn here: bars, two sides, lines, and the map of dependencies.
+// Charts: bars, real and synthetic shares, curves, histograms.
 
 import { h, s } from "./elements.js";
-import { count, figure, percent, short } from "./words.js";
+import { count, figure, shareText, short } from "./words.js";
 
 /** What a profile's column holds, as bins: [{label, count}]. */
 export function binsOf(column) {
@@ -10,7 +10,7 @@ export function binsOf(column) {
     return counts.map((n, i) => ({ label: `${edgeText(edges[i])} to ${edgeText(edges[i + 1])}`, count: n }));
   }
   const bins = (column.levels ?? []).map((found) => ({ label: String(found.level), count: found.count }));
-  if (column.other_count) bins.push({ label: "other levels", count: column.other_count });
+  if (column.other_count) bins.push({ label: "other categories", count: column.other_count });
   return bins;
 }
 
@@ -34,12 +34,12 @@ export function spark(column, width = 150, height = 34) {
     s("line.axis", { x1: 0, x2: width, y1: height, y2: height }));
 }
 
-/** Shares of the same bins on two sides, real in grey and drawn in colour. */
+/** Shares of the same bins, real in grey and synthetic in colour. */
 export function twoSides({ name, labels, real, drawn }, isLine) {
   return isLine ? columnsOf(name, labels, real, drawn) : barsOf(name, labels, real, drawn);
 }
 
-/** Upright bars for numbers and dates: the real ones filled, the drawn ones as steps above them. */
+/** Vertical bars for numbers and dates: real filled, synthetic as a step line. */
 function columnsOf(name, labels, real, drawn) {
   const [width, height] = [320, 110];
   const most = Math.max(...(real ?? []).map((share) => share ?? 0), ...drawn, 1e-9);
@@ -48,7 +48,7 @@ function columnsOf(name, labels, real, drawn) {
   const bars = labels.map((label, i) => s("g", {},
     real && s("rect.real", { x: i * step, y: y(real[i] ?? 0), width: Math.max(step - 1, 0.5), height: height - y(real[i] ?? 0), opacity: 0.55 }),
     s("rect", { x: i * step, y: 0, width: step, height, fill: "transparent" },
-      s("title", {}, `${label}\n${real ? `real ${real[i] === null ? "few" : percent(real[i], 1)}, ` : ""}drawn ${percent(drawn[i], 1)}`))));
+      s("title", {}, shareTitle(label, real?.[i], drawn[i])))));
   const steps = drawn.map((share, i) => `${i ? "L" : "M"}${i * step} ${y(share)}H${(i + 1) * step}`).join("");
   return s("svg.picture", { viewBox: `0 0 ${width} ${height + 16}`, role: "img", "aria-label": `Shares of ${name}` }, bars,
     s("path.line.held", { d: steps, "pointer-events": "none" }),
@@ -57,18 +57,21 @@ function columnsOf(name, labels, real, drawn) {
     s("text", { x: width, y: height + 13, "text-anchor": "end" }, short(labels.at(-1).split(" to ").at(-1), 18)));
 }
 
-/** Lying bars for levels: real above drawn. */
+function shareTitle(label, real, synthetic) {
+  return `${label}\n${real === undefined ? "" : `real ${real === null ? "few" : shareText(real)}, `}synthetic ${shareText(synthetic)}`;
+}
+
+/** Horizontal bars for categories: real above synthetic, with both shares. */
 function barsOf(name, labels, real, drawn) {
   const [width, line, left] = [320, 24, 112];
   const most = Math.max(...(real ?? []).map((share) => share ?? 0), ...drawn, 1e-9);
-  const long = (share) => ((width - left - 44) * share) / most;
-  const digits = most < 0.02 ? 2 : most < 0.1 ? 1 : 0;  // of many levels each has little
+  const long = (share) => ((width - left - (real ? 96 : 48)) * share) / most;
   const lines = labels.map((label, i) => s("g", { transform: `translate(0 ${i * line})` },
-    s("title", {}, `${label}\n${real ? `real ${real[i] === null ? "few" : percent(real[i], 1)}, ` : ""}drawn ${percent(drawn[i], 1)}`),
+    s("title", {}, shareTitle(label, real?.[i], drawn[i])),
     s("text", { x: left - 8, y: 15, "text-anchor": "end" }, short(label, 15)),
     real && s("rect.real", { x: left, y: 3, width: long(real[i] ?? 0), height: 8, rx: 1 }),
     s("rect.drawn", { x: left, y: real ? 12 : 6, width: long(drawn[i]), height: real ? 8 : 12, rx: 1 }),
-    s("text", { x: left + long(Math.max(drawn[i], real?.[i] ?? 0)) + 6, y: 15 }, percent(drawn[i], digits))));
+    s("text", { x: left + long(Math.max(drawn[i], real?.[i] ?? 0)) + 6, y: 15 }, real ? `${real[i] === null ? "few" : shareText(real[i])} → ${shareText(drawn[i])}` : shareText(drawn[i]))));
   return s("svg.picture", { viewBox: `0 0 ${width} ${Math.max(1, labels.length) * line}`, role: "img", "aria-label": `Shares of ${name}` }, lines);
 }
 
@@ -81,7 +84,7 @@ function paper() {
 export function curves(lines, { xName = "step", yName = "nats per row" } = {}) {
   const [width, height, left, low] = [paper(), 240, 56, 26];
   const all = lines.flatMap((line) => line.points);
-  if (all.length < 2) return h("p.soft", {}, "The curves begin with the first evaluation.");
+  if (all.length < 2) return h("p.soft", {}, "The curves start with the first evaluation.");
   const [x0, x1] = range(all.map((point) => point[0]));
   const [y0, y1] = padded(range(all.map((point) => point[1])));
   const x = (v) => left + ((v - x0) / (x1 - x0 || 1)) * (width - left - 12);

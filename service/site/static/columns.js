@@ -1,23 +1,19 @@
-// The columns of a dataset as a table that can be edited: kind, blanks, levels, limits, drop.
+// The columns of a dataset as a table that can be edited: kind, missing values, categories, limits, drop.
 
 import { binsOf, spark } from "./charts.js";
 import { tried } from "./dataset.js";
 import { fill, freshId, h } from "./elements.js";
-import { count, figure, many, percent, writtenLevels } from "./words.js";
+import { capital, COLUMN_KINDS, count, figure, many, shareText, writtenLevels } from "./words.js";
 
-const KINDS = {
-  continuous: "Number", integer: "Whole number", ordinal: "Ordered levels", categorical: "Levels", boolean: "Yes or no",
-  datetime: "Date or time", identifier: "Identifier", constant: "Constant",
-};
 const MEANT = {
-  identifier: "Not learned: fresh values are made up.",
-  constant: "One value throughout.",
-  ordinal: "Only values that were seen come out.",
+  identifier: "Not modelled: new values are generated.",
+  constant: "One value in every row.",
+  ordinal: "Only values of the table are generated.",
 };
 
 /** The table. `patch` takes what is changed, `change(patch)` saves it, `undo()` shows it as it was; warnings that are shown beside their column go into `shown`. */
 export function columnTable(dataset, profile, { change, undo, patch }, shown) {
-  const saving = h("div.savebar", { role: "region", "aria-label": "Changes that are not saved" });
+  const saving = h("div.savebar", { role: "region", "aria-label": "Unsaved changes" });
   const set = (name, member, value) => {
     patch[name] = { ...patch[name], [member]: value };
     drawBar();
@@ -26,7 +22,7 @@ export function columnTable(dataset, profile, { change, undo, patch }, shown) {
     const told = h("div");
     const names = Object.keys(patch);
     const save = h("button.main", { type: "button", onclick: () => tried(told, save, () => change({ columns: patch })) }, "Save");
-    fill(saving, h("span", {}, `Changes in ${many(names.length, "column")}: ${names.slice(0, 3).join(", ")}${names.length > 3 ? " …" : ""}`),
+    fill(saving, h("span", {}, `Unsaved changes in ${many(names.length, "column")}: ${names.slice(0, 3).join(", ")}${names.length > 3 ? " …" : ""}`),
       h("div.row", {}, h("button", { type: "button", onclick: undo }, "Undo"), save), told);
   };
   const byName = new Map(profile.columns.map((column) => [column.name, column]));
@@ -35,7 +31,7 @@ export function columnTable(dataset, profile, { change, undo, patch }, shown) {
     warnings.forEach((warning) => shown.add(warning));
     return columnRows(column, writtenLevels(column, byName.get(column.name)) ?? column, warnings, set);
   });
-  const heads = ["Column", "Kind", "Distribution", "Blank", "Range or levels", "Leave out", ""];
+  const heads = ["Column", "Kind", "Distribution", "Missing", "Range or categories", "Drop", ""];
   return h("div.stack", {}, h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Columns of the table" },
     h("table.cards", {}, h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text || h("span.hidden-words", {}, "More"))))), h("tbody", {}, rows))), saving);
 }
@@ -44,8 +40,8 @@ function columnRows(column, found, warnings, set) {
   const id = freshId("column");
   const kind = h("select", { "aria-label": `Kind of ${column.name}`, title: MEANT[column.kind] ?? null, disabled: Boolean(column.drop),
     onchange: (event) => set(column.name, "kind", event.target.value) },
-  Object.entries(KINDS).map(([value, text]) => h("option", { value, selected: value === column.kind }, text)));
-  const drop = h("input", { type: "checkbox", checked: Boolean(column.drop), "aria-label": `Leave ${column.name} out of the model`,
+  Object.entries(COLUMN_KINDS).map(([value, text]) => h("option", { value, selected: value === column.kind }, text)));
+  const drop = h("input", { type: "checkbox", checked: Boolean(column.drop), "aria-label": `Drop ${column.name} from the model`,
     onchange: (event) => set(column.name, "drop", event.target.checked) });
   const more = h("tr.more", { id, hidden: true }, h("td", { colspan: 7 }, editor(column, set)));
   const button = h("button.plain", { type: "button", "aria-expanded": "false", "aria-controls": id, "aria-label": `Edit ${column.name}`,
@@ -56,23 +52,23 @@ function columnRows(column, found, warnings, set) {
     } }, "Edit");
   const cell = (label, ...content) => h("td", { "data-label": label }, content);
   return [h("tr", {},
-    h("th", { scope: "row" }, column.name, warnings.map((warning) => h("p.note.tiny", {}, warning.replace(/^column '.*?': /, "")))),
+    h("th", { scope: "row" }, column.name, warnings.map((warning) => h("p.note.tiny", {}, capital(warning.replace(/^column '.*?': /, ""))))),
     cell("Kind", column.drop ? "–" : kind),
     cell("Distribution", column.drop ? "–" : spark(found)),
-    cell("Blank", column.drop ? "–" : percent(found.missing_share, found.missing_share > 0 && found.missing_share < 0.01 ? 2 : 0)),
-    cell("Range or levels", column.drop ? "left out" : extent(column, found)),
-    cell("Leave out", drop),
+    cell("Missing", column.drop ? "–" : shareText(found.missing_share)),
+    cell("Range or categories", column.drop ? "dropped" : extent(column, found)),
+    cell("Drop", drop),
     cell("", column.drop ? null : button)), more];
 }
 
 function extent(column, found) {
-  if (column.personal && column.kind === "identifier") return `Personal (${column.personal.replaceAll("_", " ")}): made up`;
+  if (column.personal && column.kind === "identifier") return `Personal data (${column.personal.replaceAll("_", " ")}): replaced by generated values`;
   if (column.levels) {
     const [first] = binsOf(found);
-    return `${many(column.levels.length, "level")}${first ? `, most often ${first.label}` : ""}`;
+    return `${count(column.levels.length)} ${column.levels.length === 1 ? "category" : "categories"}${first ? `, most frequent: ${first.label}` : ""}`;
   }
   if (column.minimum !== undefined && column.minimum !== null) return h("span.number", {}, `${edge(column.minimum)} to ${edge(column.maximum)}${(column.never ?? []).map((text) => `, or ${text}`).join("")}`);
-  return found.distinct ? `${count(found.distinct)} distinct` : "–";
+  return found.distinct ? `${count(found.distinct)} distinct values` : "–";
 }
 
 function edge(value) {
@@ -82,7 +78,7 @@ function edge(value) {
 /** The members of one column. An emptied field takes back what was said: the table is asked again. */
 function editor(column, set) {
   const field = (label, member, value, read, hint) => h("label.field", {}, label,
-    h("input", { value: value ?? "", placeholder: hint ?? "from the table",
+    h("input", { value: value ?? "", placeholder: hint ?? "inferred",
       onchange: (event) => set(column.name, member, event.target.value.trim() === "" ? null : read(event.target.value.trim())) }));
   const number = (text) => (column.kind === "datetime" || Number.isNaN(Number(text)) ? text : Number(text));
   const isNumber = ["continuous", "integer"].includes(column.kind);
@@ -91,16 +87,16 @@ function editor(column, set) {
     isNumber || column.kind === "datetime" ? [field("Minimum", "minimum", column.minimum, number), field("Maximum", "maximum", column.maximum, number)] : null,
     isNumber ? field("Decimals", "decimals", column.decimals, Number) : null,
     column.kind === "datetime" ? field("Format", "datetime_format", column.datetime_format, String) : null,
-    field("Texts that mean blank, with commas between", "missing", markers.filter((marker) => marker !== "").join(", "),
+    field("Texts that mean missing, separated by commas", "missing", markers.filter((marker) => marker !== "").join(", "),
       (text) => ({ allowed: true, markers: ["", ...text.split(",").map((marker) => marker.trim()).filter(Boolean)] }), "an empty cell"),
-    column.personal ? h("label.field", {}, "Personal", h("input", { type: "checkbox", checked: true, onchange: (event) => set(column.name, "personal", event.target.checked ? column.personal : false) })) : null,
+    column.personal ? h("label.field", {}, "Personal data: replace all cells by generated values", h("input", { type: "checkbox", checked: true, onchange: (event) => set(column.name, "personal", event.target.checked ? column.personal : false) })) : null,
     column.levels ? levelsField(column, set) : null);
 }
 
 function levelsField(column, set) {
   const areNumbers = column.levels.every((level) => typeof level === "number");
   const read = (text) => text.split("\n").filter((line) => line !== "").map((line) => (areNumbers ? Number(line) : line));
-  return h("label.field.whole", {}, column.kind === "ordinal" ? "Levels, one a line, in their order" : "Levels, one a line",
+  return h("label.field.whole", {}, column.kind === "ordinal" ? "Categories in ascending order, one per line" : "Categories, one per line",
     h("textarea", { rows: Math.min(8, column.levels.length + 1), value: column.levels.join("\n"),
       onchange: (event) => set(column.name, "levels", event.target.value.trim() === "" ? null : read(event.target.value)) }));
 }

@@ -1,16 +1,16 @@
-// Real beside drawn, column by column: the dataset's profile, and rows drawn for this page.
+// Real vs synthetic, column by column: the dataset's profile, and rows generated for this page.
 
 import { ask, parsed, read } from "./api.js";
 import { twoSides } from "./charts.js";
 import { fill, h } from "./elements.js";
 import { momentOf, momentText } from "./moments.js";
-import { count, figure, many, percent, written, writtenLevels } from "./words.js";
+import { count, figure, many, shareText, written, writtenLevels } from "./words.js";
 
 const ROWS = 2000;
 const MOST_LEVELS = 12;
 
 export async function show({ place, model, signal }) {
-  fill(place, h("p.soft", { role: "status" }, `Drawing ${count(ROWS)} rows …`));
+  fill(place, h("p.soft", { role: "status" }, `Generating ${count(ROWS)} synthetic rows …`));
   const [profile, rows] = await Promise.all([
     model.dataset_id ? read(`/v1/datasets/${model.dataset_id}/profile`, { signal }).catch(() => null) : null,
     ask(`/v1/models/${model.id}/samples`, { method: "POST", json: { rows: ROWS, seed: 1, format: "json" }, signal }).then((answer) => answer.text()).then(parsed),
@@ -20,9 +20,9 @@ export async function show({ place, model, signal }) {
   const pictures = columns.map((column) => figureOf(column, writtenLevels(column, ofReal.get(column.name)), rows.map((row) => written(column, row[column.name])))).filter(Boolean);
   fill(place,
     h("div.row.ends", {}, h("p.soft", {}, profile
-      ? `All ${many(profile.rows, "row")} of the dataset beside ${count(ROWS)} drawn ones, each column by itself.`
-      : `${count(ROWS)} drawn rows. The dataset is not here, so there is nothing to lay beside them.`),
-    h("div.row", {}, profile ? h("span.key", {}, "real") : null, h("span.key.drawn", {}, "drawn"))),
+      ? `Distribution of each column in all ${many(profile.rows, "row")} of the dataset and in ${count(ROWS)} synthetic rows.`
+      : `Distribution of each column in ${count(ROWS)} synthetic rows. The dataset is not available here, so its distributions are not shown.`),
+    h("div.row", {}, profile ? h("span.key", {}, "real") : null, h("span.key.drawn", {}, "synthetic"))),
     h("div.grid", {}, pictures));
 }
 
@@ -34,19 +34,19 @@ function figureOf(column, real, drawn) {
   const sides = isLine ? lineShares(column, real, known.filter((value) => !never.includes(value))) : levelShares(column, real, known);
   if (!sides) return null;
   const blank = 1 - known.length / drawn.length;
-  const blanks = blank || real?.missing_share ? `blank ${real ? `${percent(real.missing_share)} / ` : ""}${percent(blank)}` : "";
+  const blanks = blank || real?.missing_share ? `missing ${real ? `${shareText(real.missing_share)} → ` : ""}${shareText(blank)}` : "";
   const nevers = never.map((text) => neverShares(text, real, drawn));
   const beside = [...nevers, blanks].filter(Boolean).join(", ");
   return h("figure.card", {}, h("figcaption", {}, h("strong", {}, column.name), h("span.soft.tiny", {}, beside)), twoSides({ name: column.name, ...sides }, isLine));
 }
 
-/** The share of a date for never in both tables: "9999-12-31 12 % / 13 %". */
+/** The share of a date that stands for never in both tables: "9999-12-31 12 % → 13 %". */
 function neverShares(text, real, drawn) {
   const share = drawn.filter((value) => value === text).length / (drawn.length || 1);
   const counts = real?.histogram ? [...real.histogram.counts, ...Object.values(real.never ?? {})] : [];
   const known = counts.reduce((sum, n) => sum + n, 0);
   const ofReal = known ? ((real.never?.[text] ?? 0) / known) * (1 - (real.missing_share ?? 0)) : null;
-  return `${text} ${ofReal === null ? "" : `${percent(ofReal)} / `}${percent(share)}`;
+  return `${text} ${ofReal === null ? "" : `${shareText(ofReal)} → `}${shareText(share)}`;
 }
 
 function levelShares(column, real, known) {

@@ -17,7 +17,7 @@ export function status(word) {
 const VERDICTS = { green: "✓", amber: "!", red: "✕", not_measured: "–", shown: "·" };
 
 export function verdict(word) {
-  return h(`span.badge.${word}`, {}, `${VERDICTS[word]} ${word === "shown" ? "Only shown" : spoken(word)}`);
+  return h(`span.badge.${word}`, {}, `${VERDICTS[word]} ${word === "shown" ? "Not judged" : spoken(word)}`);
 }
 
 /** A point in time as a person says it. */
@@ -30,41 +30,49 @@ export function head({ crumbs = [], title, facts = [], actions = [] }) {
   const trail = crumbs.flatMap(([text, path]) => [h("a", { href: path }, text)]);
   return h("div.head", {},
     h("div", {},
-      crumbs.length ? h("nav.crumbs", { "aria-label": "Where this is" }, trail) : null,
+      crumbs.length ? h("nav.crumbs", { "aria-label": "Breadcrumb" }, trail) : null,
       h("h1", {}, title),
       facts.length ? h("div.facts", {}, facts.map((fact) => h("span", {}, fact))) : null),
     h("div.row", {}, actions));
 }
 
-/** A refusal in full: what is wrong, where, and what would be right. */
+/** An error in full: what is wrong, where, and what is expected. It scrolls itself into view. */
 export function problemBox(error, retry) {
-  const told = error.document ?? { title: "This page failed", detail: String(error?.message ?? error) };
-  const lines = (told.errors ?? []).map((found) => h("li", {}, errorLine(found)));
+  const told = error.document ?? { title: "This page could not be shown", detail: String(error?.message ?? error) };
+  const lines = told.errors ?? [];
   say(`${told.title}: ${told.detail}`);
-  return h("div.problem", { role: "alert" },
+  const box = h("div.problem", { role: "alert" },
     h("h3", {}, told.title),
     lines.length === 1 && told.detail?.includes(told.errors[0].message) ? null : h("p", {}, told.detail),
-    lines.length ? h("ul", {}, lines) : null,
-    told.setting ? h("p.tiny", {}, `The limit is ${told.limit}; ${told.setting} changes it.`) : null,
-    told.status === 413 || told.status === 429 ? h("p", {}, "Send less, or try again later.") : null,
+    lines.length ? findingList(lines) : null,
+    told.setting ? h("p.tiny", {}, `The limit is ${told.limit}. The operator can change it with ${told.setting}.`) : null,
+    told.status === 413 ? h("p", {}, "Send a smaller file.") : null,
+    told.status === 429 ? h("p", {}, "Try again later.") : null,
     told.status === 401 ? h("p", {}, h("a", { href: "/sign-in" }, "Sign in again")) : null,
-    told.type === "urn:gcvae:problem:missing-scope" ? h("p", {}, "Sign out, and in again with a key that may. ", h("code", {}, told.advice)) : null,
-    told.job_id ? h("p", {}, h("a", { href: `/jobs/${told.job_id}` }, "See the job")) : null,
+    told.type === "urn:gcvae:problem:missing-scope" ? h("p", {}, "Sign in with a key that has this scope. ", told.advice) : null,
+    told.job_id ? h("p", {}, h("a", { href: `/jobs/${told.job_id}` }, "View the job")) : null,
     h("div.row", {},
       told.request_id ? h("span.tiny.soft", {}, "Request ", h("code", {}, told.request_id)) : null,
       retry ? h("button.small", { type: "button", onclick: retry }, "Try again") : null));
+  requestAnimationFrame(() => box.scrollIntoView({ block: "nearest" }));  // once it is on the page
+  return box;
+}
+
+/** The findings of an error; a long list scrolls, also by keyboard. */
+export function findingList(findings) {
+  return h("ul", { tabindex: findings.length > 1 ? 0 : null }, findings.map((found) => h("li", {}, errorLine(found))));
 }
 
 function errorLine(found) {
   const place = [
     found.column ? `column “${found.column}”` : null,
     found.line ? `line ${found.line}` : null,
-    found.row !== undefined ? `row ${found.row}` : null,
-    found.pointer && !found.column ? found.pointer : null,
+    (found.row ?? null) !== null ? `row ${found.row}` : null,
+    found.pointer && !found.column && !found.pointer.startsWith("/rules/") ? found.pointer : null,
     found.parameter ?? null,
   ].filter(Boolean).join(", ");
   const meant = found.suggestion ? ` Did you mean “${found.suggestion}”?` : "";
-  const right = found.expected ? ` Right would be: ${found.expected}.` : "";
+  const right = found.expected ? ` Expected: ${found.expected}.` : "";
   return `${place ? `${place}: ` : ""}${found.message}.${meant}${right}`;
 }
 
@@ -118,7 +126,7 @@ export async function uploadInto(place, path, files, again, fields = {}) {
   fill(place, words, bar);
   const onProgress = (fraction) => {
     set(fraction);
-    fill(words, fraction < 1 ? `Uploading ${name}: ${percent(fraction)}` : `Reading ${name}, every row …`);
+    fill(words, fraction < 1 ? `Uploading ${name}: ${percent(fraction)}` : `Reading all rows of ${name} …`);
   };
   const ask = (event) => event.preventDefault();
   window.addEventListener("beforeunload", ask);  // to close the page ends the upload
@@ -142,7 +150,7 @@ export function confirmed(title, text, action) {
       h("div.stack", {}, h("h2", { id }, title), h("p.soft", {}, text),
         h("div.row", {},
           h("button.danger", { type: "button", onclick: done("yes") }, action),
-          h("button", { type: "button", autofocus: true, onclick: done("no") }, "Keep it"))));
+          h("button", { type: "button", autofocus: true, onclick: done("no") }, "Cancel"))));
     document.body.append(dialog);
     dialog.showModal();
   });
@@ -152,7 +160,7 @@ export function confirmed(title, text, action) {
 export function renameButton(path, name, told, done) {
   const button = h("button", { type: "button", onclick: () => {
     const input = h("input", { value: name, maxlength: 200, required: true });
-    const save = h("button.main", { type: "submit" }, "Save the name");
+    const save = h("button.main", { type: "submit" }, "Save name");
     const submit = (event) => {
       event.preventDefault();
       pressed(save, told, async () => {
@@ -176,16 +184,18 @@ export function dataTable(label, heads, rows, kind = "table.cards") {
       h("tbody", {}, rows.map(line))));
 }
 
-/** Run `work` with the button held down, and its refusal shown in `place`. */
+/** Run `work` with the button disabled; `place` says that it runs, and shows its error. */
 export async function pressed(button, place, work) {
+  const busy = h("p.soft", { role: "status" }, "Working …");
   button.disabled = true;
-  fill(place);
+  fill(place, busy);
   try {
     return await work();
   } catch (error) {
     if (error.name !== "AbortError") fill(place, problemBox(error));
     return undefined;
   } finally {
+    busy.remove();
     button.disabled = false;
   }
 }

@@ -1,4 +1,4 @@
-// Conditions on columns, as a form: what every row is to be.
+// Conditions on columns, as a form.
 
 import { fill, h } from "./elements.js";
 
@@ -19,7 +19,7 @@ export function conditionForm(schema, { onlyValues = false } = {}) {
     lines.append(line);
     choose();
   };
-  const element = h("div.stack", {}, lines, h("div", {}, h("button.small", { type: "button", onclick: add }, onlyValues ? "Add a cell" : "Add a condition")));
+  const element = h("div.stack", {}, lines, h("div", {}, h("button.small", { type: "button", onclick: add }, onlyValues ? "Add a value" : "Add a condition")));
   return { element, read: () => (readers.size ? Object.fromEntries([...readers].map(([line, read]) => [line.querySelector("select").value, read()])) : null) };
 }
 
@@ -55,12 +55,12 @@ function levelFields(column, place, onlyValues) {
     fill(place, "is one of", boxes.map(([box, level]) => h("label.check", {}, box, String(level))));
     return () => boxes.filter(([box]) => box.checked).map(([, level]) => level);
   }
-  const choice = h("select", { "aria-label": `Level of ${column.name}` }, column.levels.map((level, i) => h("option", { value: i }, String(level))));
+  const choice = h("select", { "aria-label": `Category of ${column.name}` }, column.levels.map((level, i) => h("option", { value: i }, String(level))));
   fill(place, "is", choice);
   return () => column.levels[Number(choice.value)];
 }
 
-/** A form of target shares of one column's levels: its element, and `read()`. */
+/** A form of target shares of one column's categories: its element, and `read()`. */
 export function balanceForm(schema) {
   const columns = schema.columns.filter((column) => !column.drop && column.levels && column.levels.length <= 30 && column.kind !== "constant");
   const fields = h("div.row");
@@ -68,14 +68,14 @@ export function balanceForm(schema) {
   const choose = () => {
     const column = columns.find((one) => one.name === name.value);
     const even = column ? (100 / column.levels.length).toFixed(1) : "";
-    inputs = (column?.levels ?? []).map((level) => [level, h("input", { type: "number", min: 0, step: "any", value: Number(even), "aria-label": `Share of ${level}, per cent` })]);
-    fill(fields, inputs.map(([level, input]) => h("label.field", {}, `${level}, %`, input)));
+    inputs = (column?.levels ?? []).map((level) => [level, h("input", { type: "number", min: 0, step: "any", value: Number(even), "aria-label": `Share of ${level} in percent` })]);
+    fill(fields, inputs.map(([level, input]) => h("label.field", {}, `${level} (%)`, input)));
   };
-  const name = h("select", { "aria-label": "Balance the levels of", onchange: choose }, h("option", { value: "" }, "No column"), columns.map((column) => h("option", { value: column.name }, column.name)));
+  const name = h("select", { "aria-label": "Column with target shares", onchange: choose }, h("option", { value: "" }, "none"), columns.map((column) => h("option", { value: column.name }, column.name)));
   const read = () => {
     if (!name.value) return null;
     const total = inputs.reduce((sum, [, input]) => sum + Number(input.value), 0) || 1;
     return { [name.value]: Object.fromEntries(inputs.map(([level, input]) => [String(level), Number(input.value) / total])) };
   };
-  return { element: columns.length ? h("div.stack", {}, h("label.field", {}, "Balance the levels of", name), fields) : h("p.soft", {}, "No column has levels."), read };
+  return { element: columns.length ? h("div.stack", {}, h("label.field", {}, "Column with target shares", name), fields) : h("p.soft", {}, "No column has at most 30 categories."), read };
 }

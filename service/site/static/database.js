@@ -1,16 +1,16 @@
-// A dataset that is a database: its tables and keys as a diagram, what can be corrected, and the way to a model.
+// A dataset that is a database: the diagram of its tables and keys, their corrections, and training.
 
 import { read } from "./api.js";
-import { firstRows, heading, modelsOf, tried } from "./dataset.js";
+import { firstRows, heading, modelsOf, tried, warningList } from "./dataset.js";
 import { tableDiagram } from "./diagram.js";
 import { fill, h } from "./elements.js";
 import { showEstimates, trainingForm } from "./training.js";
 
-const KEEP = { "": "drawn, unless it is a catalogue", true: "copied as it is", false: "drawn" };
-const DIRTY = { refuse: "refuse the database", drop: "leave such rows out", null: "empty their keys" };
+const KEEP = { "": "generated, unless it is a reference table", true: "copied unchanged", false: "generated" };
+const DIRTY = { refuse: "reject the database", drop: "remove these rows", null: "set these keys to missing" };
 
 export async function showDatabase({ place, dataset, signal, go, reveal }) {
-  fill(place, heading(dataset, go), h("p.soft", { role: "status" }, "Reading the tables …"));
+  fill(place, heading(dataset, go), h("p.soft", { role: "status" }, "Loading the tables …"));
   reveal();
   const [presets, models] = await Promise.all([
     read(`/v1/datasets/${dataset.id}/presets`, { signal }),
@@ -26,13 +26,13 @@ function draw(page) {
   fill(place,
     heading(dataset, go),
     page.told,
-    dataset.warnings.map((warning) => h("p.note", {}, warning)),
+    warningList(dataset.warnings),
     h("section.stack", { "aria-label": "Tables" },
-      h("div.row.ends", {}, h("h2", {}, "Tables and keys"), h("span.soft", {}, "Found in all rows. Correct what is wrong: each row is drawn given the one that it refers to.")),
+      h("div.row.ends", {}, h("h2", {}, "Tables and keys"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: each row is generated given the rows that it refers to.")),
       tableDiagram(dataset.tables, dataset.schema.tables)),
     h("section.card.stack", { "aria-label": "Keys" }, dataset.tables.map((table) => tableEditor(page, table)), dirtyForm(page)),
     page.training,
-    models.items.length ? modelsOf(models.items) : null);
+    models.items.length ? modelsOf(models.items, signal) : null);
 }
 
 /** What is said of one table: its keys and the order of its rows, and its first rows to look at. */
@@ -42,28 +42,28 @@ function tableEditor(page, table) {
   const told = h("div");
   const columns = table.schema.columns.map((column) => column.name);
   const primary = h("input", { value: said.primary_key.join(", "), placeholder: "none" });
-  const order = chooser(columns, said.order, "found by itself");
+  const order = chooser(columns, said.order, "inferred");
   const keep = h("select", {}, Object.entries(KEEP).map(([value, text]) => h("option", { value, selected: value === String(said.keep ?? "") }, text)));
   const reference = (key) => referenceFields(table.name, Object.keys(tables), key);
   const keys = said.foreign_keys.map(reference);
   const list = h("div.stack");
   const drawKeys = () => fill(list, keys.map((key, i) => h("div.row", {}, key.elements,
-    h("button.small", { type: "button", "aria-label": `Remove the reference ${i + 1} of ${table.name}`, onclick: () => { keys.splice(i, 1); drawKeys(); } }, "Remove"))));
+    h("button.small", { type: "button", "aria-label": `Remove foreign key ${i + 1} of ${table.name}`, onclick: () => { keys.splice(i, 1); drawKeys(); } }, "Remove"))));
   drawKeys();
   const save = h("button.main", { type: "button", onclick: () => tried(told, save, () => change(page, { tables: { [table.name]: {
     primary_key: names(primary.value), foreign_keys: keys.map((key) => key.read()), order: order.value || null, keep: keep.value ? keep.value === "true" : null } } })) }, "Save");
   return h("details", {}, h("summary", {}, `Keys of ${table.name}`), h("div.stack", {},
-    h("div.edit", {}, h("label.field", {}, "Primary key, columns with commas between", primary), h("label.field", {}, "Rows of a parent in the order of", order), h("label.field", {}, "The table is", keep)),
-    h("h3", {}, "References"), list,
-    h("div.row", {}, h("button", { type: "button", onclick: () => { keys.push(reference()); drawKeys(); } }, "Add a reference"), save), told,
+    h("div.edit", {}, h("label.field", {}, "Primary key (columns separated by commas)", primary), h("label.field", {}, "Order of the rows of one parent", order), h("label.field", {}, "The table is", keep)),
+    h("h3", {}, "Foreign keys"), list,
+    h("div.row", {}, h("button", { type: "button", onclick: () => { keys.push(reference()); drawKeys(); } }, "Add foreign key"), save), told,
     firstRows(page.dataset.id, page.signal, table.name)));
 }
 
 /** The fields of a reference, and what they say of it. */
 function referenceFields(name, tables, key = { columns: [], table: tables[0], references: [] }) {
-  const from = h("input", { value: key.columns.join(", "), "aria-label": `Columns of ${name} that refer`, placeholder: "column" });
+  const from = h("input", { value: key.columns.join(", "), "aria-label": `Foreign key columns of ${name}`, placeholder: "column" });
   const target = chooser(tables, key.table);
-  target.setAttribute("aria-label", "Table that is referred to");
+  target.setAttribute("aria-label", "Referenced table");
   const said = () => {
     const columns = names(from.value);
     const isSame = key.table === target.value && key.references.length === columns.length;
@@ -77,7 +77,7 @@ function dirtyForm(page) {
   const told = h("div");
   const chosen = h("select", { onchange: () => tried(told, chosen, () => change(page, { dirty: chosen.value })) },
     Object.entries(DIRTY).map(([value, text]) => h("option", { value, selected: value === (page.dataset.schema.dirty ?? "refuse") }, text)));
-  return h("div.stack", {}, h("div.row", {}, h("label.field", {}, "Where a reference leads to no row", chosen)), told);
+  return h("div.stack", {}, h("div.row", {}, h("label.field", {}, "Rows whose foreign key refers to no row", chosen)), told);
 }
 
 function chooser(values, chosen, none = null) {

@@ -2,18 +2,19 @@
 
 import { ask, read } from "./api.js";
 import { columnTable } from "./columns.js";
+import { comparison } from "./comparing.js";
 import { showDatabase } from "./database.js";
 import { confirmed, dataTable, head, pressed, problemBox, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
 import { ruleList } from "./rules.js";
 import { showEstimates, trainingForm } from "./training.js";
-import { bytes, figure, many, spoken } from "./words.js";
+import { bytes, capital, figure, many, spoken } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const dataset = await read(`/v1/datasets/${id}`, { signal });
   if (dataset.kind === "database") return showDatabase({ place, dataset, signal, go, reveal });
-  fill(place, heading(dataset, go), h("p.soft", { role: "status" }, "Reading the table …"));
+  fill(place, heading(dataset, go), h("p.soft", { role: "status" }, "Loading the table …"));
   reveal();
   const [profile, presets, models] = await Promise.all([
     read(`/v1/datasets/${id}/profile`, { signal }),
@@ -35,42 +36,47 @@ function draw(page) {
   fill(place,
     heading(dataset, page.go),
     page.told,
-    others.map((warning) => h("p.note", {}, warning)),
+    warningList(others),
     h("section.stack", { "aria-label": "Columns" },
-      h("div.row.ends", {}, h("h2", {}, "Columns"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: the model learns what stands here.")),
+      h("div.row.ends", {}, h("h2", {}, "Columns"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: the model is trained with this schema.")),
       table),
     page.firstRows,
     ruleList(dataset, profile.rules, change),
     dataset.privacy ? privacySpent(dataset.privacy) : null,
     page.training,
-    models.items.length ? modelsOf(models.items) : null);
+    models.items.length ? modelsOf(models.items, page.signal) : null);
 }
 
-/** The first rows as they were uploaded, read once they are opened; of a database those of one table. */
+/** What the service noticed in the data, apart from what is shown beside its column. */
+export function warningList(warnings) {
+  return warnings.length ? h("section.stack", { "aria-label": "Data-quality warnings" }, h("h2", {}, "Data-quality warnings"), warnings.map((warning) => h("p.note", {}, capital(warning)))) : null;
+}
+
+/** The first 20 rows as uploaded, loaded when opened; of a database those of one table. */
 export function firstRows(id, signal, table = null) {
   const found = h("div");
   const open = async () => {
     if (found.childElementCount) return;
-    fill(found, h("p.soft", { role: "status" }, "Reading the first rows …"));
+    fill(found, h("p.soft", { role: "status" }, "Loading the first 20 rows …"));
     try {
       const { columns, rows } = await read(`/v1/datasets/${id}/rows?${new URLSearchParams({ limit: 20, ...(table ? { table } : {}) })}`, { signal });
-      fill(found, rowTable("The first rows", rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])))));
+      fill(found, rowTable("First rows", rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])))));
     } catch (error) {
       if (error.name !== "AbortError") fill(found, problemBox(error));
     }
   };
-  return h("details", { ontoggle: open }, h("summary", {}, `The first rows of ${table ?? "the table"}`), found);
+  return h("details", { ontoggle: open }, h("summary", {}, `First 20 rows${table ? ` of ${table}` : ""}`), found);
 }
 
 export function heading(dataset, go) {
   const told = h("div");
   const button = h("button.danger", { type: "button", onclick: () => remove() }, "Delete");
   const remove = async () => {
-    const text = "It goes with its bytes. Models that were trained on it stay.";
-    if (!(await confirmed(`Delete “${dataset.name}”?`, text, "Delete the dataset"))) return;
+    const text = "This deletes the uploaded data and cannot be undone. Models trained on it are kept.";
+    if (!(await confirmed(`Delete “${dataset.name}”?`, text, "Delete dataset"))) return;
     await pressed(button, told, async () => {
       await ask(`/v1/datasets/${dataset.id}`, { method: "DELETE" });
-      say("The dataset is deleted.");
+      say("The dataset was deleted.");
       go("/datasets");
     });
   };
@@ -87,15 +93,15 @@ export function heading(dataset, go) {
 function privacySpent(privacy) {
   const { epsilon, delta, cap } = privacy;
   const facts = [
-    ["Epsilon of all models", epsilon === null ? "no bound" : figure(epsilon, 3)], ["at delta", figure(delta, 2)],
-    ["Rho spent", figure(privacy.rho_spent, 3)], ["set aside by trainings that wait", figure(privacy.rho_set_aside, 3)],
+    ["Epsilon of all models together", epsilon === null ? "no bound" : figure(epsilon, 3)], ["At delta", figure(delta, 2)],
+    ["Rho spent", figure(privacy.rho_spent, 3)], ["Rho reserved by queued trainings", figure(privacy.rho_set_aside, 3)],
     ["Cap", cap ? `epsilon ${figure(cap.epsilon, 3)} at delta ${figure(cap.delta, 2)}` : "none"],
   ];
-  return h("section.stack", { "aria-label": "Differential privacy" }, h("h2", {}, "Differential privacy spent"),
+  return h("section.stack", { "aria-label": "Differential privacy" }, h("h2", {}, "Privacy budget spent"),
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    h("p.soft", {}, "What all private models of this table promise together. It never gets less, whatever is deleted.",
+    h("p.soft", {}, "The differential privacy guarantee of all models of this table taken together. Deleting a model does not restore its budget.",
       privacy.note ? ` ${privacy.note}.` : "",
-      cap ? " A training that would exceed the cap is refused, and so is one that promises nothing." : ""));
+      cap ? " A training that would exceed the cap, or that has no differential privacy, is refused." : ""));
 }
 
 function toTraining() {
@@ -115,7 +121,7 @@ async function changeSchema(page, patch) {
     read(`/v1/datasets/${dataset.id}/profile`, { signal }), read(`/v1/datasets/${dataset.id}/presets`, { signal }),
   ]);
   const lines = changed.changes.summary;
-  fill(page.told, h("div.note.calm", { role: "status" }, h("strong", {}, lines.length ? "Saved. " : "Saved: nothing is different."), lines.join("; ")));
+  fill(page.told, h("div.note.calm", { role: "status" }, h("strong", {}, lines.length ? "Saved. " : "Saved. Nothing changed."), lines.join("; ")));
   const at = window.scrollY;
   Object.assign(page, { dataset: changed, profile });
   showEstimates(page.training, presets.presets);
@@ -123,22 +129,22 @@ async function changeSchema(page, patch) {
   window.scrollTo(0, at);
 }
 
-/** The models of the table beside each other: how each was trained, and what its report found. */
-export function modelsOf(models) {
+/** The models of a dataset: how each was trained, what its report found, and two of them side by side. */
+export function modelsOf(models, signal) {
   const parts = ["fidelity", "utility", "likelihood", "privacy"];
-  const heads = ["Model", "Status", "Preset", "Held-out bound", ...parts.map(spoken), "Made"];
+  const heads = ["Model", "Status", "Preset", "Held-out log-likelihood", ...parts.map(spoken), "Created"];
   const cells = (model) => [
     h("a", { href: model.status === "training" ? `/jobs/${model.job_id}` : `/models/${model.id}` }, model.name), status(model.status),
     `${model.training.preset}${model.training.differential_privacy ? ", private" : ""}${model.training.memory === "low" ? ", low memory" : ""}`,
     figure(model.bound_held_out, 4), ...parts.map((part) => (model.report?.verdicts[part] ? verdict(model.report.verdicts[part]) : "–")), when(model.created_at)];
-  return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("The models beside each other", heads, models.map(cells)));
+  return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("Models of this dataset", heads, models.map(cells)), comparison(models, signal));
 }
 
 /** Run a change; its refusal is shown in `told`, and the page stays as it was. */
 export async function tried(told, button, change) {
   if (button) button.disabled = true;
   const seconds = h("span.number", { "aria-hidden": "true" }, "0");
-  fill(told, h("p.soft", { role: "status" }, "Saving: all rows are read and checked again, and rules are looked for … ", seconds, " s"));
+  fill(told, h("p.soft", { role: "status" }, "Saving: the service reads all rows again and searches for rules … ", seconds, " s"));
   const began = Date.now();
   const timer = setInterval(() => fill(seconds, String(Math.round((Date.now() - began) / 1000))), 1000);
   try {

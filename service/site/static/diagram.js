@@ -1,7 +1,7 @@
-// Tables as boxes, their keys as lines between them. The boxes are text for who listens; the lines are a picture.
+// Tables as boxes, their foreign keys as lines between them. Screen readers read the boxes; the lines are decoration.
 
 import { h, s } from "./elements.js";
-import { count, many } from "./words.js";
+import { COLUMN_KINDS, count, many } from "./words.js";
 
 const MOST_COLUMNS = 12;
 const GUTTER = 20;
@@ -31,6 +31,10 @@ function ranked(tables, links) {
     return found;
   };
   for (const { name } of tables) rank(name, [name]);
+  for (const { name } of [...tables].sort((a, b) => ranks.get(b.name) - ranks.get(a.name))) {  // beside what refers to it
+    const below = tables.filter((other) => links[other.name].foreign_keys.some((key) => key.table === name)).map((other) => ranks.get(other.name));
+    if (below.length) ranks.set(name, Math.max(ranks.get(name), Math.min(...below) - 1));
+  }
   return ranks;
 }
 
@@ -39,7 +43,7 @@ function box(table, link, note) {
   const refers = new Map(link.foreign_keys.flatMap((key) => key.columns.map((column) => [column, key.table])));
   const keysFirst = (name) => (isKey.has(name) ? 0 : refers.has(name) ? 1 : 2);
   const names = table.schema.columns.map((column) => column.name).sort((a, b) => keysFirst(a) - keysFirst(b));
-  const kinds = new Map(table.schema.columns.map((column) => [column.name, column.drop ? "left out" : column.kind]));
+  const kinds = new Map(table.schema.columns.map((column) => [column.name, column.drop ? "Dropped" : COLUMN_KINDS[column.kind]]));
   const shown = names.slice(0, Math.max(MOST_COLUMNS, isKey.size + refers.size));
   const rows = new Map(shown.map((name) => [name, h("li", {},
     h(keysFirst(name) < 2 ? "span.key-name" : "span", {}, name),
@@ -50,7 +54,7 @@ function box(table, link, note) {
   return { element, rows };
 }
 
-/** A line from each column that refers to the key that it refers to: between boxes beside each other, or around their left edges. */
+/** A line from each foreign key to the key that it refers to: between neighbouring boxes, below the boxes that stand between, or around the left edges. */
 function drawLines(drawing, lines, links, boxes) {
   const at = drawing.getBoundingClientRect();
   lines.setAttribute("width", at.width);
@@ -61,6 +65,8 @@ function drawLines(drawing, lines, links, boxes) {
   };
   const paths = [];
   let around = 0;
+  let beneath = 0;
+  const cards = [...boxes.values()].map(({ element }) => element.getBoundingClientRect());
   for (const [name, { rows }] of boxes) {
     for (const key of links[name].foreign_keys) {
       const from = rows.get(key.columns[0]);
@@ -71,7 +77,12 @@ function drawLines(drawing, lines, links, boxes) {
       const isBeside = b.right + GUTTER / 2 < a.left;
       const bow = Math.max(12, (a.left - b.right) / 2);
       const out = Math.max(2, Math.min(a.left, b.left) - 8 - 4 * (around % 4));
-      paths.push(isBeside
+      const between = cards.filter((card) => card.left - at.left > b.right && card.right - at.left < a.left);
+      const under = Math.max(0, ...between.map((card) => card.bottom - at.top)) + 10 + 6 * beneath;
+      if (isBeside && between.length) beneath += 1;
+      paths.push(isBeside && between.length
+        ? `M${a.left} ${a.y}H${a.left - 16 - 4 * beneath}V${under}H${b.right + 16 + 4 * beneath}V${b.y}H${b.right}`
+        : isBeside
         ? `M${a.left} ${a.y}C${a.left - bow} ${a.y} ${b.right + bow} ${b.y} ${b.right} ${b.y}`
         : `M${a.left} ${a.y}H${out + 4}Q${out} ${a.y} ${out} ${a.y + Math.sign(b.y - a.y) * 4}V${b.y - Math.sign(b.y - a.y) * 4}Q${out} ${b.y} ${out + 4} ${b.y}H${b.left}`);
       paths.push(isBeside ? `M${b.right + 6} ${b.y - 4}L${b.right} ${b.y}L${b.right + 6} ${b.y + 4}` : `M${b.left - 6} ${b.y - 4}L${b.left} ${b.y}L${b.left - 6} ${b.y + 4}`);

@@ -1,10 +1,10 @@
-// Drawing databases: how many times as many rows, or how many parents; the files of all tables, or of one.
+// Generating databases: size by scale or by parents; the files of all tables, or of one.
 
 import { ask, rowsOf, save } from "./api.js";
-import { dataTable, pressed, segments } from "./components.js";
+import { pressed, segments } from "./components.js";
 import { fill, h, say } from "./elements.js";
-import { count, percent } from "./words.js";
-import { csvRows } from "./rows.js";
+import { many, percent } from "./words.js";
+import { csvObjects, rowTable } from "./rows.js";
 
 const PREVIEW_ROWS = 12;
 
@@ -15,38 +15,38 @@ export function show({ place, model, signal }) {
   let by = "scale";
   const scale = h("input", { type: "number", min: 0, step: "any", value: 1, required: true });
   const parents = h("input", { type: "number", min: 1, value: 100, required: true });
-  const seed = h("input", { type: "number", min: 0, placeholder: "fresh" });
+  const seed = h("input", { type: "number", min: 0, placeholder: "random" });
   const format = h("select", {}, h("option", { value: "csv" }, "CSV"), h("option", { value: "parquet" }, "Parquet"));
-  const table = h("select", {}, h("option", { value: "" }, "all, in a ZIP"), names.map((name) => h("option", { value: name }, name)));
+  const table = h("select", {}, h("option", { value: "" }, "all, as a ZIP archive"), names.map((name) => h("option", { value: name }, name)));
   const amount = h("div");
   const showAmount = () => fill(amount, by === "scale"
-    ? h("label.field", {}, "Times as many rows as the real tables", scale)
-    : h("label.field", {}, "Rows of each table without a parent", parents));
+    ? h("label.field", {}, "Rows as a multiple of the real tables", scale)
+    : h("label.field", {}, "Rows of each table that refers to no other", parents));
   const body = () => ({ ...(by === "scale" ? { scale: Number(scale.value) } : { parents: Number(parents.value) }), ...(seed.value === "" ? {} : { seed: Number(seed.value) }) });
   const draw = async (more, name) => {
     const query = name ? `?${new URLSearchParams({ table: name })}` : "";
     const response = await ask(`/v1/models/${model.id}/samples${query}`, { method: "POST", json: { ...body(), ...more }, signal });
-    const done = await rowsOf(response, "/v1/samples", signal, (job) => fill(told, h("p.soft", { role: "status" }, `A job draws them: ${job.status}, ${percent(job.progress.fraction ?? 0)}`)));
+    const done = await rowsOf(response, "/v1/samples", signal, (job) => fill(told, h("p.soft", { role: "status" }, `Generating rows in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`)));
     return [response.headers.get("Gcvae-Seed"), done];
   };
   const preview = (event) => pressed(event.target, told, async () => {
     const name = table.value || names[0];
     const [used, done] = await draw({ format: "csv" }, name);
-    const [heads, ...rows] = csvRows(await done.text()) ?? [[]];
-    fill(told, h("h3", {}, `${name}: ${count(rows.length)} rows, the first of them`), dataTable(`Drawn rows of ${name}`, heads, rows.slice(0, PREVIEW_ROWS), "table.preview"), seedLine(used));
+    const rows = csvObjects(await done.text());
+    fill(told, h("h3", {}, `${name}: first ${Math.min(rows.length, PREVIEW_ROWS)} of ${many(rows.length, "row")}`), rowTable(`Synthetic rows of ${name}`, rows, PREVIEW_ROWS), seedLine(used));
   });
   const download = (event) => pressed(event.target, told, async () => {
     const [used, done] = await draw({ format: format.value }, table.value);
     const name = table.value ? `${table.value}.${format.value}` : `${model.name}-synthetic.zip`;
     save(await done.blob(), name);
-    fill(told, h("p.note.calm", { role: "status" }, `${name} is saved.`), seedLine(used));
-    say(`${name} is saved.`);
+    fill(told, h("p.note.calm", { role: "status" }, `${name} was downloaded.`), seedLine(used));
+    say(`${name} was downloaded.`);
   });
   showAmount();
-  fill(place, h("p.soft", {}, "Every key is unique, and every reference leads to a row."),
-    h("div.row", {}, segments("How many rows", [["scale", "Times the real ones"], ["parents", "By parents"]], by, (value) => { by = value; showAmount(); })),
-    h("div.row.foot", {}, amount, h("label.field", {}, "Seed", seed), h("label.field", {}, "Table", table), h("label.field", {}, "Files", format),
-      h("button", { type: "button", onclick: preview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Draw and download")),
+  fill(place, h("p.soft", {}, "Generates a synthetic database: every primary key is unique, and every foreign key refers to a row."),
+    h("div.row", {}, segments("Size", [["scale", "By scale"], ["parents", "By number of parent rows"]], by, (value) => { by = value; showAmount(); })),
+    h("div.row.foot", {}, amount, h("label.field", {}, "Seed", seed), h("label.field", {}, "Table", table), h("label.field", {}, "File format", format),
+      h("button", { type: "button", onclick: preview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),
     told);
 }
 

@@ -4,7 +4,7 @@ import { pause, read } from "./api.js";
 import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
-import { count, duration, jobTitle, many, percent, spoken } from "./words.js";
+import { capital, duration, jobTitle, many, percent, spoken } from "./words.js";
 
 export async function show({ place, signal, go }) {
   const [running, queued, failed, models, datasets] = await Promise.all([
@@ -15,16 +15,16 @@ export async function show({ place, signal, go }) {
     read("/v1/datasets?limit=6", { signal }),
   ]);
   const isNew = !datasets.items.length && !models.items.length;
-  const active = h("section.stack", { "aria-label": "What runs" });
+  const active = h("section.stack", { "aria-label": "Running and queued jobs" });
   fill(place,
-    h("div.head", {}, h("div", {}, h("h1", {}, isNew ? "Start with a table" : "Home"),
-      h("p.soft", {}, "Learn a table, and draw synthetic rows, score rows, fill blanks and see which columns depend on which."))),
+    h("div.head", {}, h("div", {}, h("h1", {}, isNew ? "Upload a table to start" : "Home"),
+      h("p.soft", {}, "Train a model on a table. Use it to generate synthetic rows, score rows, impute missing values and map the dependencies between columns."))),
     entrance(go),
     active,
-    failed.items.length ? section("Failed", "/jobs?status=failed", failed.items.map(failedLine)) : null,
+    failed.items.length ? section("Failed jobs", "/jobs?status=failed", failed.items.map(failedLine)) : null,
     isNew ? firstSteps() : h("div.grid.two", {},
-      section("Ready models", "/models", models.items.map(modelLine), "No model is ready yet. Open a dataset and train one."),
-      section("Datasets", "/datasets", datasets.items.map(datasetLine), "No dataset yet. Drop a table above.")));
+      section("Ready models", "/models", models.items.map(modelLine), "No model is ready yet. Open a dataset and train a model on it."),
+      section("Datasets", "/datasets", datasets.items.map(datasetLine), "No datasets yet. Upload a table above.")));
   watch(active, [...running.items, ...queued.items], signal, go);
 }
 
@@ -47,14 +47,14 @@ function entrance(go) {
     return take([new File([exampleTable()], "café orders.csv")]);
   };
   const drop = () => dropPlace({
-    title: "Drop a table here",
-    hint: "CSV, gzipped CSV or Parquet. Several files, or a ZIP of them, are a database of linked tables. All stays on this service.",
+    title: "Upload a table",
+    hint: "Drop a file here or choose one: CSV, gzipped CSV or Parquet. Several files, or a ZIP archive of them, become one database of linked tables. The data stays on this service.",
     take, many: true,
-    extra: h("button", { type: "button", onclick: example }, "Try the example table"),
+    extra: h("button", { type: "button", onclick: example }, "Use the example table"),
   });
-  const cleaned = (error) => (error?.document?.errors?.some((found) => /^\/tables\/[^/]+\/foreign_keys\/\d+$/.test(found.pointer)) ? h("div.row", {}, "Upload again, and",
-    h("button", { type: "button", onclick: () => take(last, "drop") }, "leave such rows out"), h("button", { type: "button", onclick: () => take(last, "null") }, "empty their keys")) : null);
-  const entry = (error) => [cleaned(error), drop(), h("label.row.soft", {}, "Encoding of the text", encoding,
+  const cleaned = (error) => (error?.document?.errors?.some((found) => /^\/tables\/[^/]+\/foreign_keys\/\d+$/.test(found.pointer)) ? h("div.row", {}, "Upload again and",
+    h("button", { type: "button", onclick: () => take(last, "drop") }, "remove these rows"), h("button", { type: "button", onclick: () => take(last, "null") }, "set these keys to missing")) : null);
+  const entry = (error) => [cleaned(error), drop(), h("label.row.soft", {}, "Text encoding of CSV files", encoding,
     h("datalist", { id: "encodings" }, ["cp1252", "iso-8859-1", "iso-8859-15", "cp1250", "cp1251", "utf-16", "shift_jis", "gb18030"].map((value) => h("option", { value }))))];
   fill(place, entry());
   return place;
@@ -69,26 +69,26 @@ function section(title, path, lines, none) {
 function modelLine(model) {
   const decided = Object.entries(model.report?.decisions ?? {});
   const verdicts = decided.length ? decided : Object.entries(model.report?.verdicts ?? {});
-  const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, { title: `${name}: ${spoken(word)}` }, name));
+  const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, {}, `${capital(name)}: ${spoken(word).toLowerCase()}`));
   return h("li", {}, h("div", {}, h("a", { href: `/models/${model.id}` }, model.name),
-    h("div.row", {}, found.length ? found : h("span.tiny.soft", {}, "no report yet"))), h("span.tiny.soft.number", {}, when(model.created_at)));
+    h("div.row", {}, found.length ? found : h("span.tiny.soft", {}, "No report yet"))), h("span.tiny.soft.number", {}, when(model.created_at)));
 }
 
 function datasetLine(dataset) {
   return h("li", {}, h("div", {}, h("a", { href: `/datasets/${dataset.id}` }, dataset.name), h("div.tiny.soft.mono", {}, dataset.id)),
-    h("div.tiny.soft.number", {}, dataset.tables ? `${many(dataset.tables.length, "table")}, ${many(dataset.rows, "row")}` : `${many(dataset.rows, "row")} × ${count(dataset.columns)}`));
+    h("div.tiny.soft.number", {}, dataset.tables ? `${many(dataset.tables.length, "table")}, ${many(dataset.rows, "row")}` : `${many(dataset.rows, "row")} × ${many(dataset.columns, "column")}`));
 }
 
 function failedLine(job) {
   return h("li", {}, h("div", {}, h("a", { href: `/jobs/${job.id}` }, `${jobTitle(job)} failed`),
-    h("div.tiny.soft", {}, job.error?.message ?? "without a reason")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
+    h("div.tiny.soft", {}, job.error?.message ?? "No reason was given.")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
 }
 
 function firstSteps() {
   const steps = [
-    ["Upload", "Kinds, limits, blanks and rules of its columns are found by themselves. You look, and correct."],
-    ["Train", "One button. A small table takes a minute or two; the page says how long."],
-    ["Use", "Draw rows, score rows, fill blanks, read the map of what depends on what, and the report on quality and privacy."],
+    ["Upload", "The service infers the kind, limits and missing values of each column and the rules between columns. You review and correct them."],
+    ["Train", "Choose a preset and start. A small table takes a minute or two; the page shows an estimate."],
+    ["Use", "Read the report on quality and privacy, then generate rows, score rows, impute missing values or view dependencies."],
   ];
   return h("ol.grid.steps", {}, steps.map(([title, text], i) => h("li.card", {}, h("h3", {}, `${i + 1}. ${title}`), h("p.soft", {}, text))));
 }
@@ -97,7 +97,7 @@ function firstSteps() {
 function watch(place, jobs, signal, go) {
   if (!jobs.length) return;
   const list = h("ul.listed");
-  fill(place, h("div.row.ends", {}, h("h2", {}, "Running and waiting"), h("a", { href: "/jobs" }, "All jobs")), list);
+  fill(place, h("div.row.ends", {}, h("h2", {}, "Running and queued jobs"), h("a", { href: "/jobs" }, "All jobs")), list);
   for (const job of jobs) list.append(jobLine(job));
   refresh(list, signal, go).catch((error) => signal.aborted || fill(place, problemBox(error)));
 }
@@ -108,7 +108,7 @@ function jobLine(job) {
   const left = job.progress.seconds_left;
   return h("li", {}, h("div.fills", {}, h("div.row", {}, h("a", { href: `/jobs/${job.id}` }, jobTitle(job)), status(job.status),
     h("span.tiny.soft.mono", {}, job.id)), bar),
-  h("div.tiny.soft.number", {}, job.status === "running" ? percent(job.progress.fraction ?? 0) : "waits",
+  h("div.tiny.soft.number", {}, job.status === "running" ? percent(job.progress.fraction ?? 0) : "queued",
     left ? `, ${duration(left)} left` : ""));
 }
 

@@ -1,10 +1,10 @@
-// Imputation: a table with blanks comes back whole.
+// Imputation: a table with missing values comes back complete.
 
 import { ask, rowsOf, save, tableType } from "./api.js";
 import { dropPlace, problemBox } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { cellsOf, csvObjects, rowsIn, rowTable } from "./rows.js";
-import { many, percent } from "./words.js";
+import { count, many, percent } from "./words.js";
 
 export function show({ place, model, signal }) {
   const top = h("div");
@@ -12,31 +12,31 @@ export function show({ place, model, signal }) {
   const draws = h("input", { type: "number", min: 1, max: 100, value: 1 });
   const take = async (file) => {
     const blanks = await blanksOf(file, model.schema);
-    if (blanks?.length === 0) return fill(found, h("p.note.calm", { role: "status" }, `${file.name} has no blank cell in a column that the model fills.`));
+    if (blanks?.length === 0) return fill(found, h("p.note.calm", { role: "status" }, `${file.name} has no missing value in a column that the model can impute.`));
     return fill(found, choices(file, blanks ?? fillable(model.schema).map((column) => ({ column })), (query) => run(file, query)));
   };
   const run = async (file, query) => {
-    const words = h("p.soft", { role: "status" }, `Filling ${file.name} …`);
+    const words = h("p.soft", { role: "status" }, `Imputing ${file.name} …`);
     fill(top, words);
     fill(found);
     try {
       const path = `/v1/models/${model.id}/imputations?${new URLSearchParams({ format: "csv", draws: Number(draws.value) || 1, ...query })}`;
       const response = await ask(path, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
-      const done = await rowsOf(response, "/v1/imputations", signal, (job) => fill(words, `A job fills ${file.name}: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
+      const done = await rowsOf(response, "/v1/imputations", signal, (job) => fill(words, `Imputing ${file.name} in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
       const blob = await done.blob();
       const rows = csvObjects(await blob.text());
       fill(found, shown(rows, await cellsOf(file, rows.length), () => save(blob, `${model.name}-completed.csv`)));
-      say("The table is filled.");
+      say("The missing values are imputed.");
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(found, problemBox(error));
     }
     fill(top, drop());
   };
-  const drop = () => dropPlace({ title: "Drop a table with blanks", small: true, take,
-    hint: "Its blank cells are drawn from the model, given the cells that are known. Known cells stay as they are, and you choose the columns." });
+  const drop = () => dropPlace({ title: "Upload a table with missing values", small: true, take,
+    hint: "The model draws each missing value given the known cells of its row. Known cells are not changed. You choose the columns." });
   fill(top, drop());
-  fill(place, top, h("div.row", {}, h("label.field", {}, "Completions of each row", draws)), found);
+  fill(place, top, h("div.row", {}, h("label.field", {}, "Imputations per row", draws)), found);
 }
 
 /** The columns that a model can fill. */
@@ -52,12 +52,12 @@ async function blanksOf(file, schema) {
   return fillable(schema).map((column) => ({ column, count: rows.filter((row) => isBlank(row[column.name], column)).length })).filter(({ count: n }) => n);
 }
 
-/** Which columns are to be filled. Where training had blanks too, a blank may be right, and only its user knows. */
+/** The choice of columns. Where training had missing values too, a cell may rightly be missing: the user decides. */
 function choices(file, blanks, start) {
   const boxes = blanks.map(({ column, count: n }) => {
-    const box = h("input", { type: "checkbox", checked: !column.missing?.allowed, onchange: () => { button.disabled = !boxes.some(([one]) => one.checked); } });
-    const mayBeRight = column.missing?.allowed ? "the table of training has blanks here too: a blank may be right" : null;
-    const told = [n === undefined ? null : many(n, "blank"), mayBeRight].filter(Boolean).join("; ");
+    const box = h("input", { type: "checkbox", checked: !column.missing?.allowed, onchange: () => enable() });
+    const mayBeRight = column.missing?.allowed ? "also missing in the training table, so it may have to stay missing" : null;
+    const told = [n === undefined ? null : `${count(n)} missing`, mayBeRight].filter(Boolean).join("; ");
     return [box, column, h("label.check", {}, box, column.name, h("span.tiny.soft", {}, told))];
   });
   const named = (columns) => columns.map((column) => `"${column.name.replaceAll('"', '""')}"`).join(",");
@@ -66,16 +66,22 @@ function choices(file, blanks, start) {
     const kept = boxes.filter(([box, column]) => !box.checked && column.missing?.allowed).map(([, column]) => column);
     start({ columns: named(boxes.filter(([box]) => box.checked).map(([, column]) => column)), ...(kept.length ? { keep_blanks: named(kept) } : {}) });
   };
-  const button = h("button.main", { type: "submit", disabled: !boxes.some(([box]) => box.checked) }, "Fill the blanks");
-  return h("form.card.stack", { onsubmit: submit }, h("fieldset.stack", {}, h("legend", {}, `Columns of ${file.name} to be filled`), boxes.map(([, , label]) => label)),
-    h("p.tiny.soft", {}, "Blanks of the other columns stay. Where training had blanks, a blank that stays is taken as known: the others are filled so that they go with it."),
-    h("div.row", {}, button));
+  const button = h("button.main", { type: "submit" }, "Impute missing values");
+  const why = h("span.soft", { role: "status" });
+  const enable = () => {
+    button.disabled = !boxes.some(([box]) => box.checked);
+    fill(why, button.disabled ? "Choose at least one column." : "");
+  };
+  enable();
+  return h("form.card.stack", { onsubmit: submit }, h("fieldset.stack", {}, h("legend", {}, `Columns of ${file.name} to impute`), boxes.map(([, , label]) => label)),
+    h("p.tiny.soft", {}, "The other columns keep their missing values. If a column was also missing in training, its missing values count as known: the model imputes the other columns accordingly."),
+    h("div.row", {}, button, why));
 }
 
 /** Completed rows. Where each is one of the file's, cells that were blank there are marked. */
 function shown(rows, given, download) {
   const isFilled = (i, name) => given !== null && !(given[i][name] ?? "").trim() && rows[i][name] !== "";
-  return [h("div.row.ends", {}, h("h2", {}, `${many(rows.length, "row")} filled`), h("button.main", { type: "button", onclick: download }, "Download the table")),
-    given ? h("p.soft", {}, "Marked cells were blank.") : null,
-    rowTable("The filled table", rows, 20, isFilled)];
+  return [h("div.row.ends", {}, h("h2", {}, `${many(rows.length, "row")} imputed`), h("button.main", { type: "button", onclick: download }, "Download table")),
+    given ? h("p.soft", {}, "The highlighted cells were missing.") : null,
+    rowTable("Imputed table", rows, 20, isFilled)];
 }

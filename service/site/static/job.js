@@ -1,10 +1,10 @@
-// A job: how far it is, its curves, and what can be done about it.
+// A job: its progress, its curves, and its actions.
 
 import { follow, isOver, read } from "./api.js";
-import { head, meter, pressed, status, when } from "./components.js";
+import { findingList, head, meter, pressed, status, when } from "./components.js";
 import { curves } from "./charts.js";
 import { fill, h, say } from "./elements.js";
-import { about, count, duration, exactTime, figure, JOB_KINDS, jobTitle, percent, spoken } from "./words.js";
+import { about, count, duration, exactTime, figure, JOB_KINDS, jobTitle, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const job = await read(`/v1/jobs/${id}`, { signal });
@@ -15,7 +15,7 @@ export async function show({ place, words: [id], signal, go, reveal }) {
   reveal();
   if (isOver(job)) return;
   const last = await follow(id, signal, page.draw);
-  say(`The job has ${last.status}.`);
+  say(`Job ${last.status}.`);
   if (last.kind === "train" && last.status === "succeeded") page.model(await read(`/v1/models/${last.model_id}`, { signal }));
 }
 
@@ -38,10 +38,10 @@ function parts(job, model, go, signal) {
     drawCurves();
   };
   return {
-    elements: [places.heading, told, h("div.card.stack", {}, places.state, bar), places.facts, places.ending,
-      job.kind === "train" && model?.kind !== "database" ? h("section.card.stack", { "aria-label": "Curves" }, h("div.row.ends", {}, h("h2", {}, "Bounds"),
-        h("div.row", {}, h("span.key", {}, "rows of training"), h("span.key.drawn", {}, "held-out rows"))), places.curve,
-      h("p.tiny.soft", {}, "A lower bound on log p(row), in nats per row: higher is better. When the held-out curve no longer rises, training stops.")) : null],
+    elements: [places.heading, told, h("div.card.stack", {}, places.state, bar), places.ending, places.facts,
+      job.kind === "train" && model?.kind !== "database" ? h("section.card.stack", { "aria-label": "Log-likelihood" }, h("div.row.ends", {}, h("h2", {}, "Log-likelihood"),
+        h("div.row", {}, h("span.key", {}, "training rows"), h("span.key.drawn", {}, "held-out rows"))), places.curve,
+      h("p.tiny.soft", {}, `${LOG_LIKELIHOOD} Training stops when the held-out curve no longer rises.`)) : null],
     draw,
     model: (ready) => {
       record = ready.record;
@@ -53,15 +53,15 @@ function parts(job, model, go, signal) {
 function heading(job, model, buttons) {
   const crumbs = [["Jobs", "/jobs"]];
   if (job.dataset_id) crumbs.push([job.dataset_name, `/datasets/${job.dataset_id}`]);
-  if (job.model_id && job.kind !== "train") crumbs.push([model?.name ?? "its model", `/models/${job.model_id}`]);
+  if (job.model_id && job.kind !== "train") crumbs.push([model?.name ?? "Model", `/models/${job.model_id}`]);
   return head({ crumbs, title: jobTitle(job),
-    facts: [status(job.status), ["asked ", when(job.created_at)], h("code", {}, job.id)], actions: buttons });
+    facts: [status(job.status), ["requested ", when(job.created_at)], h("code", {}, job.id)], actions: buttons });
 }
 
 function actions(job, told, go, signal) {
   const post = (what, after) => (event) => pressed(event.target, told, async () => after(await read(`/v1/jobs/${job.id}/${what}`, { method: "POST", signal })));
   if (!isOver(job)) {
-    const text = job.cancel_requested ? "Being cancelled …" : "Cancel";
+    const text = job.cancel_requested ? "Cancelling …" : "Cancel";
     return [h("button.danger", { type: "button", disabled: job.cancel_requested, onclick: post("cancel", () => say("The job is being cancelled.")) }, text)];
   }
   if (job.status === "succeeded") return [];
@@ -70,9 +70,9 @@ function actions(job, told, go, signal) {
 
 function stateLine(job) {
   const { phase, fraction, seconds_left: left } = job.progress;
-  if (job.status === "queued") return [h("strong", {}, "Waits for a worker"), h("span.soft", {}, job.estimate ? `then ${about(job.estimate.seconds)} at most` : "")];
+  if (job.status === "queued") return [h("strong", {}, "Waiting for a worker"), h("span.soft", {}, job.estimate ? `Estimated time: ${about(job.estimate.seconds)}` : "")];
   if (job.status === "running") {
-    return [h("strong", {}, `${spoken(phase ?? "begins")}${job.progress.table ? `, table ${job.progress.table}` : ""}`), h("span.number", {}, `${percent(fraction ?? 0)}${left ? `, ${duration(left)} left` : ""}`)];
+    return [h("strong", {}, `${spoken(phase ?? "starting")}${job.progress.table ? `, table ${job.progress.table}` : ""}`), h("span.number", {}, `${percent(fraction ?? 0)}${left ? `, ${duration(left)} left` : ""}`)];
   }
   return [h("strong", {}, spoken(job.status)), h("span.soft", {}, job.finished_at ? exactTime(job.finished_at) : "")];
 }
@@ -82,29 +82,31 @@ function factsOf(job) {
   const took = job.started_at ? (Date.parse(job.finished_at ?? new Date().toISOString()) - Date.parse(job.started_at)) / 1000 : null;
   const facts = [["Time", duration(took)], ["Attempt", count(job.attempt)]];
   if (job.kind === "train" && !job.progress.table) {
-    facts.push(["Pass", epoch ? `${count(epoch)} of ${count(epochs)}` : "–"], ["Bound, training", figure(train, 4)], ["Bound, held out", figure(held, 4)]);
+    facts.push(["Pass", epoch ? `${count(epoch)} of ${count(epochs)}` : "–"], ["Training log-likelihood", figure(train, 4)], ["Held-out log-likelihood", figure(held, 4)]);
   }
-  facts.push(["Rows a second", speed ? count(Math.round(speed)) : "–"]);
-  if (job.estimate) facts.push(["Estimate", duration(job.estimate.seconds)]);
+  facts.push(["Rows per second", speed ? count(Math.round(speed)) : "–"]);
+  if (job.estimate) facts.push(["Estimated time", duration(job.estimate.seconds)]);
   return facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
 }
 
 /** What to do now that it is over. */
 function ending(job, model) {
   if (job.status === "failed") {
-    const { message, type, ...more } = job.error ?? {};
-    return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"), h("p", {}, message ?? "It gave no reason."),
+    const { message, code, problems = [], ...more } = job.error ?? {};
+    return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"),
+      problems.length > 1 ? findingList(problems) : h("p", {}, message ?? "The job gave no reason."),
       Object.entries(more).filter(([, value]) => typeof value !== "object").map(([name, value]) => h("p.tiny", {}, `${spoken(name)}: ${value}`)),
-      h("p", {}, "“Try again” queues it once more. If it fails the same way, change what the message names."));
+      h("p", {}, "“Try again” queues the job once more. If it fails with the same message, correct what the message names first.",
+        job.dataset_id ? [" ", h("a", { href: `/datasets/${job.dataset_id}` }, "Go to the dataset")] : null));
   }
   if (job.status !== "succeeded") return null;
-  if (!job.model_id) return h("div.note.calm", {}, "What it made is deleted with its model.");
+  if (!job.model_id) return h("div.note.calm", {}, "The result was deleted together with its model.");
   if (job.kind === "train") {
-    return h("div.note.calm.row.ends", {}, "The model is ready.", h("a.button.main", { href: `/models/${job.model_id}` }, "Open the model"));
+    return h("div.note.calm.row.ends", {}, "The model is ready.", h("a.button.main", { href: `/models/${job.model_id}` }, "Open model"));
   }
-  if (job.kind === "report") return h("div.note.calm.row.ends", {}, "The report is ready.", h("a.button.main", { href: `/models/${job.model_id}/report` }, "Read the report"));
+  if (job.kind === "report") return h("div.note.calm.row.ends", {}, "The report is ready.", h("a.button.main", { href: `/models/${job.model_id}/report` }, "View report"));
   const collection = { sample: "samples", score: "scores", impute: "imputations", encode: "encodings" }[job.kind];
-  return h("div.note.calm.row.ends", {}, `The table is ready${model ? `, made by ${model.name}` : ""}.`,
+  return h("div.note.calm.row.ends", {}, `The result is ready${model ? `. Model: ${model.name}` : ""}.`,
     h("a.button.main", { href: `/v1/${collection}/${job.result_id}/content`, download: "" }, "Download"));
 }
 

@@ -15,28 +15,28 @@ const LISTS = {
     title: "Datasets", filters: { sort: SORTS }, hasSearch: true,
     heads: ["Name", ["Rows", "number"], ["Columns", "number"], ["Size", "number"], "Uploaded", "Id"],
     cells: (one) => [link(`/datasets/${one.id}`, one.name), count(one.rows), one.tables ? `in ${many(one.tables.length, "table")}` : count(one.columns), bytes(one.size_bytes), when(one.created_at), code(one.id)],
-    none: () => empty("No dataset yet", "Upload a table: everything begins with one.", h("a.button.main", { href: "/" }, "Upload a table")),
+    none: () => empty("No datasets yet", "Upload a table to start.", h("a.button.main", { href: "/" }, "Upload a table")),
   },
   models: {
     title: "Models", filters: { status: states(MODEL_STATES), sort: SORTS }, hasSearch: true, more: { brief: "true" },
-    heads: ["Name", "Status", ["Held-out bound", "number"], "Rows", ["Size", "number"], "Made", "Id"],
+    heads: ["Name", "Status", ["Held-out log-likelihood", "number"], "Sharing the rows", ["Size", "number"], "Created", "Id"],
     cells: (one) => [
       link(one.status === "training" ? `/jobs/${one.job_id}` : `/models/${one.id}`, one.name), status(one.status),
       figure(one.bound_held_out, 4), worst(one.report), bytes(one.artifact_bytes), when(one.created_at), code(one.id)],
-    none: () => empty("No model yet", "Open a dataset, and train one.", h("a.button.main", { href: "/datasets" }, "To the datasets")),
+    none: () => empty("No models yet", "Open a dataset and train a model on it.", h("a.button.main", { href: "/datasets" }, "View datasets")),
   },
   jobs: {
-    title: "Jobs", filters: { status: states(JOB_STATES), kind: [["", "Every kind"], ...Object.entries(JOB_KINDS)] },
-    heads: ["Job", "Status", "Progress", "Queue", ["Attempt", "number"], ["Time", "number"], "Asked", "Id"],
+    title: "Jobs", filters: { status: states(JOB_STATES), kind: [["", "All kinds"], ...Object.entries(JOB_KINDS)] },
+    heads: ["Job", "Status", "Progress", "Queue", ["Attempt", "number"], ["Time", "number"], "Requested", "Id"],
     cells: (one) => [
       link(`/jobs/${one.id}`, jobTitle(one)), status(one.status), progress(one),
       `${one.queue}${one.priority ? `, priority ${one.priority}` : ""}`, count(one.attempt), took(one), when(one.created_at), code(one.id)],
-    none: () => empty("No job yet", "Trainings, large samples and reports are jobs.", h("a.button.main", { href: "/" }, "To the start page")),
+    none: () => empty("No jobs yet", "Training, reports and large requests run as jobs.", h("a.button.main", { href: "/" }, "Go to the home page")),
   },
 };
 
 function states(words) {
-  return [["", "Every status"], ...words.map((word) => [word, spoken(word)])];
+  return [["", "All statuses"], ...words.map((word) => [word, spoken(word)])];
 }
 
 export async function show({ place, words: [kind], signal, session }) {
@@ -75,7 +75,7 @@ async function firstPage(list, kind, query, table, signal) {
   const page = await read(url(), { signal });
   if (!page.items.length) {
     const isFiltered = [...query.keys()].some((name) => name !== "sort");
-    fill(table, isFiltered ? empty("Nothing fits", "No entry has all that you ask for. Ask for less.") : list.none());
+    fill(table, isFiltered ? empty("No matches", "No entry matches the search and the filters.") : list.none());
     return;
   }
   const shown = dataTable(list.title, list.heads, page.items.map(list.cells));
@@ -108,14 +108,14 @@ function code(id) {
 
 const ORDER = ["red", "amber", "green", "not_measured"];
 
-/** What the report says of handing the rows on; of an older one its worst verdict. */
+/** The report's verdict on sharing the rows; of an older report its worst verdict. */
 function worst(report) {
-  if (!report) return h("span.soft", {}, "none");
+  if (!report) return h("span.soft", {}, "no report");
   return verdict(report.decisions.rows ?? ORDER.find((word) => Object.values(report.verdicts).includes(word)));
 }
 
 function progress(job) {
-  if (job.status !== "running") return job.status === "queued" ? "waits" : "–";
+  if (job.status !== "running") return job.status === "queued" ? "waiting" : "–";
   const left = job.progress.seconds_left;
   return `${percent(job.progress.fraction ?? 0)}${left ? `, ${duration(left)} left` : ""}`;
 }

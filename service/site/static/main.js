@@ -41,8 +41,8 @@ async function show(moved) {
     session ??= await read("/v1/session", { signal });
     showWho(session, signedOut);
     const [pattern, load] = PAGES.find(([page]) => page.test(path)) ?? [];
-    if (path.startsWith("/guide")) throw new NoPage("The guide is not built here: “make docs”, in the folder that the service runs from, builds it.");
-    if (!load) throw new NoPage(`Nothing is at ${path}.`);
+    if (path.startsWith("/guide")) throw new NoPage("The guide has not been built. Run “make docs” in the folder from which the service runs.");
+    if (!load) throw new NoPage(`${path} does not exist.`);
     const page = await load();
     if (signal.aborted) return;
     await page.show({ place, words: path.match(pattern).slice(1), signal, go, session, reveal: () => reveal(place, moved, signal) });
@@ -58,13 +58,13 @@ class NoPage extends Error {}
 
 function refused(error) {
   if (error.status === 401) return showSignIn(error, signedIn);
-  if (error instanceof NoPage) return empty("There is no such page", error.message, homeLink());
-  if (error.status === 404) return empty("It is not here", `${error.message}. It may have been deleted, or lie in another workspace.`, homeLink());
+  if (error instanceof NoPage) return empty("Page not found", error.message, homeLink());
+  if (error.status === 404) return empty("Not found", `${error.message}. It may have been deleted, or it belongs to another workspace.`, homeLink());
   return problemBox(error, () => show(false));
 }
 
 function homeLink() {
-  return h("a.button", { href: "/" }, "To the start page");
+  return h("a.button", { href: "/" }, "Go to the home page");
 }
 
 /** Put the page in the place of the one before, once. */

@@ -1,19 +1,19 @@
-// Dependency maps: which columns move together, in every sense that the model knows.
+// Dependency maps of a model.
 
 import { read } from "./api.js";
 import { dataTable, problemBox, segments } from "./components.js";
 import { conditionForm } from "./conditions.js";
 import { fill, h, s } from "./elements.js";
-import { figure, short } from "./words.js";
+import { capital, figure, short } from "./words.js";
 
 const KINDS = {
-  total: ["Total", "Which columns depend on which, in rows that the model draws. Kendall's τ: 1 is together, −1 is opposite, 0 is neither."],
-  data: ["Data", "The same of the rows that the model has learned. Small tables have noise in it."],
-  difference: ["Difference", "Total less data: where the model moves columns together more, or less, than the table does. Near 0 everywhere is what one wants."],
-  expected: ["Expected", "What the decoder's copula adds on its own, averaged over all places of the latent space. What runs through the latent vector is not in it."],
-  within: ["Within", "The share of a correlation that is left once it is known where a row lies in the latent space. Within and between add up."],
-  between: ["Between", "The share of a correlation that runs through the latent vector: neighbourhoods that differ. Within and between add up."],
-  local: ["At a row", "What the copula says at one row, averaged over the places where that row may lie. Say some of its cells; the others are left open."],
+  total: ["Synthetic rows", "Dependence between each pair of columns in synthetic rows, as Kendall's τ: 1 means that both rise together, −1 that one falls as the other rises, 0 that neither holds."],
+  data: ["Training rows", "Kendall's τ in the training rows. In small tables it has sampling noise."],
+  difference: ["Difference", "Synthetic rows minus training rows: where the model makes a dependence stronger or weaker than it is in the table. Values near 0 are best."],
+  expected: ["Copula", "The dependence that the decoder's copula adds, averaged over the latent space. Dependence through the latent vector is not included."],
+  within: ["Within", "The part of the correlation that remains once the latent vector of a row is known. Within and between add up to the correlation."],
+  between: ["Between", "The part of the correlation that comes from the latent vector. Within and between add up to the correlation."],
+  local: ["At one row", "The dependence that the copula has for one row, averaged over the latent vectors that fit its known values. Enter some values; the others are integrated out."],
 };
 
 export async function show({ place, model, signal }) {
@@ -47,11 +47,11 @@ function localForm(model, signal) {
     } catch (error) {
       if (error.name !== "AbortError") fill(found, problemBox(error));
     }
-  } }, "Show the map");
-  return [h("div.card.stack", {}, h("h3", {}, "The row"), form.element, h("div.row", {}, button)), found];
+  } }, "Show map");
+  return [h("div.card.stack", {}, h("h3", {}, "Known values of the row"), form.element, h("div.row", {}, button)), found];
 }
 
-/** The map with its table of strongest pairs, and what it says of itself. */
+/** The map, its strongest pairs and its notes. */
 function shown(map, model, hasFiles = true) {
   const order = map.order ?? map.columns.map((_, i) => i);
   const names = order.map((at) => (typeof at === "number" ? map.columns[at] : at));
@@ -63,10 +63,10 @@ function shown(map, model, hasFiles = true) {
   };
   const place = (format) => h("a.button.small", { href: `/v1/models/${model.id}/dependencies?kind=${map.kind}&format=${format}`, download: `${model.name}-${map.kind}.${format}` }, format.toUpperCase());
   return h("div.grid.map", {},
-    h("figure.card", {}, heatmap(names, value), h("div.row.tiny.soft", {}, legend("−1", "--cold"), legend("0", null), legend("1", "--warm"), nominal.size ? h("span", {}, "grey: strength alone, a column's levels have no order") : null)),
-    h("div.stack", {}, h("h3", {}, "The strongest pairs"), strongest(names, value), nominal.size ? h("p.tiny.soft", {}, "* strength alone: the pair has no sign") : null,
-      hasFiles ? h("div.row", {}, h("span.soft", {}, "Take it away:"), place("png"), place("svg"), place("csv")) : null,
-      h("details", {}, h("summary", {}, "What this map is of, and what it can not show"), h("ul.tiny.soft", {}, (map.notes ?? []).map((note) => h("li", {}, note))))));
+    h("figure.card", {}, heatmap(names, value), h("div.row.tiny.soft", {}, legend("−1", "--cold"), legend("0", null), legend("1", "--warm"), nominal.size ? h("span", {}, "grey: strength only (categories without an order)") : null)),
+    h("div.stack", {}, h("h3", {}, "Strongest pairs"), strongest(names, value), nominal.size ? h("p.tiny.soft", {}, "* strength only: the pair has no sign") : null,
+      hasFiles ? h("div.row", {}, h("span.soft", {}, "Download:"), place("png"), place("svg"), place("csv")) : null,
+      h("details", {}, h("summary", {}, "How this map is computed, and its limits"), h("ul.tiny.soft", {}, (map.notes ?? []).map((note) => h("li", {}, capital(note)))))));
 }
 
 function legend(text, color) {
@@ -77,10 +77,10 @@ function legend(text, color) {
 
 function heatmap(names, value) {
   const n = names.length;
-  const cell = n > 40 ? 12 : n > 20 ? 20 : 34;
-  const left = Math.min(150, 10 + 6.4 * Math.max(...names.map((name) => Math.min(20, [...name].length))));
+  const cell = n > 40 ? 12 : n > 20 ? 20 : n > 14 ? 26 : 34;
+  const left = Math.min(165, 12 + 7.2 * Math.max(...names.map((name) => Math.min(20, [...name].length))));
   const top = left * 0.78 + 8;
-  const told = s("text.strong", { x: left, y: 12 }, "Point at a cell, or walk with the arrow keys");
+  const told = s("text.strong", { x: left, y: 12 }, "Point at a cell, or use the arrow keys");
   const say = (a, b, found) => { told.textContent = a === b ? a : `${short(a, 18)} × ${short(b, 18)}: ${figure(found.value)}${found.hasSign ? "" : " (no sign)"}`; };
   const cells = names.flatMap((a, i) => names.map((b, j) => {
     const found = value(a, b);
@@ -103,10 +103,11 @@ function heatmap(names, value) {
   const width = left + n * cell + top * 0.7;
   const picture = s("svg.picture", { viewBox: `0 0 ${width} ${20 + top + n * cell}`, role: "group", "aria-label": `Map of ${n} columns` }, told, above, side, cells);
   picture.style.maxWidth = `${width * 1.25}px`;
-  return picture;
+  picture.style.minWidth = `${width}px`;  // names stay legible: a phone scrolls
+  return h("div.scrolls", { tabindex: 0, role: "region", "aria-label": "Dependency map" }, picture);
 }
 
-/** Red together, blue opposite, as in the files to take away; grey without a sign. */
+/** Red for positive, blue for negative, as in the downloads; grey without a sign. */
 function paint(value, hasSign) {
   if (value === null || !Number.isFinite(value)) return "var(--sunk)";
   const name = hasSign ? (value < 0 ? "--cold" : "--warm") : "--neutral";
@@ -116,5 +117,5 @@ function paint(value, hasSign) {
 function strongest(names, value) {
   const pairs = names.flatMap((a, i) => names.slice(i + 1).map((b) => ({ a, b, ...value(a, b) })));
   const top = pairs.filter((pair) => Number.isFinite(pair.value)).sort((x, y) => Math.abs(y.value) - Math.abs(x.value)).slice(0, 8);
-  return dataTable("The strongest pairs", ["Columns", ["Value", "number"]], top.map((pair) => [`${pair.a} × ${pair.b}`, `${figure(pair.value, 2)}${pair.hasSign ? "" : " *"}`]), "table");
+  return dataTable("Strongest pairs", ["Columns", ["Value", "number"]], top.map((pair) => [`${pair.a} × ${pair.b}`, `${figure(pair.value, 2)}${pair.hasSign ? "" : " *"}`]), "table");
 }

@@ -1,24 +1,24 @@
-// A model: what it is, and a section for each thing that it can do.
+// A model: its summary, and a section for each use.
 
 import { ask, read } from "./api.js";
 import { curves } from "./charts.js";
 import { confirmed, dataTable, empty, head, pressed, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
-import { bytes, count, duration, figure, many, percent, spoken } from "./words.js";
+import { bytes, count, duration, figure, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
 
 const SECTIONS = [
   ["", "Summary", async () => ({ show: summary })],
-  ["compare", "Real and drawn", () => import("./compare.js")],
+  ["compare", "Real vs synthetic", () => import("./compare.js")],
   ["dependencies", "Dependencies", () => import("./maps.js")],
   ["report", "Report", () => import("./report.js")],
-  ["sample", "Draw rows", () => import("./sampling.js")],
+  ["sample", "Generate rows", () => import("./sampling.js")],
   ["score", "Score rows", () => import("./scoring.js")],
-  ["impute", "Fill blanks", () => import("./imputing.js")],
+  ["impute", "Impute missing values", () => import("./imputing.js")],
 ];
 
 const OF_DATABASE = [
   ["", "Summary", () => import("./plans.js")],
-  ["sample", "Draw tables", () => import("./drawing.js")],
+  ["sample", "Generate tables", () => import("./drawing.js")],
 ];
 
 export async function show({ place, words: [id, word = ""], signal, go, reveal }) {
@@ -27,7 +27,7 @@ export async function show({ place, words: [id, word = ""], signal, go, reveal }
   const content = h("div.stack.wide");
   fill(place, heading(model, go), model.status === "ready" ? tabs(model, word) : null, content);
   if (model.status !== "ready") return fill(content, notReady(model));
-  if (!section) return fill(content, empty("There is no such section", `A model has no “${word}”.`, h("a.button", { href: `/models/${id}` }, "To its summary")));
+  if (!section) return fill(content, empty("Page not found", `A model has no section “${word}”.`, h("a.button", { href: `/models/${id}` }, "Go to the summary")));
   reveal();
   place.querySelector(".tabs [aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
   const { show: showSection } = await section[2]();
@@ -37,20 +37,20 @@ export async function show({ place, words: [id, word = ""], signal, go, reveal }
 function heading(model, go) {
   const told = h("div");
   const remove = async () => {
-    const text = "It goes with its samples, scores and report. The dataset stays. This can not be undone.";
-    if (!(await confirmed(`Delete the model “${model.name}”?`, text, "Delete the model"))) return;
+    const text = "This also deletes its results and its report, and cannot be undone. The dataset is kept.";
+    if (!(await confirmed(`Delete the model “${model.name}”?`, text, "Delete model"))) return;
     await pressed(button, told, async () => {
       await ask(`/v1/models/${model.id}`, { method: "DELETE" });
-      say("The model is deleted.");
+      say("The model was deleted.");
       go("/models");
     });
   };
   const button = h("button.danger", { type: "button", onclick: remove }, "Delete");
-  const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "" }, `Take it away, ${bytes(model.artifact_bytes)}`);
+  const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "" }, `Download model (${bytes(model.artifact_bytes)})`);
   const minimal = h("a.button", { href: `/v1/models/${model.id}/artifact?minimal=true`, download: "",
-    title: "Without what is known of the training table beside the model: to hand on" }, "Minimal file");
+    title: "The model without records of its training table: its training record, scores of held-out rows, data map, checksum and counts. Use it to share a model." }, "Download minimal model");
   const crumbs = [["Models", "/models"]];
-  if (model.dataset_id) crumbs.push(["its dataset", `/datasets/${model.dataset_id}`]);
+  if (model.dataset_id) crumbs.push(["Dataset", `/datasets/${model.dataset_id}`]);
   return h("div.stack", {}, head({ crumbs, title: model.name,
     facts: [status(model.status), when(model.created_at), h("code", {}, model.id)],
     actions: [...(model.status === "ready" ? [download, model.kind === "database" ? null : minimal] : []),
@@ -67,51 +67,50 @@ function tabs(model, word) {
 }
 
 function notReady(model) {
-  const job = h("a.button.main", { href: `/jobs/${model.job_id}` }, "See its training");
-  if (model.status === "training") return empty("It is in training", "Its page opens when the training is over.", job);
-  return empty(`Its training has ${model.status === "failed" ? "failed" : "been cancelled"}`, "The job says why, and can be tried again.", job);
+  const job = h("a.button.main", { href: `/jobs/${model.job_id}` }, "View training");
+  if (model.status === "training") return empty("The model is in training", "This page shows the model when training has finished.", job);
+  return empty(model.status === "failed" ? "The training failed" : "The training was cancelled", "The job shows the reason. You can try again there.", job);
 }
 
-const SAYS = { full: "their scores", flag: "whether they are rare", off: "nothing" };
+const SCORING = { full: "full", flag: "rare or not", off: "off" };
 
 /** The first section: how good it is, how it came to be, what it knows. */
 function summary({ place, model }) {
   const record = model.record ?? {};
   const facts = [
-    ["Rows learned from", count(record.rows)], ["Columns", count(model.schema?.columns.length)],
-    ["Held-out bound", `${figure(model.bound_held_out, 4)} nats`], ["Preset", record.preset ?? "–"],
-    ["Steps", count(record.steps)], ["Training took", duration(record.seconds)],
-    ["Says of rows", SAYS[model.scoring]],
+    ["Training rows", count(record.rows)], ["Columns", count(model.schema?.columns.length)],
+    ["Held-out log-likelihood", figure(model.bound_held_out, 4)], ["Preset", record.preset ?? "–"],
+    ["Steps", count(record.steps)], ["Training time", duration(record.seconds)],
+    ["Scoring", SCORING[model.scoring]],
   ];
   fill(place,
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    h("p.tiny.soft", {}, `${LOG_LIKELIHOOD} Held-out rows are not used to fit the model; they decide when training stops.`),
     verdictCards(model),
     h("div.grid.two", {}, rulesKept(record), hardRulesKept(record)),
-    record.history?.length > 1 ? h("section.card.stack", { "aria-label": "Training" }, h("div.row.ends", {}, h("h2", {}, "Training"),
-      h("div.row", {}, h("span.key", {}, "rows of training"), h("span.key.drawn", {}, "held-out rows"))),
+    record.history?.length > 1 ? h("section.card.stack", { "aria-label": "Training" }, h("div.row.ends", {}, h("h2", {}, "Log-likelihood during training"),
+      h("div.row", {}, h("span.key", {}, "training rows"), h("span.key.drawn", {}, "held-out rows"))),
     curves([line(record.history, "bound_train", "training", "train"), line(record.history, "bound_held_out", "held out", "held")])) : null,
-    h("details", {}, h("summary", {}, "Settings of the training"), h("pre.card.scrolls", { tabindex: 0 }, JSON.stringify({ ...model.training, ...record.settings }, null, 2))));
+    h("details", {}, h("summary", {}, "Training settings"), h("pre.card.scrolls", { tabindex: 0 }, JSON.stringify({ ...model.training, ...record.settings }, null, 2))));
 }
 
 function line(history, member, name, css) {
   return { name, css, points: history.filter((one) => Number.isFinite(one[member])).map((one) => [one.step, one[member]]) };
 }
 
-const QUESTIONS = { fidelity: "Is it good?", utility: "Is it useful?", likelihood: "Has it learned the table?", privacy: "Is it safe?" };
-
 function verdictCards(model) {
   const found = model.report;
-  if (!found) return h("p.note.calm", {}, "There is no report yet. ", h("a", { href: `/models/${model.id}/report` }, "See whether one is on its way, or ask for one"), ".");
-  return h("section.stack", { "aria-label": "Report" }, h("div.row.ends", {}, h("h2", {}, "Report"), h("a", { href: `/models/${model.id}/report` }, "Read all of it")),
-    found.decisions.rows ? h("div.row", {}, "To hand on the rows:", verdict(found.decisions.rows), found.decisions.model ? ["the model:", verdict(found.decisions.model)] : null) : null,
+  if (!found) return h("p.note.calm", {}, "There is no report yet. ", h("a", { href: `/models/${model.id}/report` }, "View its progress or request one"), ".");
+  return h("section.stack", { "aria-label": "Report" }, h("div.row.ends", {}, h("h2", {}, "Report"), h("a", { href: `/models/${model.id}/report` }, "View full report")),
+    found.decisions.rows ? h("div.row", {}, "Sharing the synthetic rows:", verdict(found.decisions.rows), found.decisions.model ? ["sharing the model:", verdict(found.decisions.model)] : null) : null,
     h("div.grid.four", {}, Object.entries(found.verdicts).map(([name, word]) => h("div.card.stack", {},
-      h("div.row.ends", {}, h("h3", {}, QUESTIONS[name] ?? spoken(name)), verdict(word)), h("p.soft", {}, found.sentences[name])))));
+      h("div.row.ends", {}, h("h3", {}, spoken(name)), verdict(word)), h("p.soft", {}, found.sentences[name])))));
 }
 
 function rulesKept(record) {
   if (!record.rules?.length) return null;
-  return h("section.card.stack", { "aria-label": "Rules" }, h("h3", {}, "Rules that it keeps"), h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Rules" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["Rule", "of the table", "of drawn rows"].map((text, i) => h(i ? "th.number" : "th", { scope: "col" }, text)))),
+  return h("section.card.stack", { "aria-label": "Rules" }, h("h3", {}, "Rules"), h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Rules" }, h("table", {},
+    h("thead", {}, h("tr", {}, ["Share of rows that satisfy the rule", "Real", "Synthetic"].map((text, i) => h(i ? "th.number" : "th", { scope: "col" }, text)))),
     h("tbody", {}, record.rules.map((rule) => h("tr", {}, h("td", {}, rule.formula), h("td.number", {}, percent(rule.share, 1)), h("td.number", {}, percent(rule.share_of_drawn, 1))))))));
 }
 
@@ -119,7 +118,7 @@ function hardRulesKept(record) {
   const found = record.hard_rule_acceptance;
   if (!found) return null;
   return h("section.card.stack", { "aria-label": "Hard rules" }, h("h3", {}, "Hard rules"),
-    h("p", {}, `${percent(found.share, 1)} of the rows that the network generates keep all ${many(found.rules.length, "hard rule")}; the others are generated anew, so every synthetic row does.`),
-    found.moved?.length ? dataTable("Columns that the hard rules move", ["Column", "Cells", ["Of all rows", "number"], ["Of those that keep them", "number"]],
+    h("p", {}, `${percent(found.share, 1)} of the rows that the model proposes satisfy the ${found.rules?.length === 1 ? "hard rule" : `${found.rules?.length} hard rules`} (acceptance). The others are replaced, so that every generated row satisfies them.`),
+    found.moved?.length ? dataTable("Columns whose distribution the hard rules change", ["Column", "Values", ["Without hard rules", "number"], ["With hard rules", "number"]],
       found.moved.map((one) => [one.column, one.cells, percent(one.before, 1), percent(one.after, 1)])) : null);
 }

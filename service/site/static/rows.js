@@ -13,13 +13,13 @@ export function rowTable(label, rows, most = 50, isFilled = () => false) {
     h("table.preview", {}, h("thead", {}, h("tr", {}, names.map((name) => h(isNumber(name) ? "th.number" : "th", { scope: "col" }, name)))),
       h("tbody", {}, rows.slice(0, most).map((row, i) => h("tr", {}, names.map((name) => {
         const element = cell(row[name], decimals[name]);
-        if (isFilled(i, name)) { element.classList.add("filled"); element.title = `Was blank: ${element.textContent}`; }
+        if (isFilled(i, name)) { element.classList.add("filled"); element.title = `Imputed: ${element.textContent}`; }
         return element;
       }))))));
 }
 
 function cell(value, decimals) {
-  if (value === null || value === undefined || value === "") return h("td", {}, h("span.blank", {}, "blank"));
+  if (value === null || value === undefined || value === "") return h("td", {}, h("span.blank", {}, "missing"));
   const isPlain = typeof value === "number" && !/e/.test(String(value));
   return h(typeof value === "number" ? "td.number" : "td", { title: String(value) }, isPlain ? value.toFixed(decimals) : String(value));
 }

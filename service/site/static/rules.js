@@ -1,20 +1,20 @@
-// What holds between columns: rules that were found or given.
+// Rules between columns, inferred or stated.
 
 import { segments } from "./components.js";
 import { tried } from "./dataset.js";
 import { fill, h } from "./elements.js";
 import { count, percent } from "./words.js";
 
-const KEEPS = [["soft", "As in the table"], ["hard", "Always"], ["off", "Leave alone"]];
+const KEEPS = [["soft", "Soft"], ["hard", "Hard"], ["off", "Off"]];
 
-/** The rules, each kept as often as in the table, always, or left alone. */
+/** The rules; each is soft, hard or off. */
 export function ruleList(dataset, found, change) {
   const told = h("div");
   const keep = (at, word) => change({ rules: found.map(({ rule }, i) => (i === at ? { ...rule, keep: word } : rule)) });
-  const again = h("button.small", { type: "button", onclick: () => tried(told, again, () => change({ rules: null })) }, "Search again");
-  const none = "No rule was found: no formula, inequality or dependency holds between these columns.";
+  const again = h("button.small", { type: "button", onclick: () => tried(told, again, () => change({ rules: null })) }, "Infer rules again");
+  const none = "No rules were inferred: the service found no formula, inequality or functional dependency between these columns.";
   return h("section.stack", { "aria-label": "Rules" },
-    h("div.row.ends", {}, h("h2", {}, "Rules found"), h("div.row", {}, h("span.soft", {}, "Rules hold in synthetic rows as often as in the table, or always."), again)),
+    h("div.row.ends", {}, h("h2", {}, "Rules"), again), h("p.soft", {}, "Soft: synthetic rows satisfy the rule as often as the rows of the table. Hard: every synthetic row satisfies it. Off: the model ignores it."),
     found.length ? h("ul.listed", {}, found.map((one, i) => ruleLine(one, (word) => keep(i, word)))) : h("p.soft", {}, none),
     ruleForm(dataset, (rule, button) => tried(told, button, () => change({ rules: [...found.map((one) => one.rule), rule] }))), told);
 }
@@ -34,8 +34,8 @@ const FORMS = [
 function ruleForm(dataset, add) {
   const forms = h("datalist", { id: "rule-forms" }, FORMS.map((text) => h("option", { value: text })));
   const text = h("input", { "aria-label": "Rule", placeholder: FORMS[0], size: 44, list: "rule-forms", required: true });
-  const keep = h("select", { "aria-label": "What becomes of it" }, KEEPS.slice(0, 2).map(([word, label]) => h("option", { value: word }, label)));
-  const button = h("button", { type: "submit" }, "Add a rule");
+  const keep = h("select", { "aria-label": "Soft or hard" }, KEEPS.slice(0, 2).map(([word, label]) => h("option", { value: word }, label)));
+  const button = h("button", { type: "submit" }, "Add rule");
   return h("form.row", { onsubmit: (event) => { event.preventDefault(); add({ rule: text.value, keep: keep.value }, button); } }, text, forms, keep, button);
 }
 
@@ -44,7 +44,7 @@ function ruleLine(found, keep) {
   const share = found.kept / found.rows;
   const told = h("div");
   const choice = h("div");
-  const shown = () => fill(choice, segments(`What becomes of “${found.formula}”`, KEEPS, found.rule.keep, (word) => tried(told, null, async () => {
+  const shown = () => fill(choice, segments(`Soft, hard or off: ${found.formula}`, KEEPS, found.rule.keep, (word) => tried(told, null, async () => {
     try {
       await keep(word);
     } catch (error) {
@@ -55,8 +55,8 @@ function ruleLine(found, keep) {
   shown();
   return h("li", {}, h("div", {},
     h("div", {}, h("strong", {}, found.formula)),
-    h("div.tiny.soft", {}, found.rows ? `in ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})` : "speaks of no row",
-      broken.length ? `; not in ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : ""),
+    h("div.tiny.soft", {}, found.rows ? `Satisfied by ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})` : "Applies to no row",
+      broken.length ? `; exceptions: ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : ""),
     told),
   choice);
 }

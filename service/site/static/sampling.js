@@ -1,4 +1,4 @@
-// Drawing rows: how many, under which conditions, with which shares; a preview, and the file.
+// Generating rows: number, conditions, target shares; a preview, and the file.
 
 import { ask, parsed, rowsOf, save } from "./api.js";
 import { pressed } from "./components.js";
@@ -13,7 +13,7 @@ const TYPES = { csv: "CSV", parquet: "Parquet", jsonl: "JSON lines" };
 export function show({ place, model, signal }) {
   const preview = h("div.stack");
   const rows = h("input", { type: "number", min: 1, value: Math.min(model.record?.rows ?? 1000, 100_000), required: true });
-  const seed = h("input", { type: "number", min: 0, placeholder: "fresh" });
+  const seed = h("input", { type: "number", min: 0, placeholder: "random" });
   const format = h("select", {}, Object.entries(TYPES).map(([value, text]) => h("option", { value }, text)));
   const given = conditionForm(model.schema);
   const balance = balanceForm(model.schema);
@@ -24,33 +24,33 @@ export function show({ place, model, signal }) {
   };
   const draw = async (body) => {
     const response = await ask(`/v1/models/${model.id}/samples`, { method: "POST", json: body, signal });
-    const done = await rowsOf(response, "/v1/samples", signal, (job) => fill(preview, h("p.soft", { role: "status" }, `A job draws them: ${job.status}, ${percent(job.progress.fraction ?? 0)}`)));
+    const done = await rowsOf(response, "/v1/samples", signal, (job) => fill(preview, h("p.soft", { role: "status" }, `Generating rows in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`)));
     return [response, done];
   };
   const showPreview = (event) => pressed(event.target, preview, async () => {
     const [response, done] = await draw(asked({ rows: PREVIEW, format: "json" }));
     const drawn = parsed(await done.text());
-    fill(preview, h("h3", {}, `${many(drawn.length, "row")} of them`), rowTable("Drawn rows", drawn.map((row) => Object.fromEntries(model.schema.columns.filter(({ name }) => name in row).map((column) => [column.name, written(column, row[column.name])])))), h("p.tiny.soft", {}, facts(response)));
-    say(`${drawn.length} rows are shown.`);
+    fill(preview, h("h3", {}, `Preview of ${many(drawn.length, "synthetic row")}`), rowTable("Synthetic rows", drawn.map((row) => Object.fromEntries(model.schema.columns.filter(({ name }) => name in row).map((column) => [column.name, written(column, row[column.name])])))), h("p.tiny.soft", {}, facts(response)));
+    say(`${drawn.length} synthetic rows are shown.`);
   });
   const download = (event) => pressed(event.target, preview, async () => {
     const [response, done] = await draw(asked({ rows: Number(rows.value), format: format.value }));
     save(await done.blob(), `${model.name}-synthetic.${format.value}`);
-    fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "row")} are drawn and saved. ${facts(response)}`));
+    fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "synthetic row")} downloaded. ${facts(response)}`));
   });
   fill(place, h("div.grid.two", {},
-    h("section.card.stack", { "aria-label": "Conditions" }, h("h3", {}, "Only rows that …"), h("p.soft", {}, "Drawn through the model, not picked from its rows: rare conditions cost no more."), given.element),
-    h("section.card.stack", { "aria-label": "Balance" }, h("h3", {}, "With shares of your own"), h("p.soft", {}, "The other columns follow as they do in the table."), balance.element)),
-  h("div.row.foot", {}, h("label.field", {}, "Rows", rows), h("label.field", {}, "Seed", seed), h("label.field", {}, "File", format),
-    h("button", { type: "button", onclick: showPreview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Draw and download")),
+    h("section.card.stack", { "aria-label": "Conditions" }, h("h3", {}, "Conditions"), h("p.soft", {}, "Every generated row satisfies all conditions. Rare conditions are as fast as frequent ones."), given.element),
+    h("section.card.stack", { "aria-label": "Target shares" }, h("h3", {}, "Target shares"), h("p.soft", {}, "Set the shares of the categories of one column. The other columns keep their dependence on it."), balance.element)),
+  h("div.row.foot", {}, h("label.field", {}, "Rows", rows), h("label.field", {}, "Seed", seed), h("label.field", {}, "File format", format),
+    h("button", { type: "button", onclick: showPreview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),
   preview);
 }
 
-/** What the answer says of itself beside its rows. */
+/** The seed, and the probability of the conditions. */
 function facts(response) {
   const of = (name) => response.headers.get(name);
   const words = [`Seed ${of("Gcvae-Seed")}: the same seed gives the same rows.`];
-  if (of("Gcvae-Probability")) words.push(`The condition has a probability of ${figure(Number(of("Gcvae-Probability")))}.`);
-  if (of("Gcvae-Effective-Sample-Size")) words.push(`The rows are worth ${count(Math.round(Number(of("Gcvae-Effective-Sample-Size"))))} independent ones.`);
+  if (of("Gcvae-Probability")) words.push(`Probability of the conditions under the model: ${figure(Number(of("Gcvae-Probability")))}.`);
+  if (of("Gcvae-Effective-Sample-Size")) words.push(`Effective sample size: the rows are worth ${count(Math.round(Number(of("Gcvae-Effective-Sample-Size"))))} independent rows.`);
   return words.join(" ");
 }

@@ -5,16 +5,16 @@ import { dataTable, dropPlace, empty, problemBox, segments } from "./components.
 import { histogram } from "./charts.js";
 import { fill, h, say } from "./elements.js";
 import { cellsOf, csvText } from "./rows.js";
-import { figure, fixed, many, percent } from "./words.js";
+import { capital, figure, fixed, many, percent } from "./words.js";
 
 const LEAST = 25;
 const ODD = 0.05;  // of a row whose oddest cell is framed
 
-const NO_SCORES = "Its scoring was switched off when it was published, and a model never says more than it does. "
-  + "Whoever has the dataset and a key with the scope write can train another.";
+const NO_SCORES = "Scoring was turned off for this model and cannot be turned on again. "
+  + "Train another model on the dataset to get scores; this requires a key with the scope write.";
 
 export function show({ place, model, signal }) {
-  if (model.scoring === "off") return fill(place, empty("This model gives no scores", NO_SCORES));
+  if (model.scoring === "off") return fill(place, empty("Scoring is off for this model", NO_SCORES));
   const top = h("div");
   const found = h("div.stack.wide");
   const take = async (file) => {
@@ -23,20 +23,20 @@ export function show({ place, model, signal }) {
     fill(found);
     try {
       const response = await ask(`/v1/models/${model.id}/scores?format=json`, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
-      const done = await rowsOf(response, "/v1/scores", signal, (job) => fill(words, `A job scores ${file.name}: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
+      const done = await rowsOf(response, "/v1/scores", signal, (job) => fill(words, `Scoring ${file.name} in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
       const answer = parsed(await done.text());
       fill(found, (model.scoring === "flag" ? flagged : shown)(model, answer, await cellsOf(file, answer.scores.length)));
-      say(`${answer.scores.length} rows are scored.`);
+      say(`${answer.scores.length} rows scored.`);
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(found, problemBox(error));
     }
     fill(top, drop());
   };
-  const drop = () => dropPlace({ title: "Drop rows to be scored", small: true, take,
+  const drop = () => dropPlace({ title: "Upload rows to score", small: true, take,
     hint: model.scoring === "flag"
-      ? "A table with the model's columns. Of each row this model says whether it is rare, and no more: it was published so."
-      : "A table with the model's columns. Blank cells are left out of account; the oddest rows come first." });
+      ? "A table with the model's columns. This model reports only whether each row is rare."
+      : "A table with the model's columns. Missing cells are integrated out: they count neither for nor against a row. The most anomalous rows come first." });
   fill(top, drop());
   fill(place, top, found);
 }
@@ -47,8 +47,8 @@ function flagged(model, answer, cells) {
   const names = cells?.length ? Object.keys(cells[0]) : [];
   const file = () => save(new Blob([csvText([["is_rare"], ...answer.scores.map((score) => [score.is_rare])])], { type: "text/csv" }), `${model.name}-flags.csv`);
   return h("section.card.stack", { "aria-label": "Rare rows" },
-    h("div.row.ends", {}, h("h2", {}, `${rare.length} of ${many(answer.scores.length, "row")} rare`), h("button.small", { type: "button", onclick: file }, "Download the flags")),
-    h("p.soft", {}, answer.notes[0]),
+    h("div.row.ends", {}, h("h2", {}, `${rare.length} of ${many(answer.scores.length, "row")} are rare`), h("button.small", { type: "button", onclick: file }, "Download flags")),
+    h("p.soft", {}, capital(answer.notes[0])),
     rare.length ? dataTable("Rare rows", [["Row", "number"], ...names], rare.slice(0, LEAST).map((i) => [i + 1, ...names.map((name) => cells[i][name])]), "table.preview") : null);
 }
 
@@ -71,28 +71,28 @@ function shown(model, answer, cells) {
     ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, score.anomaly, score.odd_cell, ...terms.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
   return [
     h("section.card.stack", { "aria-label": "Scores" }, h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`),
-      segments("What is shown", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"], ...(isRanked ? [["anomaly", "Anomaly"]] : [])], "log_likelihood", draw)), picture,
-    h("div.row.ends", {}, h("p.soft", {}, isRanked ? `${many(odd, "row")} as odd as one in a hundred rows of training, or odder (anomaly ≤ 0.01).` : `${many(odd, "row")} less likely than 99 % of held-out rows of training.`),
-      h("button.small", { type: "button", onclick: file }, "Download the scores")),
-    lacking.length ? h("p.note", {}, `The table has no column ${lacking.join(", ")}: as a blank cell would be, ${lacking.length === 1 ? "it is" : "they are"} left out of account in every row.`) : null,
-    impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "is" : "are"} impossible (−∞), and not in the picture: ${neverDrawn(scores, names, terms.find((name) => !isColumn.has(name)))}`) : null),
-    h("section.stack", { "aria-label": "The oddest rows" }, h("h2", {}, "The oddest rows"),
-      h("p.soft", {}, `${isRanked ? "In rows with an anomaly of 0.05 or less the oddest cell is framed. " : ""}The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows.`),
+      segments("Score", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"], ...(isRanked ? [["anomaly", "Anomaly p-value"]] : [])], "log_likelihood", draw)), picture,
+    h("div.row.ends", {}, h("p.soft", {}, isRanked ? `${many(odd, "row")} with an anomaly p-value of at most 0.01: at most one in a hundred training rows is as unusual.` : `${many(odd, "row")} less likely than 99 % of the held-out rows.`),
+      h("button.small", { type: "button", onclick: file }, "Download scores")),
+    lacking.length ? h("p.note", {}, `The table has no column ${lacking.join(", ")}. Such columns are treated as missing in every row.`) : null,
+    impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "has" : "have"} probability zero (log-likelihood −∞) and ${impossible === 1 ? "is" : "are"} not in the chart: ${neverDrawn(scores, names, terms.find((name) => !isColumn.has(name)))}`) : null),
+    h("section.stack", { "aria-label": "Most anomalous rows" }, h("h2", {}, "Most anomalous rows"),
+      h("p.soft", {}, `${isRanked ? "A frame marks the most unusual cell of each row with an anomaly p-value of at most 0.05. " : ""}The redder a cell, the more it lowers the log-likelihood of its row compared with the median cell of its column.`),
       leastLikely(sorted.slice(0, LEAST), names, usualCosts(scores, names), Boolean(cells))),
-    h("details", {}, h("summary", {}, "What these numbers mean"), h("ul.tiny.soft", {}, [answer.measure, ...answer.notes].map((note) => h("li", {}, note)))),
+    h("details", {}, h("summary", {}, "How to read these scores"), h("ul.tiny.soft", {}, [answer.measure, ...answer.notes].map((note) => h("li", {}, capital(note))))),
   ];
 }
 
-/** Why rows are impossible: cells that the model never draws, such as a level that training had not, or `hardRules`, the name of their term. */
+/** Why rows have probability zero: cells that the model cannot generate, such as a category that training did not have, or hard rules (`hardRules` is the name of their term). */
 function neverDrawn(scores, names, hardRules) {
   const impossibleIn = (name) => scores.filter((score) => score.contributions[name] === -Infinity).length;
   const counts = names.map((name) => [name, impossibleIn(name)]).filter(([, n]) => n);
   const broken = hardRules ? impossibleIn(hardRules) : 0;
   const why = [
-    counts.length ? `the model never draws such a cell in ${counts.map(([name, n]) => `${name} (${many(n, "row")})`).join(", ")}` : null,
+    counts.length ? `the model cannot generate the value in ${counts.map(([name, n]) => `${name} (${many(n, "row")})`).join(", ")}` : null,
     broken ? `${many(broken, "row")} ${broken === 1 ? "breaks" : "break"} a hard rule` : null,
   ].filter(Boolean);
-  return `${why.join("; ") || "they break a rule"}.`;
+  return `${why.join("; ") || "the rows break a rule"}.`;
 }
 
 /** By column the median of its contributions: a date with many values always costs more than a yes or no. */
@@ -107,9 +107,9 @@ function leastLikely(scores, names, usual, hasCells) {
   const lines = scores.map((score) => h("tr", {}, h("th.number", { scope: "row" }, score.row), h("td.number", {}, fixed(score.log_likelihood, 2)),
     h("td.number", {}, fixed(score.percentile, 1)), h("td.number", {}, score.anomaly === null ? "" : shownP(score.anomaly)),
     names.map((name) => cell(name, score, usual.get(name)))));
-  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "The oddest rows" }, h("table.preview", {},
-    h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile", "Anomaly"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "The cells hold the nats of each column: this page reads the values of CSV files only."));
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Most anomalous rows" }, h("table.preview", {},
+    h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile", "Anomaly p-value"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "The cells show the contribution of each column in nats, because this page reads the values of CSV files only."));
 }
 
 /** A p-value in few digits. */
@@ -120,7 +120,7 @@ function shownP(value) {
 function cell(name, score, usual) {
   const nats = score.contributions[name];
   const value = score.cells ? score.cells[name] : figure(nats);
-  const element = h(name === score.odd_cell && score.anomaly <= ODD ? "td.odd" : "td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
+  const element = h(name === score.odd_cell && score.anomaly <= ODD ? "td.odd" : "td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "missing") : value);
   const cost = Math.min(1, Math.max(0, (usual - nats - 0.5) / 6));
   if (cost > 0) element.style.background = `rgb(var(--warm) / ${(0.08 + 0.42 * cost).toFixed(2)})`;
   return element;

@@ -18,30 +18,30 @@ export function showSignIn(error, signedIn) {
       signedIn();
     });
   };
-  const isOver = error.document?.detail?.startsWith("this session is over");
+  const isOver = error.document?.detail?.startsWith("this session has ended");
   return h("div.narrow.card.stack", {},
     h("h1", {}, "Sign in"),
-    h("p.soft", {}, isOver ? "Your session is over. Sign in again with your key." : "This service asks for a key. It opens one workspace."),
+    h("p.soft", {}, isOver ? "Your session has ended. Sign in again with your API key." : "This service requires an API key. Each key gives access to one workspace."),
     h("form.stack", { onsubmit: submit },
       h("label.field", { for: id }, "API key", input),
       h("div.row", {}, button), told),
-    h("p.tiny.soft", { id: `${id}-hint` }, "Whoever runs the service makes keys: ", h("code", {}, "gcvae keys create --workspace NAME"),
-      ". The key is not kept in the browser: a cookie stands for it, which ends by itself or when you sign out."));
+    h("p.tiny.soft", { id: `${id}-hint` }, "The operator of the service creates keys with ", h("code", {}, "gcvae keys create --workspace NAME"),
+      ". The browser does not store the key: a session cookie replaces it until you sign out or the session expires."));
 }
 
 /** Open a session. */
 async function open(key) {
-  if (!/^[\x21-\x7e]+$/.test(key)) throw noKey("A key begins with gcv_ and has letters, digits, - and _ alone.");
+  if (!/^[\x21-\x7e]+$/.test(key)) throw noKey("A key begins with gcv_ and contains only letters, digits, - and _.");
   try {
     await ask("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${key}` } });
   } catch (error) {
     if (error.status !== 401) throw error;
-    throw noKey(`${error.message}. Paste the whole key; if it is lost, ask for a new one.`);
+    throw noKey(`${error.message}. Paste the whole key. If you have lost it, ask the operator for a new one.`);
   }
 }
 
 function noKey(detail) {
-  return new Problem({ title: "This key opens nothing", detail, status: 0 });
+  return new Problem({ title: "This key is not valid", detail, status: 0 });
 }
 
 /** Who is signed in, at the top of every page. */

@@ -1,4 +1,4 @@
-// The form that starts a training: presets in plain words, with what each is likely to take.
+// The form that starts a training: presets with their estimated time and memory, settings, privacy.
 
 import { read } from "./api.js";
 import { pressed } from "./components.js";
@@ -6,9 +6,9 @@ import { fill, h } from "./elements.js";
 import { about, bytes } from "./words.js";
 
 const PLAIN = {
-  fast: ["A first look", "A smaller network and fewer passes. Good enough to see whether the columns are right."],
-  default: ["Best rows", "The rows nearest to real ones. For what you hand on, and for reports."],
-  gcvae: ["One model for all", "Rows, scores and maps come from the copula model alone. For reading dependencies."],
+  fast: ["Quick preview", "A small network and few passes over the rows. Use it to check the schema."],
+  default: ["Best quality", "The most realistic synthetic rows. Use it for data that you share and for reports."],
+  gcvae: ["Copula only", "Rows, scores and dependency maps all come from the Gaussian copula model. Use it to study dependencies."],
 };
 
 /** The form, at the foot of a dataset's page, which draws everything else anew after a change. What is changed and not saved is saved first. */
@@ -19,10 +19,10 @@ export function trainingForm(page, saveColumns) {
   const others = presets.filter((preset) => !PLAIN[preset.name]);
   const name = h("input", { value: dataset.name, maxlength: 200, required: true });
   const seed = h("input", { type: "number", min: 0, value: 0 });
-  const steps = h("input", { type: "number", min: 1, placeholder: "by the preset" });
+  const steps = h("input", { type: "number", min: 1, placeholder: "set by the preset" });
   const share = h("input", { type: "number", min: 0, max: 0.5, step: 0.05, placeholder: dataset.rows >= 1000 ? "0.1" : "0" });
-  const memory = h("select", {}, h("option", { value: "" }, "normal"), h("option", { value: "low" }, "low: safer scores, rows a little less alike"));
-  const budget = h("input", { type: "number", min: 0, step: "any", placeholder: "none: no proof" });
+  const memory = h("select", {}, h("option", { value: "" }, "normal"), h("option", { value: "low" }, "low: learns less of single rows, slightly less realistic"));
+  const budget = h("input", { type: "number", min: 0, step: "any", placeholder: "no guarantee" });
   const delta = h("input", { type: "number", min: 0, max: 1, step: "any", value: 1e-6 });
   const isDatabase = dataset.kind === "database";
   const columns = isDatabase ? [] : dataset.schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
@@ -46,24 +46,24 @@ export function trainingForm(page, saveColumns) {
   };
   const form = h("form.card.stack", { onsubmit: submit },
     h("fieldset.choices", {}, h("legend.hidden-words", {}, "Preset"), known.map((preset) => choice(preset, preset.name === "default"))),
-    others.length ? h("details", {}, h("summary", {}, "The models of the paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
+    others.length ? h("details", {}, h("summary", {}, "Models of the paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
     h("details", {}, h("summary", {}, "More settings"), h("div.edit", {},
-      h("label.field", {}, "Seed", seed), h("label.field", {}, "Most steps", steps),
-      isDatabase ? null : h("label.field", {}, "Share of rows held back for the report", share))),
+      h("label.field", {}, "Seed", seed), h("label.field", {}, "Maximum number of steps", steps),
+      isDatabase ? null : h("label.field", {}, "Share of rows held out for the report", share))),
     isDatabase ? null : h("details", {}, h("summary", {}, "Privacy"), h("div.edit", {},
-      h("label.field", {}, "Memory of single rows", memory), h("label.field", {}, "Differential privacy, epsilon", budget),
-      h("label.field", {}, "Delta", delta), h("label.field", {}, "Column that will be predicted", target)),
-    h("p.tiny.soft", {}, "With an epsilon, such as 3, a proof holds for every row: the smaller, the safer and the less alike. ",
-      "Kinds, limits and levels must then be declared in the schema; what is missing is named. Each such training spends of the table's budget.")),
-    h("div.row", {}, h("label.field", {}, "Name of the model", name), button), told,
-    h("p.tiny.soft", {}, "Times are of a processor core that does nothing else: a busy or slower machine takes longer, and less where training stops by itself because the model no longer gets better. ",
-      isDatabase ? "The tables are learned one after the other. There is no report on databases yet." : dataset.rows < 1000 ? "Under 1,000 rows no report follows by itself: give a share of rows held back, under More settings, to have one that can answer." : "A tenth of the rows is held back, and a report follows by itself."));
+      h("label.field", {}, "Memorisation of single rows", memory), h("label.field", {}, "Differential privacy: epsilon", budget),
+      h("label.field", {}, "Differential privacy: delta", delta), h("label.field", {}, "Target column of later predictions", target)),
+    h("p.tiny.soft", {}, "With an epsilon, for example 3, the training is differentially private: one row more or less changes the probability of any result by at most a factor of e^epsilon, up to delta. A smaller epsilon is safer and gives less realistic rows. ",
+      "The schema must then declare kinds, limits and categories; an error names what is not declared. Each such training spends part of the table's privacy budget.")),
+    h("div.row", {}, h("label.field", {}, "Model name", name), button), told,
+    h("p.tiny.soft", {}, "Estimates assume one idle processor core. Training stops earlier if the model no longer improves. ",
+      isDatabase ? "The tables are trained one after the other. Reports on databases are not available yet." : dataset.rows < 1000 ? "Tables under 1,000 rows get no report by default: to get one, set a share of rows held out for the report under More settings." : "By default a tenth of the rows is held out of training, and a report follows."));
   const section = h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
   showEstimates(section, presets);
   return section;
 }
 
-/** What each preset is likely to take of the table as its schema is now. */
+/** Show the estimated time and memory of each preset for the current schema. */
 export function showEstimates(section, presets) {
   for (const { name, estimate, report_estimate: report } of presets) {
     fill(section.querySelector(`[data-preset="${name}"]`),

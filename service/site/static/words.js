@@ -1,4 +1,4 @@
-// Numbers, times and names as people read them.
+// Numbers, durations and names as text.
 
 const plain = new Intl.NumberFormat("en");
 
@@ -36,6 +36,13 @@ export function percent(share, digits = 0) {
   return share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`.replace("-", "−");
 }
 
+/** A share that is never rounded to nothing: "0 %" is zero. */
+export function shareText(share) {
+  if (share === null || share === undefined) return "–";
+  if (share > 0 && share < 0.0005) return "< 0.1 %";
+  return percent(share, share > 0 && share < 0.0995 ? 1 : 0);
+}
+
 export function bytes(number) {
   if (number === null || number === undefined) return "–";
   const units = ["B", "kB", "MB", "GB"];
@@ -51,14 +58,14 @@ export function duration(seconds) {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-/** About how long, for what nobody can know exactly. */
+/** An estimate of a duration, rounded. */
 export function about(seconds) {
   if (seconds < 90) return `about ${Math.max(5, Math.round(seconds / 5) * 5)} seconds`;
   if (seconds < 5400) return `about ${Math.round(seconds / 60)} minutes`;
   return `about ${(seconds / 3600).toFixed(1)} hours`;
 }
 
-/** How long ago; the exact time is in the element's title. */
+/** How long ago; `when` gives the exact time in its tooltip. */
 export function ago(text) {
   const seconds = (Date.now() - Date.parse(text)) / 1000;
   if (seconds < 45) return "just now";
@@ -71,35 +78,46 @@ export function exactTime(text) {
   return new Date(text).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** A word of the API as a sentence begins: "not_measured" → "Not measured". */
-export function spoken(word) {
-  const text = String(word).replaceAll("_", " ");
+/** A text with a capital first letter. */
+export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** A word of the API as a sentence begins: "not_measured" → "Not measured". */
+export function spoken(word) {
+  return capital(String(word).replaceAll("_", " "));
+}
+
+export const LOG_LIKELIHOOD = "Log-likelihood: how probable the model finds a row, on average over the rows (a lower bound, in nats per row; higher is better).";
+
+export const COLUMN_KINDS = {
+  continuous: "Number", integer: "Whole number", ordinal: "Ordered categories", categorical: "Categories", boolean: "Yes or no",
+  datetime: "Date or time", identifier: "Identifier", constant: "Constant",
+};
+
 export const JOB_KINDS = {
   train: "Training",
-  sample: "Sample",
-  score: "Scores",
+  sample: "Generation",
+  score: "Scoring",
   impute: "Imputation",
   encode: "Encoding",
   report: "Report",
 };
 
-/** A cell of JSON as its table writes it: false or true in the words of its column. */
+/** A JSON cell as the table writes it: booleans as the column's two categories, such as "no" and "yes". */
 export function written(column, value) {
   return typeof value === "boolean" && column.levels ? String(column.levels[Number(value)]) : value;
 }
 
-/** A column of a profile whose levels are as the table writes them. */
+/** A profile's column with its categories as the table writes them. */
 export function writtenLevels(column, found) {
   return found?.levels ? { ...found, levels: found.levels.map((one) => ({ ...one, level: written(column, one.level) })) } : found;
 }
 
-/** What a job is of: "Training of orders". */
+/** The kind of a job, its model and its dataset: "Training of churn model on customers". */
 export function jobTitle(job) {
-  const name = job.model_name ?? job.dataset_name;
-  return `${JOB_KINDS[job.kind]}${name ? ` of ${name}` : ""}`;
+  const names = [job.model_name, job.dataset_name].filter(Boolean);
+  return `${JOB_KINDS[job.kind]}${names.length ? ` of ${[...new Set(names)].join(" on ")}` : ""}`;
 }
 
 /** A long text without its middle. */

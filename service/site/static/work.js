@@ -1,7 +1,7 @@
-// The work of all workspaces: what waits, who works, and what they hold. For who runs the service.
+// The work of all workspaces: queues, leases and workers. For the operator of the service.
 
 import { pause, read } from "./api.js";
-import { dataTable, empty, head, meter, when } from "./components.js";
+import { dataTable, head, meter, when } from "./components.js";
 import { fill, h } from "./elements.js";
 import { count, duration, JOB_KINDS, spoken } from "./words.js";
 
@@ -9,7 +9,7 @@ const EVERY_MILLISECONDS = 3_000;
 
 export async function show({ place, signal, reveal }) {
   const told = h("div.stack");
-  fill(place, head({ crumbs: [["Jobs", "/jobs"]], title: "Work", facts: ["queues, workers and leases of all workspaces"] }), told);
+  fill(place, head({ crumbs: [["Jobs", "/jobs"]], title: "Work", facts: ["Queues, workers and leases of all workspaces"] }), told);
   for (;;) {
     draw(told, await read("/v1/work", { signal }));
     reveal();
@@ -24,28 +24,28 @@ function draw(place, work) {
   const facts = [["Waiting", sum("queued")], ["Running", sum("running")], ["Workers", workers.length], ["Slots", slots]];
   fill(place,
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, count(value))))),
-    slots ? null : h("div.problem", { role: "alert" }, h("h2", {}, "No worker is there"), h("p", {}, "Jobs wait until one is started: ", h("code", {}, "gcvae worker"), ".")),
-    part("Queues", "Nothing waits, and nothing runs.", ["Workspace", "Queue", ["Waiting", "number"], ["Running", "number"], "Longest wait"],
+    slots ? null : h("div.problem", { role: "alert" }, h("h2", {}, "No worker is running"), h("p", {}, "Jobs wait until you start one: ", h("code", {}, "gcvae worker"))),
+    part("Queues", "No jobs are waiting or running.", ["Workspace", "Queue", ["Waiting", "number"], ["Running", "number"], "Longest waiting time"],
       work.queues.map((one) => [one.workspace, one.queue, count(one.queued), count(one.running), since(one.oldest_queued_at, work.now)])),
-    part("Leases", "No worker has a job.", ["Job", "Workspace", "Progress", "Worker", ["Attempt", "number"], ["Time", "number"], "Lease"],
+    part("Leases", "No worker is running a job.", ["Job", "Workspace", "Progress", "Worker", ["Attempt", "number"], ["Time", "number"], "Lease"],
       work.jobs.map((one) => [job(one), one.workspace, progress(one), h("code.tiny", {}, one.worker ?? "–"), count(one.attempt), since(one.started_at, work.now), lease(one, work.now)])),
-    part("Workers", "None has given a sign of life within the hour.", ["Worker", "State", "Slots", "Version", "Started", "Last seen"],
+    part("Workers", "No worker has reported within the last hour.", ["Worker", "State", "Slots", "Version", "Started", "Last report"],
       work.workers.map((one) => [h("code.tiny", {}, one.name), state(one.is_lost), one.slots.map((slot) => h("div", {}, slot)), one.version, when(one.started_at), when(one.seen_at)])));
 }
 
 function part(title, none, heads, rows) {
-  return h("section.card.stack", {}, h("h2", {}, title), rows.length ? dataTable(title, heads, rows) : empty(none, ""));
+  return h("section.card.stack", {}, h("h2", {}, title), rows.length ? dataTable(title, heads, rows) : h("p.soft", {}, none));
 }
 
-/** The kind, with the id of what its workspace sees: of a shard the job that it is a part of. */
+/** The kind and id; of a shard the id of its job, which is what its workspace sees. */
 function job(one) {
-  return h("div", {}, `${JOB_KINDS[one.kind]}${one.parent_id ? ", a part" : ""}`, h("div.tiny.soft", {}, h("code", {}, one.parent_id ?? one.id)));
+  return h("div", {}, `${JOB_KINDS[one.kind]}${one.parent_id ? " (shard)" : ""}`, h("div.tiny.soft", {}, h("code", {}, one.parent_id ?? one.id)));
 }
 
 function progress(one) {
   const [bar, set] = meter(`Progress of ${one.id}`);
   set(one.progress.fraction ?? null);
-  return h("div", {}, h("span.tiny", {}, spoken(one.progress.phase ?? "begins")), bar);
+  return h("div", {}, h("span.tiny", {}, spoken(one.progress.phase ?? "starting")), bar);
 }
 
 function since(text, now) {

@@ -87,7 +87,7 @@ def test_a_local_map_is_that_of_the_copula_at_its_z(fitted: Synthesizer) -> None
 def test_a_local_map_of_a_row_takes_blanks_as_not_known(fitted: Synthesizer) -> None:
     whole = fitted.dependencies("local", row=ROW)
     assert whole.kind == "local"
-    assert any("worth" in note for note in whole.notes)
+    assert any("effective sample size" in note for note in whole.notes)
     known = {"change": 0.5}
     by_none = fitted.dependencies("local", row=known | {"size": None})
     assert by_none.to_json() == fitted.dependencies("local", row=known).to_json()

@@ -87,7 +87,7 @@ def test_what_its_user_says_needs_no_note() -> None:
     for kind in ("integer", "identifier"):
         found = infer_schema(frame, {"columns": [{"name": "x", "kind": kind}]})
         assert found.schema["x"].kind == kind
-        assert not [w for w in found.warnings if "differ as keys do" in w]
+        assert not [w for w in found.warnings if "are as distinct as keys" in w]
 
 
 def quantities(n: int, seed: int) -> dict[str, Numbers]:

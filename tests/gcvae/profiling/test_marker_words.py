@@ -43,7 +43,7 @@ def test_a_word_beside_dates_durations_and_money_means_missing(cells: list[str],
     found = inferred(cells, "unknown", "n.a.")
     assert found.schema["x"].kind == kind
     assert set(found.schema["x"].missing.markers) == {"unknown", "n.a."}
-    assert any("it is taken to mean missing" in warning for warning in found.warnings)
+    assert any("which is treated as missing" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("cells", [["yes", "no"], ["1", "2", "3"], ["red", "green"]])
@@ -55,7 +55,7 @@ def test_a_word_beside_few_levels_is_a_level(cells: list[str]) -> None:
 def test_what_is_said_of_markers_wins() -> None:
     found = inferred(numbers(), "unknown", missing={"markers": []})
     assert found.schema["x"].kind == "categorical"
-    assert not any("taken to mean missing" in warning for warning in found.warnings)
+    assert not any("treated as missing" in warning for warning in found.warnings)
 
 
 def test_a_number_that_is_censored_is_named() -> None:

@@ -43,9 +43,9 @@ def test_the_reason_is_a_warning() -> None:
     frame = pd.DataFrame({"x": MAILS, "n": [i % 7 for i in range(200)]})
     [warning] = infer_schema(frame, rules=False).warnings
     assert warning == (
-        "column 'x': holds e-mail addresses, for 100% of its texts are e-mail addresses: none of"
-        ' its cells comes out, drawn rows have made-up ones; "personal": false in the schema takes'
-        " it as any other column"
+        "column 'x': contains e-mail addresses (100% of its texts are e-mail addresses): its"
+        ' values are replaced by generated ones in synthetic rows; "personal": false in the schema'
+        " treats it like any other column"
     )
 
 

@@ -76,9 +76,9 @@ def test_a_table_without_oddities_gets_no_note() -> None:
 def test_a_table_of_a_few_rows_says_what_to_expect(n_rows: int) -> None:
     first = notes(csv(FRAME[:n_rows]))[0]
     assert first == (
-        f"the table has {n_rows} rows, too few to learn from: a model of it knows little more than"
-        " the range of each column, and its rows and scores say as little; it begins to make sense"
-        " from about 500 rows on"
+        f"the table has {n_rows} rows, too few for training: a model of it knows little more than"
+        " the range of each column, and its rows and scores mean little; use about 500 rows or"
+        " more"
     )
     assert notes(csv(FRAME[:50])) == ()
 
@@ -93,8 +93,9 @@ def test_the_index_that_to_csv_writes_is_left_out_with_a_note(tmp_path: Path) ->
     assert found.schema.names == ("Unnamed: 0", *FRAME.columns)
     assert found.schema["Unnamed: 0"].drop
     assert found.warnings == (
-        "column 'Unnamed: 0': has no name and numbers the rows, as DataFrame.to_csv() does unless"
-        ' index=False: it is left out; "drop": false in the schema keeps it',
+        "column 'Unnamed: 0': has no name and only numbers the rows, as written by"
+        ' DataFrame.to_csv() without index=False; it is dropped; "drop": false in the schema keeps'
+        " it",
     )
     assert infer_schema(pd.read_csv(io.StringIO(text))).schema.names == found.schema.names
 
@@ -149,8 +150,8 @@ def test_an_index_that_says_something_is_read_like_any_column() -> None:
     [
         (pd.RangeIndex(N_ROWS), None),
         (RNG.permutation(N_ROWS), None),
-        (pd.RangeIndex(N_ROWS, name="order"), "index 'order' is no column and is left out"),
-        ([f"k{i}" for i in range(N_ROWS)], "index is no column and is left out; reset_index()"),
+        (pd.RangeIndex(N_ROWS, name="order"), "index 'order' is not a column and is ignored"),
+        ([f"k{i}" for i in range(N_ROWS)], "index is not a column and is ignored; reset_index()"),
     ],
 )
 def test_a_frame_s_index_that_says_something_is_noted(index: object, told: str | None) -> None:
@@ -166,20 +167,20 @@ def test_a_frame_s_index_that_says_something_is_noted(index: object, told: str |
     [
         (
             "{price:.2f},{quantity},",
-            "line 402, the last, looks like a row of totals: it holds the sum in 'price',"
-            " 'quantity' of the cells above; leave it out of the file, or it is learnt from like"
-            " any other row",
+            "line 402, the last, looks like a row of totals: it has the sum in 'price',"
+            " 'quantity' of the cells above; remove it from the file, or it is used in training"
+            " like any other row",
         ),
         (
             "{price:.2f},{quantity},Total",
-            "of the cells above, and says 'Total' in 'product'; leave",
+            "of the cells above, and 'Total' in 'product'; remove",
         ),
         (
             "{price:.2f},,Summe:",
-            "it holds the sum in 'price' of the cells above, and says 'Summe:'",
+            "it has the sum in 'price' of the cells above, and 'Summe:'",
         ),
-        ("{price:.2f},,", "looks like a row of totals: it holds the sum in 'price' of the"),
-        ("{mean:.2f},,Mean", "it holds the mean in 'price' of the cells above, and says 'Mean'"),
+        ("{price:.2f},,", "looks like a row of totals: it has the sum in 'price' of the"),
+        ("{mean:.2f},,Mean", "it has the mean in 'price' of the cells above, and 'Mean'"),
     ],
 )
 def test_a_last_row_of_totals_is_named_by_its_line(row: str, told: str) -> None:
@@ -208,20 +209,20 @@ def test_typed_frames_and_parquet_name_the_row(tmp_path: Path) -> None:
 def test_a_header_within_the_table_is_named_by_its_line() -> None:
     text = csv(FRAME[:200]) + csv(FRAME[200:])
     told = notes(text)
-    assert told[0].startswith("line 202 repeats the header; leave it out of the file")
+    assert told[0].startswith("line 202 repeats the header; remove it from the file")
     assert any("line 202 holds 'price'" in note for note in told)
 
 
 def test_blank_rows_are_counted() -> None:
     text = csv(FRAME[:100], ",,", ",,") + csv(FRAME[100:]).split("\n", 1)[1]
-    assert notes(text)[0].startswith("2 rows are blank in every column, the first in line 102;")
+    assert notes(text)[0].startswith("2 rows are missing in every column, the first in line 102;")
 
 
 def test_copies_of_rows_are_counted_where_they_are_a_surprise() -> None:
     text = csv(pd.concat([FRAME, FRAME[10:40]]))
     assert notes(text) == (
-        "30 rows are exact copies of earlier ones (7.0%), first line 402 of line 12; leave them"
-        " out of the file if no two rows should be alike",
+        "30 rows are exact copies of earlier ones (7.0%), the first is line 402, a copy of"
+        " line 12; remove them from the file if rows should be unique",
     )
     assert notes(csv(pd.concat([FRAME, FRAME])))[0].startswith("400 rows are exact copies")
     assert notes(csv(FRAME[["product"]].assign(size=FRAME["quantity"] % 4))) == ()
@@ -234,8 +235,8 @@ def test_lines_above_the_header_are_pointed_out(above: str) -> None:
         read_table((above + csv(FRAME)).encode())
     semicolons = "Sales of 2024\n" + FRAME.to_csv(index=False, sep=";")
     told = (
-        "the table has one column, whose cells have a semicolon as often each: if other lines stand"
-        " above the names of the columns, take them out of the file"
+        "the table has one column, and all its cells contain a semicolon equally often: if there"
+        " are lines above the column names, remove them from the file"
     )
     with refuses(TableError):
         infer_schema(read_table(semicolons.encode()))
@@ -264,8 +265,8 @@ def test_a_marker_among_values_is_named_with_what_to_say_of_it(cells: object, to
     text = csv(with_column("x", column))
     (note,) = notes(text)
     assert note == (
-        f"column 'x': holds {told} in 43 cells (the first in line 9), far from all others; if that"
-        f' means missing, say so by missing.markers ["{told}"]'
+        f"column 'x': has {told} in 43 cells (the first in line 9), far from all other values; if"
+        f' it means missing, set missing.markers to ["{told}"]'
     )
     said = inferred(text, columns=[{"name": "x", "missing": {"markers": [told]}}])
     assert said.warnings == ()
@@ -277,8 +278,8 @@ def test_the_markers_that_a_column_has_already_stay_in_the_proposal() -> None:
     column = RNG.integers(18, 90, N_ROWS).astype(str)
     column[:10], column[10:30], column[30:40] = "", "-999", "-99"
     (note,) = notes(csv(with_column("x", column)))
-    assert "holds -999 in 20 cells (the first in line 12), -99 in 10 cells" in note
-    assert note.endswith('missing.markers ["", "-999", "-99"]')
+    assert "has -999 in 20 cells (the first in line 12), -99 in 10 cells" in note
+    assert note.endswith('missing.markers to ["", "-999", "-99"]')
 
 
 @pytest.mark.parametrize(
@@ -302,9 +303,9 @@ def test_a_few_words_among_numbers_are_named_with_their_cells() -> None:
     cells[[4, *range(100, 200)]], cells[[2, 3]] = "k. A.", "unbekannt"
     (note,) = [note for note in notes(csv(with_column("x", cells))) if "although" in note]
     assert note == (
-        "column 'x': is taken as text although 74.2% of its cells are numbers: the others are"
+        "column 'x': is treated as text although 74.2% of its cells are numbers: the others are"
         " 'unbekannt' (2 cells, the first in line 4) and 'k. A.' (101 cells, the first in line 6);"
-        " name them in missing.markers if they mean missing"
+        " add them to missing.markers if they mean missing"
     )
     said = {"name": "x", "missing": {"markers": ["k. A.", "unbekannt"]}}
     assert inferred(csv(with_column("x", cells)), columns=[said]).schema["x"].kind == "integer"
@@ -317,8 +318,8 @@ def test_a_key_that_comes_again_is_named_with_its_lines() -> None:
     keys[300], keys[301], keys[302] = keys[10], keys[11], keys[10]
     told = notes(csv(with_column("order", keys)))
     assert told[1] == (
-        "column 'order': looks like a key, but 2 of its values come more than once, first 'k10' in"
-        " line 12 and line 302; drawn rows have each value once"
+        "column 'order': looks like a key, but 2 of its values occur more than once, first 'k10' in"
+        " line 12 and line 302; synthetic rows have each value once"
     )
     texts = [f"text number {i}" for i in range(N_ROWS - 1)] + ["text number 1"]
     assert not any("looks like a key" in note for note in notes(csv(with_column("t", texts))))
@@ -333,8 +334,8 @@ def test_levels_that_differ_by_spaces_or_capitals_are_named() -> None:
     (note,) = notes(csv(with_column("town", towns)))
     n = int((towns == "Paris").sum())
     assert note == (
-        "column 'town': has levels that differ only by spaces or capitals, and are different ones"
-        f" to the model: 'Paris' ({n} cells) and 'paris' (2 cells, the first in line 7); so do"
+        "column 'town': has categories that differ only by spaces or capitals and count as"
+        f" different: 'Paris' ({n} cells) and 'paris' (2 cells, the first in line 7); so do"
         " those of 1 more"
     )
     assert (
@@ -356,13 +357,13 @@ def mixed(*formats: str) -> list[str]:
     [
         (
             mixed("%Y-%m-%d", "%d/%m/%Y"),
-            "is taken as text: it mixes 2 formats of dates, 2015-01-01 (%Y-%m-%d, 240 cells, the"
-            " first in line 2) and 02/01/2015 (%d/%m/%Y, 160 cells, the first in line 3); write all"
-            " in one to have them modelled as times",
+            "is treated as text: it mixes 2 date formats, 2015-01-01 (%Y-%m-%d, 240 cells, the"
+            " first in line 2) and 02/01/2015 (%d/%m/%Y, 160 cells, the first in line 3); use"
+            " one format to have them modelled as dates",
         ),
         (
             mixed("%d.%m.%Y", "%d %b %Y", "%Y-%m-%dT%H:%M"),
-            "it mixes 3 formats of dates, 01.01.2015 (%d.%m.%Y, 160 cells, the first in line 2)",
+            "it mixes 3 date formats, 01.01.2015 (%d.%m.%Y, 160 cells, the first in line 2)",
         ),
         (
             ["2024-01-31"] * 399 + ["31.01.2024"],
@@ -373,12 +374,12 @@ def mixed(*formats: str) -> list[str]:
             ["01/31/2024", "31/01/2024"] * 200,
             "01/31/2024 (%m/%d/%Y, 200 cells, the first in line 2) and 31/01/2024 (%d/%m/%Y, 200",
         ),
-        (["1/5/2024"] * 3 + ["01/05/2024", "11/15/2024"] * 100, "it mixes 2 formats of dates"),
+        (["1/5/2024"] * 3 + ["01/05/2024", "11/15/2024"] * 100, "it mixes 2 date formats"),
     ],
 )
 def test_dates_in_several_formats_are_named_with_their_lines(cells: list[str], told: str) -> None:
     found = notes(csv(FRAME[: len(cells)].assign(day=cells)))
-    assert [told in note for note in found if "formats of dates" in note] == [True]
+    assert [told in note for note in found if "date formats" in note] == [True]
 
 
 def test_an_order_of_day_and_month_that_is_assumed_is_said() -> None:
@@ -399,7 +400,7 @@ def test_real_tables_get_no_note_but_the_one_that_is_true(data_dir: Path) -> Non
         for name in ("adult_train", "auto_mpg", "magic", "shoppers", "spect")
     }
     (capital_gain,) = told.pop("adult_train")  # known to be cut off there
-    assert "'capital_gain': holds 99999 in 159 cells" in capital_gain
+    assert "'capital_gain': has 99999 in 159 cells" in capital_gain
     assert not any(told.values())
 
 
@@ -416,7 +417,7 @@ def test_texts_of_a_telling_form_are_identifiers_in_the_smallest_table_too(n_row
         "identifier",
         "categorical",
     )
-    assert "each text of 'note' is one row's own and comes out as it is" in found.warnings[0]
+    assert "each value of 'note' belongs to one row and appears unchanged" in found.warnings[0]
 
 
 def test_codes_of_digits_alone_name_no_rows() -> None:
@@ -433,6 +434,6 @@ def test_an_identifier_of_phrases_says_that_what_rows_share_comes_out() -> None:
         for name in ("note", "no")
     )
     assert of_note.endswith(
-        "phrases that many rows share come out in them: drop it if it is private"
+        "phrases that many rows share may appear in the new values: drop it if it is private"
     )
-    assert of_no.endswith("generated for it; if it is none, say its kind in the schema")
+    assert of_no.endswith("if it is not an identifier, set its kind in the schema")

@@ -133,8 +133,8 @@ def test_what_is_found_is_told_with_its_exceptions() -> None:
 def test_what_a_search_leaves_out_is_told() -> None:
     rows = np.random.default_rng(0).integers(0, 900, (120, 42)) / 10
     wide = pd.DataFrame(rows, columns=[f"n{j}" for j in range(42)])
-    told = "formulas of two and three columns were looked for among the first 40 of 42 columns"
-    [note] = [note for note in infer_schema(wide).warnings if "looked for" in note]
-    assert note.startswith(f"{told} of numbers; put")
+    told = "formulas of two and three columns were searched only among the first 40 of 42 numeric"
+    [note] = [note for note in infer_schema(wide).warnings if "searched only" in note]
+    assert note.startswith(f"{told} columns; put")
     for given, table in ((None, wide.iloc[:, :40]), ({"rules": []}, wide)):
-        assert not any("looked for" in note for note in infer_schema(table, given).warnings)
+        assert not any("searched only" in note for note in infer_schema(table, given).warnings)

@@ -32,15 +32,14 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
     [
         (
             [f"20{n:02d}-01-01" for n in range(30)] + ["3000-01-01", "3001-01-01", "3002-01-01"],
-            "is taken as text: its cells are dates of the format %Y-%m-%d, but line 32 holds"
-            " '3000-01-01', and dates are counted from 1677-09-22 to 2262-04-10; name it in"
-            " missing.markers if it means that there is none",
+            "is treated as text: its cells are dates of the format %Y-%m-%d, but line 32 holds"
+            " '3000-01-01', and dates range from 1677-09-22 to 2262-04-10; add it to"
+            " missing.markers if it means missing",
         ),
         (
             [f"20{n:02d}-01-01" for n in range(30)] + ["9999-12-31"] * 2,
-            "has '9999-12-31' (2 cells) among its dates: it is taken to mean never, a value"
-            " like any other, and stays as it is written; dates are counted from 1677-09-22 to"
-            " 2262-04-10",
+            "has '9999-12-31' (2 cells) among its dates, which is treated as a value that"
+            " means never and is kept as written; dates range from 1677-09-22 to 2262-04-10",
         ),
         (
             ["31.12.9999"] * 9 + ["01.02.2024"] * 3,
@@ -48,12 +47,12 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
         ),
         (
             ["2024-02-29"] * 99 + ["2024-02-30"],
-            "is taken as text although 99.0% of its cells are dates of the format %Y-%m-%d:"
+            "is treated as text although 99.0% of its cells are dates of the format %Y-%m-%d:"
             " line 101 holds '2024-02-30'",
         ),
         (
             ["2024-02-29"] * 4999 + ["2024-02-30"],
-            "is taken as text although 99.9% of its cells are dates of the format %Y-%m-%d:",
+            "is treated as text although 99.9% of its cells are dates of the format %Y-%m-%d:",
         ),
         (
             [f"2024-01-01T10:0{n}:00+0{n}:00" for n in range(3)],
@@ -67,22 +66,22 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
         ),
         (
             [FIRST + n for n in range(3)],
-            f"is taken as text: line 2 holds '{FIRST}', a whole number beyond {FIRST - 1024}",
+            f"is treated as text: line 2 holds '{FIRST}', a whole number beyond {FIRST - 1024}",
         ),
         (
             [f"1.00000000000000000{n}" for n in range(3)],
-            "is taken as text: its numbers differ only beyond the 15 to 17 digits that a number"
+            "is treated as text: its numbers differ only beyond the 15 to 17 digits that a number"
             " keeps",
         ),
         (
             ["2", *(f"1.00000000000000000{n}" for n in range(3))],
-            "has numbers that differ only beyond the 15 to 17 digits that a number keeps, and"
-            " become 2 fewer",
+            "has numbers that differ only beyond the 15 to 17 significant digits that are kept;"
+            " 2 of them become equal to others",
         ),
         (
             ["NA", "", "", "1", "2"],
-            "has 2 texts that mean missing, 'NA', '': they are one to the model, and rows that it"
-            " draws have the most frequent, ''",
+            "has 2 texts that mean missing, 'NA', ''; the model does not distinguish them, and"
+            " synthetic rows have the most frequent, ''",
         ),
     ],
 )
@@ -105,12 +104,12 @@ def test_the_reason_is_told_with_the_column(cells: list[object], reason: str) ->
 )
 def test_nothing_is_told_of_columns_that_are_what_they_look_like(cells: list[str]) -> None:
     told = [text for text in inferred(cells).warnings if text.startswith("column ")]
-    assert [text for text in told if "several ways" not in text] == []
+    assert [text for text in told if "several formats" not in text] == []
 
 
 def test_a_column_that_is_declared_a_number_says_what_it_loses() -> None:
     found = inferred([f"1.00000000000000000{n}" for n in range(3)], "continuous")
-    assert any("become 2 fewer" in text for text in found.warnings)
+    assert any("2 of them become equal" in text for text in found.warnings)
 
 
 def test_different_decimals_do_not_become_a_constant(

@@ -132,7 +132,7 @@ def test_a_model_and_its_report_say_which_columns_the_hard_rules_move() -> None:
     assert (drawn["discount"] <= 0).mean() == pytest.approx(after, abs=0.03)
     report = loaded.report(frame)
     assert report.to_json()["fidelity"]["moved_by_hard_rules"] == moved
-    assert "Columns that the hard rules move" in report.to_html()
+    assert "Columns whose distribution the hard rules change" in report.to_html()
 
 
 def test_rows_do_not_depend_on_how_many_are_drawn(fitted: Synthesizer) -> None:

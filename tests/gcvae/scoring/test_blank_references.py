@@ -106,5 +106,5 @@ def test_the_first_sets_of_blanks_of_each_unit_have_percentiles() -> None:
 
 def test_what_a_percentile_is_among_stands_beside_it() -> None:
     notes = " ".join(ScoreOptions().heading(["a"])["notes"])
-    assert "300 rows of the model with the same cells blanked" in notes
-    assert f"first {MOST_BLANK_SETS} sets of blank columns" in notes
+    assert "300 synthetic rows with the same cells missing" in notes
+    assert f"first {MOST_BLANK_SETS} sets of missing columns" in notes

@@ -60,7 +60,7 @@ def test_drawn_dates_are_written_in_the_format_of_the_table() -> None:
 @pytest.mark.parametrize(
     ("cells", "asked"),
     [
-        (ORDINALS, "looks like dates, such as '3th of January 2023': give its datetime_format"),
+        (ORDINALS, "looks like dates, such as '3th of January 2023': set its datetime_format"),
         (DAYS.dt.strftime("%d-%b-%Y").str.upper(), "datetime_format '%d-%b-%Y' in the schema"),
         (DAYS.dt.strftime("%d'%b'%Y"), "looks like dates"),
     ],

@@ -60,7 +60,7 @@ def test_durations_of_python_are_seconds() -> None:
     table = pd.DataFrame({"took": [str(timedelta(hours=n, seconds=n)) for n in range(90)]})
     found = infer_schema(table, rules=False)
     assert parse_table(table, found.schema)["took"].tolist() == [3601 * n for n in range(90)]
-    assert any("spells its numbers in several ways" in warning for warning in found.warnings)
+    assert any("has numbers in several formats" in warning for warning in found.warnings)
 
 
 def test_drawn_durations_keep_their_link_after_save_and_load(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_of_two_readings_one_is_assumed_and_the_schema_can_say_the_other(
     texts: list[str], taken: list[float], member: dict[str, str], otherwise: list[float]
 ) -> None:
     (warning,) = told_of_columns(inferred(texts))
-    assert "may be read in two ways" in warning
+    assert "can be read in two ways" in warning
     assert repr(texts[0]) in warning
     assert f"number_format {json.dumps(member)}" in warning
     assert numbers_in(texts) == taken
@@ -253,7 +253,7 @@ def test_numbers_of_two_kinds_stay_text_with_a_reason(texts: list[str], first: s
     assert found.schema["n"].kind is ColumnKind.CATEGORICAL
     (warning,) = told_of_columns(found)
     assert repr(first) in warning
-    assert "write all in one way" in warning
+    assert "use one format" in warning
 
 
 def test_a_word_among_formatted_numbers_is_named_with_its_line() -> None:

@@ -33,7 +33,7 @@ def test_a_bar_is_shown_where_it_is_asked_for_and_ends_full(
     assert out == ""
     last = shown.rstrip().rpartition("\r")[2]
     assert "100 %" in last
-    assert "nats a row" in last
+    assert "nats per row" in last
     assert shown.endswith("\n")
 
 
@@ -53,7 +53,7 @@ def test_without_a_choice_terminals_have_a_bar(
         assert (report is not None) == is_shown
         if report is not None:
             report(Progress("training", 0.25, 1, 4, bound_held_out=-3.0, seconds_left=61.0))
-    assert ("held out -3.00 nats a row, 1:01 left" in capsys.readouterr().err) == is_shown
+    assert ("held out -3.00 nats per row, 1:01 left" in capsys.readouterr().err) == is_shown
 
 
 def test_a_fit_that_is_stopped_leaves_its_bar_where_it_was(

@@ -111,5 +111,5 @@ def test_a_service_without_it_says_how_it_is_built(
         problem = assert_problem(service.http.get("/guide/"), 404, "not-found")
         visitor = watch(service, expected=("/guide/",))
         visitor.go("/guide/")
-        expect(visitor.page.get_by_text("The guide is not built here")).to_be_visible()
+        expect(visitor.page.get_by_text("The guide has not been built")).to_be_visible()
     assert "make docs" in problem["detail"]

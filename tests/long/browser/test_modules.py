@@ -65,6 +65,11 @@ def test_csv_is_cut_as_python_cuts_it(
     assert compute("rows.js", "csvRows", [compute("rows.js", "csvText", [rows])]) == rows
 
 
+def test_a_share_above_zero_never_reads_zero(compute: Callable[[str, str, Any], Any]) -> None:
+    shares = {0: "0 %", 0.0003: "< 0.1 %", 0.004: "0.4 %", 0.0996: "10 %", 0.5: "50 %", 1: "100 %"}
+    assert {share: compute("words.js", "shareText", [share]) for share in shares} == shares
+
+
 def test_infinite_scores_are_numbers(compute: Callable[[str, str, Any], Any]) -> None:
     text = '{"a": [-Infinity, 1.5], "b": Infinity, "c": "x"}'
     found = compute("api.js", "parsed", [text])

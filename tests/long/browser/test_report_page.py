@@ -61,6 +61,6 @@ def test_paper_has_the_figures_open_and_leaves_long_tables_out(browser: Browser,
     watched.page.set_content(page)
     watched.page.emulate_media(media="print")
     assert watched.page.get_by_text("95 % interval").first.is_visible()
-    assert not watched.page.get_by_text("Every column", exact=True).is_visible()
-    assert watched.page.get_by_text("More tables are in the file itself").is_visible()
+    assert not watched.page.get_by_text("All columns", exact=True).is_visible()
+    assert watched.page.get_by_text("The HTML file has more tables").is_visible()
     context.close()

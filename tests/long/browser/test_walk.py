@@ -29,7 +29,7 @@ POLLS = """performance.getEntriesByType("resource")
 
 def upload_example(watched: Watched) -> None:
     watched.go("/")
-    watched.page.get_by_role("button", name="Try the example table").click()
+    watched.page.get_by_role("button", name="Use the example table").click()
     expect(watched.page.get_by_role("heading", level=1)).to_have_text("café orders")
 
 
@@ -38,27 +38,27 @@ def upload_part_of_example(watched: Watched, rows: int) -> None:
     script = f"async () => (await import('/assets/example.js')).exampleTable({rows})"
     text = watched.page.evaluate(script)
     table = {"name": "café orders.csv", "mimeType": "text/csv", "buffer": text.encode()}
-    watched.page.get_by_label("Drop a table here").set_input_files(table)
+    watched.page.get_by_label("Upload a table").set_input_files(table)
     expect(watched.page.get_by_role("heading", level=1)).to_have_text("café orders")
 
 
 def train_a_little(watched: Watched) -> None:
     """From a dataset's page to that of a ready model."""
     page = watched.page
-    page.get_by_role("radio", name=re.compile("A first look")).check()
+    page.get_by_role("radio", name=re.compile("Quick preview")).check()
     page.get_by_text("More settings", exact=True).click()
     page.get_by_text("Privacy", exact=True).click()
-    page.get_by_label("Most steps").fill("20")
-    page.get_by_label("Share of rows held back for the report").fill("0")
-    page.get_by_label("Memory of single rows").select_option("low")
+    page.get_by_label("Maximum number of steps").fill("20")
+    page.get_by_label("Share of rows held out for the report").fill("0")
+    page.get_by_label("Memorisation of single rows").select_option("low")
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Training of café orders")
     expect(page.get_by_role("progressbar", name="Training, progress")).to_be_visible()
-    page.get_by_role("link", name="Open the model").wait_for()
+    page.get_by_role("link", name="Open model").wait_for()
     polled = page.evaluate(POLLS)
     assert all(later - sooner > 900 for sooner, later in pairwise(polled)), polled
     watched.assert_accessible()
-    page.get_by_role("link", name="Open the model").click()
+    page.get_by_role("link", name="Open model").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("café orders")
     watched.assert_accessible()
 
@@ -78,11 +78,11 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     watched = watch(site, expected=("/report",))  # of which there is none at first
     page = watched.page
     watched.go("/")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Start with a table")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Upload a table to start")
     watched.assert_accessible()
 
     upload_part_of_example(watched, rows=400)
-    page.get_by_label("Leave order out of the model").check()
+    page.get_by_label("Drop order from the model").check()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     expect(page.get_by_text("total == quantity * price")).to_be_visible()
@@ -94,19 +94,19 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     assert kinds["rating"] == "categorical"
     assert made["training"]["memory"] == "low"
 
-    section(page, "Draw rows")
+    section(page, "Generate rows")
     page.get_by_role("button", name="Add a condition").click()
     page.get_by_label("Column", exact=True).select_option("place")
     page.get_by_label("Station", exact=True).check()
     page.get_by_role("button", name="Preview").click()
-    places = page.get_by_role("region", name="Drawn rows").locator("td:nth-child(2)")
+    places = page.get_by_role("region", name="Synthetic rows").locator("td:nth-child(2)")
     expect(places).to_have_text(["Station"] * 12)
-    prices = page.get_by_role("region", name="Drawn rows").locator("td:nth-child(5)")
+    prices = page.get_by_role("region", name="Synthetic rows").locator("td:nth-child(5)")
     assert len({len(price.split(".")[-1]) for price in prices.all_inner_texts()}) == 1
     watched.assert_accessible()
     page.get_by_label("Rows", exact=True).fill("90")
     with page.expect_download() as downloading:
-        page.get_by_role("button", name="Draw and download").click()
+        page.get_by_role("button", name="Generate and download").click()
     drawn = Path(downloading.value.path()).read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(drawn)))
     assert len(rows) == 90
@@ -114,9 +114,9 @@ def test_a_table_goes_the_whole_way_through_the_pages(
 
     section(page, "Score rows")
     table = {"name": "drawn.csv", "mimeType": "text/csv", "buffer": drawn.encode()}
-    page.get_by_label("Drop rows to be scored").set_input_files(table)
+    page.get_by_label("Upload rows to score").set_input_files(table)
     expect(page.get_by_role("heading", name="90 rows scored")).to_be_visible()
-    least = page.get_by_role("region", name="The oddest rows").get_by_role("row")
+    least = page.get_by_role("region", name="Most anomalous rows").get_by_role("row")
     expect(least).to_have_count(26)
     expect(least.nth(1)).to_contain_text("Station")
     expect(least.nth(1).locator("td.number").first).to_have_text(re.compile(r"^−\d+\.\d\d$"))
@@ -124,16 +124,16 @@ def test_a_table_goes_the_whole_way_through_the_pages(
 
     lacking = pd.read_csv(io.StringIO(drawn)).drop(columns="place").to_csv(index=False)
     table = {"name": "lacking.csv", "mimeType": "text/csv", "buffer": lacking.encode()}
-    page.get_by_label("Drop rows to be scored").set_input_files(table)
+    page.get_by_label("Upload rows to score").set_input_files(table)
     expect(page.get_by_text("The table has no column place")).to_be_visible()
 
-    section(page, "Fill blanks")
+    section(page, "Impute missing values")
     blanks = drawn.replace("Station", "")
     table = {"name": "blanks.csv", "mimeType": "text/csv", "buffer": blanks.encode()}
-    page.get_by_label("Drop a table with blanks").set_input_files(table)
-    page.get_by_role("button", name="Fill the blanks").click()
-    expect(page.get_by_role("heading", name="90 rows filled")).to_be_visible()
-    filled = page.get_by_role("region", name="The filled table").locator("tbody tr:first-child")
+    page.get_by_label("Upload a table with missing values").set_input_files(table)
+    page.get_by_role("button", name="Impute missing values").click()
+    expect(page.get_by_role("heading", name="90 rows imputed")).to_be_visible()
+    filled = page.get_by_role("region", name="Imputed table").locator("tbody tr:first-child")
     expect(filled).to_contain_text(re.compile("Harbour|Station|Old town"))
     place = re.compile("Harbour|Station|Old town")
     expect(filled.locator("td.filled").filter(has_text=place)).to_have_count(1)
@@ -145,30 +145,33 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     cell.hover()
     expect(page.get_by_text(re.compile(r"^quantity × total: 0\.\d"))).to_be_visible()
     watched.assert_accessible()
-    section(page, "Real and drawn")
+    section(page, "Real vs synthetic")
     expect(page.get_by_role("img", name="Shares of temperature")).to_be_visible()
     watched.assert_accessible()
 
     section(page, "Report")
-    page.get_by_role("button", name="Make a report").click()
-    expect(page.get_by_role("heading", name="Is it safe?")).to_be_visible()
-    page.get_by_text("The rules", exact=True).click()
+    page.get_by_role("button", name="Make report").click()
+    expect(page.get_by_role("heading", name="Privacy")).to_be_visible()
+    page.get_by_text("Rules", exact=True).click()
     rules = page.get_by_role("region", name="Rules")
     expect(rules).to_contain_text("total == quantity * price")
     watched.assert_accessible()
 
-    for scoring, told in (("flag", "of 90 rows rare"), ("off", "This model gives no scores")):
+    for scoring, told in (
+        ("flag", "of 90 rows are rare"),
+        ("off", "Scoring is off for this model"),
+    ):
         site.http.patch(f"/v1/models/{made['id']}", json={"scoring": scoring})
         watched.go(f"/models/{made['id']}/score")
         if scoring == "flag":
             table = {"name": "drawn.csv", "mimeType": "text/csv", "buffer": drawn.encode()}
-            page.get_by_label("Drop rows to be scored").set_input_files(table)
+            page.get_by_label("Upload rows to score").set_input_files(table)
         expect(page.get_by_role("heading", name=told)).to_be_visible()
         watched.assert_accessible()
 
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Delete the model").click()
-    expect(page.get_by_role("heading", name="No model yet")).to_be_visible()
+    page.get_by_role("button", name="Delete model").click()
+    expect(page.get_by_role("heading", name="No models yet")).to_be_visible()
     to_list(page, "Datasets")
     [dataset] = site.http.get("/v1/datasets").json()["items"]
     cap = {"cap": {"epsilon": 3, "delta": 1e-6}}
@@ -178,8 +181,8 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(spent).to_contain_text("epsilon 3 at delta 1.0e−6")
     watched.assert_accessible()
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Delete the dataset").click()
-    expect(page.get_by_role("heading", name="No dataset yet")).to_be_visible()
+    page.get_by_role("button", name="Delete dataset").click()
+    expect(page.get_by_role("heading", name="No datasets yet")).to_be_visible()
     assert site.http.get("/v1/datasets").json()["items"] == []
 
 
@@ -189,7 +192,7 @@ def test_a_wrong_table_is_told_in_full_and_leaves_the_way_in_open(
     watched = watch(site, expected=("name=ragged",))
     watched.go("/")
     table = {"name": "ragged.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n3,4,5\n"}
-    watched.page.get_by_label("Drop a table here").set_input_files(table)
+    watched.page.get_by_label("Upload a table").set_input_files(table)
     alert = watched.page.get_by_role("alert")
     expect(alert).to_contain_text("line 3")
     expect(watched.page.get_by_role("button", name="Choose files")).to_be_visible()
@@ -207,9 +210,10 @@ def test_a_hard_rule_that_is_refused_is_told_beside_its_rule_and_the_choice_stay
     watched = watch(site, expected=(f"{dataset['id']}/schema",))
     watched.go(f"/datasets/{dataset['id']}")
     rule = watched.page.get_by_role("listitem").filter(has_text="total == net + tax")
-    rule.get_by_text("Always", exact=True).click()
+    rule.get_by_text("Hard", exact=True).click()
     expect(rule.get_by_role("alert")).to_contain_text("line 46")
-    expect(rule.get_by_role("radio", name="As in the table")).to_be_checked()
+    expect(rule.get_by_role("alert")).to_be_in_viewport()
+    expect(rule.get_by_role("radio", name="Soft")).to_be_checked()
     watched.assert_accessible()
 
 
@@ -218,9 +222,9 @@ def test_what_is_not_there_is_told_with_a_way_out(site: Running, watch: Watch) -
     watched = watch(site, expected=missing, color_scheme="dark")
     for path in ("/models/mdl_0", "/datasets/ds_0", "/jobs/job_0"):
         watched.go(path)
-        expect(watched.page.get_by_role("heading", name="It is not here")).to_be_visible()
+        expect(watched.page.get_by_role("heading", name="Not found")).to_be_visible()
     watched.assert_accessible()
-    watched.page.get_by_role("link", name="To the start page").click()
+    watched.page.get_by_role("link", name="Go to the home page").click()
     expect(watched.page).to_have_url(f"{site.url}/")
 
 
@@ -228,7 +232,7 @@ def test_what_is_not_there_is_told_with_a_way_out(site: Running, watch: Watch) -
 def test_a_phone_shows_every_list_and_the_way_in(site: Running, watch: Watch, scheme: str) -> None:
     watched = watch(site, viewport=PHONE, color_scheme=scheme, has_touch=True)
     upload_example(watched)
-    expect(watched.page.get_by_role("heading", name="Rules found")).to_be_visible()
+    expect(watched.page.get_by_role("heading", name="Rules", exact=True)).to_be_visible()
     watched.assert_well()
     watched.assert_accessible()
     for name in ("Datasets", "Models", "Jobs"):
@@ -246,7 +250,7 @@ def test_an_operator_sees_queues_workers_and_leases(guarded: Running, watch: Wat
     ]
     watched.go("/jobs")
     page.get_by_role("link", name="Queues and workers").click()
-    expect(page.get_by_role("heading", name="No worker is there")).to_be_visible()
+    expect(page.get_by_role("heading", name="No worker is running")).to_be_visible()
     watched.assert_accessible()
     guarded.catalog.workers.seen("host/7", "0.1.0", ["CPU: train, compute"])
     assert claim_job(guarded.catalog, jobs[0]["job_id"], "host/9/ab", 60) is not None
@@ -278,7 +282,7 @@ def test_with_keys_a_page_asks_for_one_and_forgets_it(guarded: Running, watch: W
     watched.assert_accessible()
     page.get_by_label("API key").fill(written[:-2])
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("none of this service's")
+    expect(page.get_by_role("alert")).to_contain_text("does not belong to this service")
     page.get_by_label("API key").fill(written)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Datasets")

@@ -94,7 +94,7 @@ SLIPS = (
         shell=("schema book.xlsx", f"schema book.xlsx {IN}"),
         python=upload_of("book.xlsx"),
         browser=upload("book.xlsx"),
-        more={"python": ("The table can not be used",)},
+        more={"python": ("The table cannot be used",)},
     ),
     Slip(
         "an empty file",
@@ -206,7 +206,7 @@ SLIPS = (
     ),
     Slip(
         "more rows than the service draws",
-        ("5000 rows are asked", "the limit is 1000", "GCVAE_MAX_SAMPLE_ROWS"),
+        ("5000 rows are requested", "the limit is 1000", "GCVAE_MAX_SAMPLE_ROWS"),
         shell=(f"sample {{M}} --rows 5000 -o - {IN}",),
         python=lambda place: sample(place, rows=5000),
         browser=draw("5000"),
@@ -303,7 +303,7 @@ SLIPS = (
     ),
     Slip(
         "an id of a service without the service",
-        ("mdl_1", "name the service, too: --server URL"),
+        ("mdl_1", "add --server URL"),
         shell=("sample mdl_1 --rows 5 -o -",),
     ),
     Slip(
@@ -313,7 +313,7 @@ SLIPS = (
         python=lambda place: place.open.sample(
             place.names["M"], 5, to=place.folder / "none" / "rows.csv"
         ),
-        more={"shell": ("there is no folder", "make it first"), "python": ("no such folder",)},
+        more={"shell": ("there is no folder", "create it first"), "python": ("folder not found",)},
     ),
     Slip(
         "an output of an unknown kind",
@@ -326,57 +326,57 @@ SLIPS = (
     ),
     Slip(
         "a service that does not run",
-        ("{S}", "does not answer", "is it running there? `gcvae serve` starts one"),
+        ("{S}", "does not respond", "`gcvae serve` starts one"),
         shell=("list models --server {S}",),
         python=models_at("S"),
     ),
     Slip(
         "an address without http",
-        ("127.0.0.1:8000", "one begins with http:// or https://"),
+        ("127.0.0.1:8000", "it must begin with http:// or https://"),
         shell=("list models --server 127.0.0.1:8000",),
         python=lambda place: Client("127.0.0.1:8000"),
     ),
     Slip(
         "an address with a path",
-        ("nothing is at /v1/v1/models", "ends after its port, as http://127.0.0.1:8000"),
+        ("/v1/v1/models does not exist", "a base URL without a path"),
         shell=("list models --server {U}/v1",),
         python=models_at("U", "/v1"),
     ),
     Slip(
         "https where http is spoken",
-        ("does not answer", "speaks http:// and not https://"),
+        ("does not respond", "uses http:// and not https://"),
         shell=("list models --server {H}",),
         python=models_at("H"),
     ),
     Slip(
         "no key",
-        ("this service asks for a key",),
+        ("the request has no API key",),
         shell=("list models --server {K}", "train cars.csv --server {K}"),
         python=models_at("K"),
         more={"shell": ("--key-file FILE",), "python": ("api_key=",)},
     ),
     Slip(
         "a wrong key",
-        ("this is no key: one begins with gcv_",),
+        ("this is not an API key; a key begins with gcv_",),
         shell=("list models --server {K} --key-file wrong.key",),
         python=models_at("K", key=WRONG_KEY),
         browser=sign_in(WRONG_KEY),
         more={
             "shell": ("--key-file FILE",),
             "python": ("api_key=",),
-            "browser": ("This key opens nothing", "Paste the whole key"),
+            "browser": ("This key is not valid", "Paste the whole key"),
         },
     ),
     Slip(
         "a key without the scope",
-        ("a key with the scope 'write'; this one has: read",),
+        ("a key with the scope 'write'; the given key has: read",),
         shell=("train cars.csv --server {K} --key-file read.key",),
         python=upload_by_read_key,
         browser=upload_with_read_key,
         more={
             "shell": ("--key-file FILE",),
             "python": ("api_key=",),
-            "browser": ("Sign out", "gcvae keys create --workspace NAME --scopes read,write"),
+            "browser": ("Sign in with a key", "--workspace NAME --scopes read,write"),
         },
     ),
     Slip(
@@ -384,7 +384,7 @@ SLIPS = (
         ("{T} is training",),
         shell=("sample {T} --rows 5 -o - --server {K} --key-file full.key",),
         python=lambda place: place.waiting.sample(place.names["T"], 5, format="csv"),
-        more={"shell": ("`gcvae list jobs`",), "python": ("client.wait(model) returns once",)},
+        more={"shell": ("`gcvae list jobs`",), "python": ("client.wait(model) returns after",)},
     ),
     Slip(
         "an unknown id",
@@ -393,9 +393,9 @@ SLIPS = (
         python=lambda place: place.open.sample("mdl_typo", 5, format="csv"),
         browser=look_at("/models/mdl_typo"),
         more={
-            "shell": ("`gcvae list` datasets, models or jobs",),
+            "shell": ("`gcvae list datasets`",),
             "python": ("client.datasets(), .models() and .jobs() list",),
-            "browser": ("It may have been deleted", "To the start page"),
+            "browser": ("It may have been deleted", "Go to the home page"),
         },
     ),
     Slip(
@@ -405,9 +405,9 @@ SLIPS = (
         python=lambda place: place.open.report(place.names["M"]),
         browser=look_at("/models/{M}/report"),
         more={
-            "shell": ("--seed 0 makes one",),
-            "python": ("client.make_report(model) makes one",),
-            "browser": ("Make a report",),
+            "shell": ("create one with --seed 0",),
+            "python": ("create one with client.make_report(model)",),
+            "browser": ("Make report",),
         },
     ),
     Slip(

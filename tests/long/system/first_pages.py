@@ -14,7 +14,7 @@ def upload(table: str) -> Callable[[Page, Place], None]:
 
     def act(page: Page, place: Place) -> None:
         page.goto(place.names["U"])
-        page.get_by_label("Drop a table here").set_input_files(place.folder / table)
+        page.get_by_label("Upload a table").set_input_files(place.folder / table)
 
     return act
 
@@ -24,7 +24,7 @@ def score(table: str) -> Callable[[Page, Place], None]:
 
     def act(page: Page, place: Place) -> None:
         page.goto(f"{place.names['U']}/models/{place.names['M']}/score")
-        page.get_by_label("Drop rows to be scored").set_input_files(place.folder / table)
+        page.get_by_label("Upload rows to score").set_input_files(place.folder / table)
 
     return act
 
@@ -35,7 +35,7 @@ def draw(rows: str) -> Callable[[Page, Place], None]:
     def act(page: Page, place: Place) -> None:
         page.goto(f"{place.names['U']}/models/{place.names['M']}/sample")
         page.get_by_label("Rows", exact=True).fill(rows)
-        page.get_by_role("button", name="Draw and download").click()
+        page.get_by_role("button", name="Generate and download").click()
 
     return act
 
@@ -67,7 +67,7 @@ def sign_in(key: str) -> Callable[[Page, Place], None]:
 def upload_with_read_key(page: Page, place: Place) -> None:
     """Drops a table where the key that signed in may read alone."""
     sign_in((place.folder / "read.key").read_text().strip())(page, place)
-    page.get_by_label("Drop a table here").set_input_files(place.folder / "cars.csv")
+    page.get_by_label("Upload a table").set_input_files(place.folder / "cars.csv")
 
 
 def look_at(path: str) -> Callable[[Page, Place], None]:

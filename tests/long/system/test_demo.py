@@ -159,8 +159,8 @@ def test_a_table_that_is_none_is_refused_in_one_line_and_one_of_its_name_has_ano
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--encoding", "cp1252"], "--encoding is of your own table; name it, as --table FILE"),
-        (["--encoding", "latin-99"], "--encoding latin-99: there is no such encoding"),
+        (["--encoding", "cp1252"], "--encoding needs --table FILE"),
+        (["--encoding", "latin-99"], "--encoding latin-99: unknown encoding"),
     ],
 )
 def test_an_encoding_of_no_table_or_that_is_none_is_refused_before_anything_is_made(

@@ -197,7 +197,7 @@ def test_dirty_references_are_refused_with_the_first_ten_or_dropped_or_emptied(
     assert "; ".join(str(7000 + i) for i in range(10)) in problem["detail"]
     assert "7010" not in problem["detail"]
     assert service.traces() == before
-    for dirty, told in (("drop", "they are left out"), ("null", "their keys are emptied")):
+    for dirty, told in (("drop", "are removed"), ("null", "keys are set to missing")):
         dataset = upload(service, content, schema=json.dumps({"dirty": dirty})).json()
         assert dataset["schema"] == KEYS | {"dirty": dirty}
         [warning] = dataset["warnings"]

@@ -306,8 +306,8 @@ def test_the_rules_of_a_table_are_shown_and_steered(service: Running) -> None:
     off = json.dumps({"rules": [found["rule"] | {"keep": "off"}]})
     answer = service.http.patch(f"{place}/schema", content=off, headers=patch).json()
     assert answer["changes"]["summary"] == [
-        "the rule total == net + tax (left alone) is added",
-        "the rule total == net + tax is lost",
+        "the rule total == net + tax (off) is added",
+        "the rule total == net + tax is removed",
     ]
     assert answer["schema"]["rules"][0]["keep"] == "off"
     kept = service.http.patch(f"{place}/schema", content='{"columns": {}}', headers=patch).json()

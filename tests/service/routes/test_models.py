@@ -131,7 +131,7 @@ def test_an_unknown_member_of_a_body_is_answered_with_the_one_that_was_meant(
     problem = assert_problem(response, 422, "invalid-request")
     [error] = [error for error in problem["errors"] if error["pointer"] == f"/{member}"]
     assert error["suggestion"] == meant
-    assert error["message"] == f"there is no member {member!r}"
+    assert error["message"] == f"unknown member {member!r}"
     assert error["expected"].startswith("one of ")
 
 

@@ -262,11 +262,11 @@ def test_a_model_without_a_promise_leaves_its_table_without_a_bound(
         service.http.get(f"/v1/datasets/{dataset}").json()["privacy"],
     ):
         assert (found["models_without_privacy"], found["epsilon"]) == (1, None)
-        assert "all together have no bound" in found["note"]
+        assert "there is no bound for all models together" in found["note"]
         assert found["rho_spent"] == pytest.approx(RHO)
     capped = cap(service, dataset, 2.9)
     assert capped["cap"]["epsilon"] == 2.9
-    assert "binds trainings from now on alone" in capped["note"]
+    assert "applies only to later trainings" in capped["note"]
 
 
 def test_a_table_with_unpromising_models_alone_has_no_bound_either(

@@ -184,7 +184,7 @@ def test_a_report_that_is_made_again_takes_the_place_of_the_first(
     assert service.http.delete(f"/v1/reports/{made['id']}").status_code == 204
     problem = assert_problem(service.http.get(path), 404, "no-report")
     same_wording(problem["detail"])
-    assert problem["advice"] == "POST to this address makes one"
+    assert problem["advice"] == "create one with POST to this URL"
 
 
 @pytest.mark.parametrize(

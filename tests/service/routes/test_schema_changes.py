@@ -85,7 +85,7 @@ def test_a_column_is_dropped_and_then_inferred_from_its_cells_again(
     assert "secret" not in dropped.text + service.http.get(path).text
     back = patch(service, path, {"columns": {"note": {"drop": False}}}).json()
     assert column(back, "note") == column(kept, "note")
-    assert back["changes"]["summary"][0].startswith("column 'note' is dropped no more: kind is c")
+    assert back["changes"]["summary"][0].startswith("column 'note' is no longer dropped: kind is c")
 
 
 def test_null_takes_back_what_was_said_and_asks_the_table_again(
@@ -100,7 +100,7 @@ def test_null_takes_back_what_was_said_and_asks_the_table_again(
     assert column(forgotten, "age")["kind"] == "integer"
     assert "low <= high" not in [rule["rule"] for rule in forgotten["schema"]["rules"]]
     assert [rule["rule"] for rule in forgotten["changes"]["rules"]["lost"]] == ["low <= high"]
-    assert "the rule low <= high (in every row) is lost" in forgotten["changes"]["summary"]
+    assert "the rule low <= high (in every row) is removed" in forgotten["changes"]["summary"]
 
 
 def test_put_says_what_it_resets(service: Running, path: str) -> None:
@@ -112,8 +112,8 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
     assert [rule["rule"] for rule in changes["rules"]["lost"]] == ["low <= high"]
     words = "\n".join(changes["summary"])
     assert "column 'age': kind is integer (it was continuous); minimum is 20 (it was 0)" in words
-    assert "column 'note' is dropped no more: kind is categorical" in words
-    assert "the rule low <= high (in every row) is lost" in words
+    assert "column 'note' is no longer dropped: kind is categorical" in words
+    assert "the rule low <= high (in every row) is removed" in words
     again = service.http.put(f"{path}/schema", json=given).json()["changes"]
     assert again["columns"] == {}
     assert again["summary"] == ["nothing changed"]
@@ -122,8 +122,8 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
 @pytest.mark.parametrize(
     ("body", "name", "pointer", "message"),
     [
-        ({"columns": [{"name": "age"}]}, "invalid-request", "/columns", "no object"),
-        ({"columns": {"age": 5}}, "invalid-request", "/columns/age", "no object"),
+        ({"columns": [{"name": "age"}]}, "invalid-request", "/columns", "not an object"),
+        ({"columns": {"age": 5}}, "invalid-request", "/columns/age", "not an object"),
         ({"columns": {"age": {"name": "years"}}}, "invalid-request", "/columns/age/name", "key"),
         ({"columns": {"hp": {"kind": "integer"}}}, "invalid-schema", "/columns/hp", "no such"),
         ({"columns": {"/~x": {"kind": "datetime"}}}, "invalid-schema", "/columns/~1~0x/kind",
@@ -132,9 +132,9 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
         ({"columns": {"high": {}, "low": {"maximum": 3}}}, "invalid-schema",
          "/columns/low/maximum", "maximum is 3"),
         ({"columns": {"age": {"kind": "ordinal"}}}, "invalid-schema", "/columns/age",
-         "minimum does not apply to kind ordinal (minimum was said before; null takes it back)"),
+         "minimum does not apply to kind ordinal (minimum was set before; null resets it)"),
         ({"columns": {"high": {"drop": True}}}, "invalid-schema", None,
-         "'high' is dropped: no rule holds it (rules/0 was said before;"),
+         "'high' is dropped: no rule holds it (rules/0 was set before;"),
         ({"rules": [ORDER, {"rule": "high <= low", "keep": "hard"}], "find_rules": True},
          "invalid-schema", "/rules/1", "rows break"),
         ({"rules": [{"rule": "low <= nil", "keep": "hard"}], "find_rules": True},
@@ -221,7 +221,7 @@ def test_a_personal_column_is_found_and_a_user_can_say_that_it_is_none(service: 
     )
     dataset = service.http.post("/v1/datasets", files={"file": ("t.csv", table)}).json()
     assert column(dataset, "mail")["personal"] == "email"
-    assert any("holds e-mail addresses" in warning for warning in dataset["warnings"])
+    assert any("contains e-mail addresses" in warning for warning in dataset["warnings"])
     path = f"/v1/datasets/{dataset['id']}"
     changed = patch(service, path, {"columns": {"mail": {"personal": False}}}).json()
     assert column(changed, "mail")["personal"] is False

@@ -78,7 +78,7 @@ def test_a_model_without_scores_refuses_them_at_every_door(
     work(service, late["job_id"])
     job = service.http.get(f"/v1/jobs/{late['job_id']}").json()
     assert job["status"] == "failed"
-    assert "published with scoring off" in job["error"]["message"]
+    assert "scoring is off" in job["error"]["message"]
     assert service.http.get(f"/v1/scores/{whole['id']}").json()["summary"] == {
         "rows": 150, "n_impossible": 0,
     }  # fmt: skip

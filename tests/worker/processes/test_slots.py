@@ -62,5 +62,5 @@ def test_the_gpus_are_those_that_torch_counts_by_the_names_that_cuda_knows(
 def test_a_queue_that_is_none_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="'train' or 'compute'"):
         JobSettings(queues="gpu")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no queue is named; there are train, compute"):
+    with pytest.raises(ValueError, match="no queue is given; choose from train, compute"):
         JobSettings(queues=" , ")  # type: ignore[arg-type]

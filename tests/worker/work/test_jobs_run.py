@@ -116,7 +116,7 @@ def test_a_job_that_does_so_again_says_what_to_set(shared: Any) -> None:
     assert (job.status, job.attempt, job.smaller_batch) == (JobStatus.FAILED, 2, True)
     assert job.error["code"] == "gpu_out_of_memory"
     assert job.error["message"] == (
-        "the GPU's memory is too small for batches of 32 rows: CUDA out of memory. Tried to "
+        "GPU memory is too small for batches of 32 rows: CUDA out of memory. Tried to "
         "allocate 20.00 GiB.; set training.batch_size below 32, fewer or narrower layers "
         "(n_hidden_layers, d_hidden, d_column), or device cpu"
     )

@@ -103,13 +103,13 @@ def test_a_long_table_ends_after_thirty_lines(document: dict[str, Any]) -> None:
         changed["fidelity"]["pairs"] = [pair] * n
         page = html_page(changed)
         assert page.count(" × ".join(pair["columns"])) < 40
-        assert ("and 1,201 more, in the JSON document" in page) is said
+        assert ("1,201 more are in the JSON document" in page) is said
 
 
 def test_a_report_of_an_older_version_says_so(document: dict[str, Any]) -> None:
     older = {k: v for k, v in document.items() if k not in ("judged", "decisions")}
     page = html_page(older)
-    assert "This report is of an older version: make it again." in page
+    assert "This report was made by an older version. Make a new one." in page
     assert document["headline"] in page
     assert "older version" not in html_page(document)
 
@@ -118,10 +118,10 @@ def test_a_report_of_an_older_version_says_so(document: dict[str, Any]) -> None:
     ("name", "verdict", "of_rows", "words"),
     [
         ("privacy", "green", "green", "✓ green: no leak found"),
-        ("privacy", "red", "red", "✕ red: do not hand on"),
-        ("privacy", "red", "green", "✕ red: about the model"),
-        ("likelihood", "amber", None, "! amber: about the model"),
-        ("fidelity", "amber", None, "! amber: look at it first"),
+        ("privacy", "red", "red", "✕ red: do not share"),
+        ("privacy", "red", "green", "✕ red: concerns the model"),
+        ("likelihood", "amber", None, "! amber: concerns the model"),
+        ("fidelity", "amber", None, "! amber: review before sharing"),
         ("utility", "not_measured", None, "– not measured"),
     ],
 )

@@ -69,6 +69,6 @@ def test_a_report_without_unseen_rows_is_red_with_replay_alone(leak: bool) -> No
     [figure] = [figure for figure in privacy["figures"] if figure["name"] == "replay"]
     assert figure["verdict"] == ("red" if leak else "green")
     assert privacy["verdict"] == ("red" if leak else "not_measured")
-    assert ("no personal cell" in privacy["sentence"]) is not leak
+    assert ("no personal data" in privacy["sentence"]) is not leak
     assert privacy["replay"]["cells"] == figure["value"]
     assert not any(text in report.to_html() for text in REAL["email"])

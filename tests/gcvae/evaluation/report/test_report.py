@@ -81,7 +81,7 @@ def test_the_training_table_itself_is_a_material_leak() -> None:
 def test_unseen_rows_are_at_every_floor_and_no_leak() -> None:
     part = _privacy(REAL, HOLDOUT, OTHER)
     assert part.verdict == "green"
-    assert "None found" in part.sentence
+    assert "No leak found" in part.sentence
     assert "safe" not in part.sentence
     like_real, mismatch = _fidelity(OTHER)
     assert (like_real.verdict, mismatch) == ("green", None)
@@ -94,11 +94,11 @@ def test_a_table_of_real_rows_is_found_though_unseen_ones_are_among_them() -> No
     """Members and unseen rows are copied alike: no attack can tell, and the copies do."""
     part = _privacy(REAL, HOLDOUT, pd.concat([REAL, HOLDOUT], ignore_index=True))
     assert part.verdict == "red"
-    assert "are real ones" in part.sentence
+    assert "are real rows" in part.sentence
     copies = part.tables["exact_copies"]
     assert copies["drawn_rows_that_are_real"] == copies["drawn_rows"] == 2 * _N
     assert copies["are_real_rows"]
-    assert f"{2 * _N:,} of the {2 * _N:,} drawn rows" in part.sentence
+    assert f"{2 * _N:,} of the {2 * _N:,} synthetic rows" in part.sentence
 
 
 def test_rows_that_anyone_may_have_are_no_copies_of_a_table() -> None:
@@ -117,7 +117,7 @@ def test_rows_that_anyone_may_have_are_no_copies_of_a_table() -> None:
 def test_so_few_rows_that_only_a_large_leak_would_be_seen_are_no_green() -> None:
     part = _privacy(_table(300, 8), _table(40, 9), _table(300, 10))
     assert part.verdict == "not_measured"
-    assert "no all-clear" in part.sentence
+    assert "no evidence of safety" in part.sentence
     assert "report_share" in part.advice
     assert all(found["verdict"] == "green" for found in part.tables["attacks"])
 
@@ -136,7 +136,7 @@ def test_what_few_unseen_rows_can_not_show_is_no_green() -> None:
     rows = _rows(_table(400, 8), _table(40, 9), _table(400, 10))
     part, _ = fidelity_part(rows, seed=0)
     assert part.verdict == "not_measured"
-    assert part.sentence.startswith("Not enough rows to say")
+    assert part.sentence.startswith("Too few rows to judge")
     assert "report_share" in part.advice
 
 
@@ -163,7 +163,7 @@ def test_a_daily_course_that_is_lost_is_no_green() -> None:
     assert lost.verdict == "red"
     assert _figure(lost, "dependencies").verdict == "red"
     assert lost.tables["dependencies"][0]["columns"] == ["time (hour)", "warmth"]
-    assert "columns do not depend on each other" in lost.sentence
+    assert "dependencies between columns differ" in lost.sentence
 
 
 def test_a_report_holds_the_strongest_dependencies_beside_those_of_drawn_rows() -> None:
@@ -212,7 +212,7 @@ def test_unseen_rows_of_another_source_are_no_evidence() -> None:
     rows = _rows(REAL, shifted, OTHER)
     part = privacy_part(rows, {}, 100, mismatch=mismatch, seed=0)
     assert part.verdict == "not_measured"
-    assert "not of the same source" in part.sentence
+    assert "not from the same source" in part.sentence
 
 
 @pytest.mark.parametrize("n_rows", [2, 40])
@@ -301,6 +301,12 @@ def test_pictures_show_nothing_of_a_few_rows() -> None:
     assert min(x for row in pair["real"] for x in row if x is not None) >= 5 / 300
 
 
+def test_a_boolean_is_shown_in_the_words_of_its_table() -> None:
+    table = pd.DataFrame({"paid": pd.array([True, False, True] * 20, "boolean")})
+    schema = TableSchema((Column("paid", ColumnKind.BOOLEAN, levels=("no", "yes")),))
+    assert column_shares(table, table, schema, "paid")["labels"] == ["yes", "no"]
+
+
 def test_a_file_in_pieces_has_the_report_of_its_table(fitted: Synthesizer, tmp_path: Path) -> None:
     turned = REAL[list(reversed(REAL.columns))]
     points = tmp_path / "real.csv", tmp_path / "real.parquet"
@@ -337,8 +343,8 @@ def test_a_rule_is_judged_by_the_share_of_real_rows_that_keep_it() -> None:
     broken = told(0.9)
     assert broken.verdict == "amber"
     assert "some break a rule" in broken.sentence
-    assert "“a before b” is broken by 100 of 1,000 drawn rows" in broken.advice
-    assert "3.0 % of such real rows do" in broken.advice
+    assert "“a before b” is broken by 100 of 1,000 synthetic rows" in broken.advice
+    assert "with 3.0 % of real rows" in broken.advice
 
 
 def test_a_notebook_shows_the_headline_and_each_part_in_a_sentence(of_model: TableReport) -> None:

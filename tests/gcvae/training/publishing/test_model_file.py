@@ -114,7 +114,7 @@ def test_of_a_minimal_model_only_rows_with_blanks_have_percentiles(minimal: Synt
     found = minimal.log_likelihood(rows, draws=5)["percentile"]
     assert found.isna().tolist() == [True, False, True, True]
     [note] = [n for n in minimal.scorer.heading(ScoreOptions(5))["notes"] if "percentile" in n]
-    assert "the model's file is minimal and has no scores of held-out rows" in note
+    assert "a minimal model has no scores of held-out rows" in note
 
 
 def test_a_report_on_a_minimal_model_does_not_guess_which_rows_were_learned(
@@ -124,9 +124,9 @@ def test_a_report_on_a_minimal_model_does_not_guess_which_rows_were_learned(
     alone = minimal.report(rows, seed=1)
     assert alone.parts["privacy"].verdict == "not_measured"
     beside = minimal.report(rows.head(300), rows.tail(137), seed=1)
-    assert "can not be told, for the model's file is minimal" in beside.parts["privacy"].sentence
+    assert "is not known, because the model is a minimal file" in beside.parts["privacy"].sentence
     [ranks] = [f for f in beside.parts["likelihood"].figures if f.name == "percentiles"]
-    assert (ranks.value, ranks.note) == (None, "the model gives none: its file is minimal")
+    assert (ranks.value, ranks.note) == (None, "a minimal model gives no percentiles")
 
 
 def test_a_minimal_file_is_written_again_as_it_is(minimal: Synthesizer, tmp_path: Path) -> None:
@@ -226,11 +226,11 @@ def test_a_report_has_no_likelihoods_of_a_model_that_gives_none(whole: Synthesiz
     assert "unseen_nats" in {figure["name"] for figure in full["likelihood"]["figures"]}, full
     assert off["likelihood"]["figures"] == []
     assert off["likelihood"]["sentence"] == (
-        "Not measured: the model gives no scores of rows (scoring: off)."
+        "Not measured: the scoring of the model is restricted (off)."
     )
     names = {attack["name"] for attack in off["privacy"]["attacks"]}
     assert "distance" in names
     assert not any(name.startswith("likelihood") for name in names)
     verdicts = {found["of"]: found["verdict"] for found in off["decisions"]}
     assert verdicts["model"] in ("not_measured", "amber", "red")
-    assert "The model's own scores were not attacked" in off["privacy"]["sentence"]
+    assert "The scores of the model were not attacked" in off["privacy"]["sentence"]
