@@ -66,6 +66,7 @@ def typed_table(
     said = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
     own |= {column for key in links.foreign_keys for column in key.columns}
+    own |= {columns[0] for columns in links.unique if len(columns) == 1}
     own = {c for c in own if not is_counted(frame[c])}  # dates and fractions have no template
     # Those that are said come first, as they are numbered in their document.
     columns = [

@@ -249,9 +249,10 @@ def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None
 
 def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
     """A date that tells the rows of a parent apart; the first such column."""
-    own = [c for c in schema[name].primary_key if c not in _of_references(name, schema)]
-    if len(own) == 1 and len(schema[name].primary_key) > 1 and _can_order(frame[own[0]], parents):
-        return own[0]  # the key is unique where the rows of a parent have one time each
+    for columns in (schema[name].primary_key, *schema[name].unique):
+        own = [c for c in columns if c not in _of_references(name, schema)]
+        if len(own) == 1 and len(columns) > 1 and _can_order(frame[own[0]], parents):
+            return own[0]  # they are unique where the rows of a parent have one time each
     n_parents = len(np.unique(parents))
     if len(frame) < 2 * n_parents or not len(frame):
         return None

@@ -130,6 +130,11 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
             "the clone of gcvae, `pip install '.[databases]'` brings it"
         ) from error
     frames, document, metadata = read_database(source)
+    for table in metadata.tables.values():
+        for column in table.columns:
+            if column.name not in frames[table.name]:
+                words = f"{table.name}.{column.name}: {column.type} is not modelled"
+                print(f"gcvae: {words}; written as NULL", file=sys.stderr)
     url = output if output is None or "://" in output else f"sqlite:///{output}"
     if url is not None and url.startswith("sqlite:///") and Path(url[10:]).exists():
         raise WrongUsageError(f"{url[10:]}: there is such a file (expected: a new one)")

@@ -304,6 +304,72 @@ def test_references_that_are_never_the_same_are_not() -> None:
     assert not (drawn["home"] == drawn["away"]).any()
 
 
+@pytest.mark.parametrize("dirty", ["drop", "null"])
+def test_a_key_of_which_no_value_is_there_is_refused_whatever_becomes_of_dirty_rows(
+    dirty: str,
+) -> None:
+    keys = [{"columns": ["y"], "table": "parents"}]
+    schema = {"tables": {"parents": {"primary_key": ["pid"]}, "children": {"foreign_keys": keys}}}
+    tables = {"parents": _PARENTS, "children": _CHILDREN}
+    with pytest.raises(SchemaError, match="no value of the key y") as caught:
+        DatabaseSynthesizer.fit(tables, schema=schema, dirty=dirty, **QUICK)
+    assert caught.value.problems[0].pointer == "/tables/children/foreign_keys/0"
+
+
+def test_a_key_that_refers_to_itself_is_refused() -> None:
+    keys = [{"columns": ["pid"], "table": "parents"}]
+    schema = {"tables": {"parents": {"primary_key": ["pid"], "foreign_keys": keys}}}
+    with pytest.raises(SchemaError, match="refers to itself") as caught:
+        DatabaseSynthesizer.fit({"parents": _PARENTS}, schema=schema, **QUICK)
+    assert caught.value.problems[0].pointer == "/tables/parents/foreign_keys/0"
+
+
+def test_a_number_and_a_text_of_its_digits_are_the_same_key() -> None:
+    parents = _PARENTS.assign(pid=[1, "1", *range(3, 101)])
+    with pytest.raises(TableError, match="comes again: 1"):
+        _keyed(parents, _CHILDREN.assign(pid=3))
+
+
+def test_a_key_of_two_columns_is_whole_or_missing() -> None:
+    parents = _PARENTS.assign(a=_PARENTS["pid"] % 10, b=_PARENTS["pid"] // 10)
+    children = parents.iloc[_CHILDREN["pid"] - 1][["a", "b"]].reset_index(drop=True)
+    children = children.assign(y=_NUMBERS, b=children["b"].mask(children.index < 9))
+    keys = [{"columns": ["a", "b"], "table": "parents"}]
+    schema = {
+        "tables": {"parents": {"primary_key": ["a", "b"]}, "children": {"foreign_keys": keys}}
+    }
+    tables = {"parents": parents.drop(columns="pid"), "children": children}
+    with pytest.raises(TableError, match="9 rows of table 'children' refer"):
+        DatabaseSynthesizer.fit(tables, schema=schema, **QUICK)
+    quick = {**QUICK, "settings": {"max_steps": 20}}
+    drawn = DatabaseSynthesizer.fit(tables, schema=schema, dirty="null", **quick).sample(seed=1)
+    are_blank = drawn["children"][["a", "b"]].isna()
+    assert (are_blank["a"] == are_blank["b"]).all()
+
+
+@pytest.mark.parametrize("columns", [["y"], ["pid", "kind"], ["pid", "rank"], ["kind", "z"]])
+def test_columns_that_are_unique_together_stay_so(columns: list[str]) -> None:
+    children = _CHILDREN.sort_values("pid").reset_index(drop=True)
+    again = children.groupby("pid").cumcount()
+    y = np.random.default_rng(1).permutation(300) / 2
+    kind = pd.Series(list("abcd"))[(again + children["pid"]) % 4].to_numpy()
+    children = children.assign(rank=again, kind=kind, y=y, z=np.arange(300) // 4)
+    if columns == ["kind", "z"]:
+        children["kind"] = pd.Series(list("abcd"))[np.arange(300) % 4].to_numpy()
+    drawn = _keyed(_PARENTS, children, unique=[columns])["children"]
+    assert not drawn.duplicated(columns).any()
+    assert len(drawn) > 200
+
+
+def test_what_is_not_unique_is_refused_by_its_place() -> None:
+    with pytest.raises(TableError, match="comes again") as caught:
+        _keyed(_PARENTS, _CHILDREN.assign(kind="a"), unique=[["y"], ["kind"]])
+    assert caught.value.problems[0].pointer == "/tables/children/unique/1"
+    with pytest.raises(SchemaError) as wrong:
+        _keyed(_PARENTS, _CHILDREN, unique="y")
+    assert wrong.value.problems[0].pointer == "/tables/children/unique"
+
+
 @pytest.mark.parametrize("order", ["pid", "word", "blank"])
 def test_an_order_that_is_none_is_refused(order: str) -> None:
     children = _CHILDREN.assign(word="abc", blank=[None, *range(299)])

@@ -110,6 +110,7 @@ def encrypted(content: bytes) -> bytes:
         pytest.param(zipped({"C:\\users.csv": USERS}), id="drive"),
         pytest.param(zipped({"a/users.csv": USERS, "b/visits.csv": VISITS}), id="two folders"),
         pytest.param(zipped({"users.csv": USERS, "users.parquet": b"PAR1"}), id="same table"),
+        pytest.param(zipped({"users.csv": USERS, "Users.csv": USERS}), id="same but for case"),
         pytest.param(zipped({"users.csv": USERS, "read.me": "x"}), id="other file"),
         pytest.param(zipped({"users.csv": USERS, "more.zip": zipped()}), id="nested"),
         pytest.param(zipped({"[Content_Types].xml": "", "xl/workbook.xml": ""}), id="workbook"),
