@@ -587,7 +587,12 @@ class Synthesizer:
         return manifold_of(self.model, self.codec, n_steps)
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Writes the model file atomically; `to_bytes` has the options."""
+        """Writes the model file atomically; `to_bytes` has the options.
+
+        Raises:
+            UnwritableFileError: There is no such folder, or the file can not be written.
+            SettingError: As of `to_bytes`.
+        """
         write_artifact(path, self.to_bytes(**options))
 
     def to_bytes(self, *, minimal: bool = False, scoring: str | None = None) -> bytes:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from os import SEEK_END
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from catalog.records import Document
-from gcvae.errors import Problem, SchemaError, TableError, json_pointer
+from gcvae.errors import EmptyTableError, Problem, SchemaError, TableError, json_pointer
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_name
 from service.errors import LimitError, TableLimitError, TooLargeError
@@ -70,21 +70,23 @@ def check_database(
         SchemaError: the schema is malformed, or names what is not there.
         TableLimitError, TooLargeError: as `service.ingestion.check_table`, all tables together.
     """
-    from gcvae.linked.database_fit import typed_table
+    from gcvae.linked.database_fit import typed_table, with_found_plans
     from gcvae.linked.infer_links import infer_database
 
     said, dirty = read_schema(schema or {})
     frames, formats = _frames(file, encoding, settings)
     links = infer_database(frames, said)
     kept, warnings = _referring(frames, links, dirty)
-    tables = []
+    tables, schemas, typed = [], {}, {}
     for name, frame in frames.items():
-        found = typed_table(name, kept[name], links[name])[0]
+        schemas[name], typed[name] = typed_table(name, kept[name], links[name])
+        found = schemas[name]
         with of_table(name):
             check_levels(found, settings)
         size = {"rows": len(frame), "columns": len(frame.columns)}
         described = {"name": name, "format": formats[name], **size, "schema": found.to_json()}
         tables.append(described)
+    links = with_found_plans(typed, schemas, links)
     complete = links.to_json() | ({} if dirty == DIRTY[0] else {"dirty": dirty})
     return CheckedDatabase(tables, complete, warnings)
 
@@ -117,8 +119,17 @@ def profile_of_table(
     settings: ServiceSettings,
 ) -> dict[str, Any]:
     """The profile of one table of a checked database, under its schema."""
+    from gcvae.cells.values import parse_table
+    from gcvae.files.tables import read_table
+    from gcvae.rules.search import find_rules
+
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
+        frame = read_table(table, encoding=text, may_be_empty=True)
+        if schema.rules is None and len(frame):
+            findings = find_rules(parse_table(frame.replace({"": None}), schema), schema)
+            schema = replace(schema, rules=tuple(finding.rule for finding in findings))
+        table.seek(0)
         return profile_of(table, schema, text, settings)
 
 
@@ -164,13 +175,16 @@ def _frames(
                 n_bytes += table.seek(0, SEEK_END)
                 formats[name] = table_format(table)
                 text = None if formats[name] == "parquet" else encoding
-                with checked_columns(table, settings, text) as source:
+                with (
+                    suppress(EmptyTableError),
+                    checked_columns(table, settings, text) as source,
+                ):
                     n_rows += len(source)
                     n_cells += len(source) * len(source.names)
                 _check_sum("rows", n_rows, "max_rows", settings)
                 _check_sum("cells", n_cells, "max_cells", settings)
                 table.seek(0)
-                frames[name] = read_table(table, encoding=text)
+                frames[name] = read_table(table, encoding=text, may_be_empty=True)
     return frames, formats
 
 

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from gcvae.cells.data_frames import data_frame
 from gcvae.cells.values import format_table
-from gcvae.errors import TableError
+from gcvae.errors import EmptyTableError, TableError
 from gcvae.files.delimited import write_delimited
 from gcvae.files.table_reader import TableReader
 from gcvae.schema.columns import TableSchema
@@ -38,6 +38,7 @@ def read_table(
     format: str | None = None,
     dropped: Collection[str] = (),
     encoding: str | None = None,
+    may_be_empty: bool = False,
 ) -> pd.DataFrame:
     """The table of a file: cells of a text file as written, values of a Parquet file.
 
@@ -46,6 +47,7 @@ def read_table(
         format: One of "csv", "csv.gz", "parquet"; found from the first bytes where not given.
         dropped: Columns that are left out where a Parquet file has no cells there, but lists.
         encoding: Of a text file, by any of Python's names; UTF-8 where not given.
+        may_be_empty: Whether a table without rows is one.
 
     Raises:
         TableError: It is no such file, or there is no such encoding; the problems name the lines.
@@ -53,7 +55,12 @@ def read_table(
     if format not in (None, *FORMATS):
         raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
     reader = TableReader(io.BytesIO(_bytes_of(source)), encoding=encoding)
-    return reader.read(dropped, is_parquet=format == "parquet")
+    try:
+        return reader.read(dropped, is_parquet=format == "parquet")
+    except EmptyTableError as error:
+        if not may_be_empty:
+            raise
+        return pd.DataFrame(columns=list(error.names), dtype=object)
 
 
 def write_table(

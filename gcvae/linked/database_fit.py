@@ -16,14 +16,16 @@ from gcvae.linked.database_part import (
     of_table,
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
-from gcvae.linked.entities import with_keys
+from gcvae.linked.entities import split_entities, with_keys
+from gcvae.linked.infer_links import infer_database
 from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.outer_rules import outer_reduction
-from gcvae.linked.plan import column_is_text, key_columns, plan_database
+from gcvae.linked.plan import column_is_text, key_columns, plan_database, with_plans
 from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
 from gcvae.linked.references import (
     NO_ROW,
     borrowed_columns,
+    without_blanks,
 )
 from gcvae.linked.table_model import (
     Fitting,
@@ -84,6 +86,30 @@ def typed_table(
     schema = replace(inferred, columns=inferred.columns[: frame.shape[1]])
     with of_table(name):
         return schema, parse_table(frame, schema)
+
+
+def with_found_plans(
+    typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
+) -> DatabaseSchema:
+    """The keys of typed tables, with the orders and catalogues that a fit finds."""
+    (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
+    return with_plans(links, plan_database(tables, of_tables, split_links)[0])
+
+
+def completed_schema(
+    frames: Mapping[str, pd.DataFrame], document: Mapping[str, Any] | None
+) -> tuple[DatabaseSchema, dict[str, TableSchema]]:
+    """(keys, orders and catalogues of some tables, the schemas of their columns).
+
+    Raises:
+        SchemaError, TableError: As of a fit.
+    """
+    links = infer_database(frames, document)
+    frames = without_blanks(frames)
+    schemas, typed = {}, {}
+    for name, frame in frames.items():
+        schemas[name], typed[name] = typed_table(name, frame, links[name])
+    return with_found_plans(typed, schemas, links), schemas
 
 
 _ROWS_TO_TELL_DATES = 200

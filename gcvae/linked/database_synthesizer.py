@@ -14,12 +14,13 @@ from torch import Tensor
 
 from gcvae.artifact.checks import artifact_errors
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
+from gcvae.artifact.versions import DATABASE_FORMAT, FORMAT
 from gcvae.cells.data_frames import data_frame
 from gcvae.errors import ArtifactError, Problem, SettingError, TableError
 from gcvae.files.tables import read_table
 from gcvae.linked.database_archive import database_record, written_schemas
 from gcvae.linked.database_draw import Drawing
-from gcvae.linked.database_file import FORMAT, VERSION, read_part, written_part
+from gcvae.linked.database_file import VERSION, read_part, written_part
 from gcvae.linked.database_fit import DatabaseFit, typed_table
 from gcvae.linked.database_part import DatabasePart, of_table
 from gcvae.linked.database_report import DatabaseReport, database_report
@@ -27,6 +28,7 @@ from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, divided_tables, split_entities
 from gcvae.linked.households import Households
 from gcvae.linked.infer_links import infer_database
+from gcvae.linked.plan import with_plans
 from gcvae.linked.references import (
     checked_references,
 )
@@ -132,7 +134,9 @@ class DatabaseSynthesizer:
         }
         how = preset, dict(settings or {}), seed, device, progress
         fitter = DatabaseFit(links, schemas, typed, *how, dtypes)
-        model = cls(links, fitter.parts(), splits)
+        parts = fitter.parts()
+        links = with_plans(links, {name: part.plan for name, part in parts.items()})
+        model = cls(links, parts, splits)
         return model._with_household_tails(frames, seed)
 
     def _with_household_tails(
@@ -347,7 +351,11 @@ class DatabaseSynthesizer:
         return Households(self.schema, self._parts, self.splits, self._frames(tables))
 
     def save(self, path: str | Path) -> None:
-        """Writes the model file, whole or not at all."""
+        """Writes the model file, whole or not at all.
+
+        Raises:
+            UnwritableFileError: There is no such folder, or the file can not be written.
+        """
         write_artifact(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -358,7 +366,7 @@ class DatabaseSynthesizer:
             for i, (name, part) in enumerate(self._parts.items())
         }
         manifest = {
-            "format": FORMAT,
+            "format": DATABASE_FORMAT,
             "version": VERSION,
             "schema": self.schema.to_json(),
             "tables": documents,
@@ -370,13 +378,19 @@ class DatabaseSynthesizer:
     @classmethod
     def load(cls, path: str | Path) -> DatabaseSynthesizer:
         """Reads a model file. Raises: ArtifactError: it is missing, altered, or another's."""
-        return cls.from_bytes(read_artifact(path))
+        data = read_artifact(path)
+        try:
+            return cls.from_bytes(data)
+        except ArtifactError as error:
+            raise type(error)(f"{path}: {error}") from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DatabaseSynthesizer:
         """The model of a file's content. Raises as `load`."""
         tensors, manifest = unpack_tensors(data)
-        if manifest.get("format") != FORMAT:
+        if manifest.get("format") == FORMAT:
+            raise ArtifactError("the file holds a model of one table: Synthesizer.load reads it")
+        if manifest.get("format") != DATABASE_FORMAT:
             raise ArtifactError("the file holds no model of a database")
         if manifest.get("version") != VERSION:
             found = manifest.get("version")
@@ -391,7 +405,8 @@ class DatabaseSynthesizer:
 def _frame(name: str, table: Any, *, keep_index: bool = False) -> pd.DataFrame:
     """The cells of a table: of a file as text."""
     with of_table(name):
-        frame = read_table(table) if isinstance(table, str | Path) else data_frame(table)
+        is_file = isinstance(table, str | Path)
+        frame = read_table(table, may_be_empty=True) if is_file else data_frame(table)
         if not len(frame.columns):
             raise TableError(Problem("the table has no columns"))
     return frame if keep_index else frame.reset_index(drop=True)

@@ -9,7 +9,7 @@ other references are chosen once the rows are there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,19 @@ def plan_database(
             order = _order(name, tables[name], rows[name][parents[name] or 0], schema)
         plans[name] = TablePlan(parents[name], name in kept, copied, order)
     return plans, rows
+
+
+def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
+    """The keys of tables, with the orders and catalogues that were found."""
+    tables = {
+        name: replace(
+            table,
+            order=table.order if table.order is not None else plans[name].order,
+            keep=table.keep if table.keep is not None or not plans[name].is_kept else True,
+        )
+        for name, table in links.tables.items()
+    }
+    return DatabaseSchema(tables)
 
 
 def key_columns(name: str, schema: DatabaseSchema) -> list[str]:

@@ -154,10 +154,10 @@ def _inferred(tables: dict[str, Any], document: dict[str, Any]) -> dict[str, Any
     """The document of tables and keys, completed."""
     from gcvae.cells.data_frames import data_frame
     from gcvae.files.tables import read_table
-    from gcvae.linked.infer_links import infer_database
+    from gcvae.linked.database_fit import completed_schema
 
     frames = {
-        name: read_table(table) if isinstance(table, str) else data_frame(table)
+        name: read_table(table, may_be_empty=True) if isinstance(table, str) else data_frame(table)
         for name, table in tables.items()
     }
-    return infer_database(frames, document).to_json()
+    return completed_schema(frames, document)[0].to_json()

@@ -81,14 +81,14 @@ class Synthesizers:
             CorruptedError: the stored bytes are not those that were published.
         """
         from gcvae.artifact.file import unpack_tensors
-        from gcvae.linked.database_file import FORMAT
+        from gcvae.artifact.versions import DATABASE_FORMAT
         from gcvae.synthesizer import Synthesizer
         from gcvae.trial import try_out
 
         limit_torch_threads(self._torch_threads)
         data = self._store.read(key, sha256)
         tensors, manifest = unpack_tensors(data)
-        if manifest.get("format") == FORMAT:
+        if manifest.get("format") == DATABASE_FORMAT:
             schema, record = _examined_database(data, tensors, settings)
             return Trained(key, sha256, size_bytes, schema, record)
         del tensors

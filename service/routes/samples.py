@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -62,7 +62,7 @@ class NewSampleBody(RequestBody):
     seed: Seed | None = Field(
         None, description="the same seed gives the same rows; without one a fresh one is drawn"
     )
-    format: TableFormat = "csv"
+    format: Annotated[str, Field(json_schema_extra={"enum": [*get_args(TableFormat)]})] = "csv"
     priority: Priority = Field(0, description=f"{PRIORITY}; of no effect without a job")
     given: dict[str, Any] | None = Field(
         None,
@@ -225,6 +225,9 @@ def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) 
             place = f"?{name}" if name == "table" else f"/{name}"
             message = f"{name} is of databases, and model {model.id} is of one table"
             raise RequestError(Problem(message, place, expected="rows"))
+    if body.format not in get_args(TableFormat):
+        expected = ", ".join(get_args(TableFormat))
+        raise RequestError(Problem(f"format is {body.format!r}", "/format", expected=expected))
     if body.rows is None:
         message, expected = "rows are missing", "how many: a whole number, 1 or more"
         raise RequestError(Problem(message, "/rows", expected=expected))

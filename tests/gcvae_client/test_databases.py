@@ -100,8 +100,8 @@ def test_a_folder_and_a_mixture_of_tables_are_databases(
     assert dataset.first_rows(1, table="users") == [
         {"id": "100", "plan": "free", "joined": "01.01.2024", "spend": "0,00"}
     ]
-    changed = dataset.patch_schema({"tables": {"visits": {"order": "started"}}})
-    assert changed["changes"]["summary"] == ["table 'visits': order is started"]
+    changed = dataset.patch_schema({"tables": {"visits": {"keep": False}}})
+    assert changed["changes"]["summary"] == ["table 'visits': keep is false"]
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(ValueError, match="no table"):

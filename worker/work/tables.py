@@ -57,6 +57,6 @@ def stored_database(attempt: Attempt, dataset: Dataset) -> dict[str, pd.DataFram
             encoding = None if formats[name] == "parquet" else dataset.encoding
             with tempfile.TemporaryFile(dir=attempt.folder) as table:
                 unpack(archive, member, table, lambda _: None)  # it was checked when it came
-                frames[name] = read_table(table, encoding=encoding)
+                frames[name] = read_table(table, encoding=encoding, may_be_empty=True)
     path.unlink()
     return frames

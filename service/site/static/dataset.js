@@ -126,12 +126,14 @@ async function changeSchema(page, patch) {
 
 /** The models of the table beside each other: how each was trained, and what its report found. */
 export function modelsOf(models) {
-  const parts = ["fidelity", "utility", "likelihood", "privacy"];
-  const heads = ["Model", "Status", "Preset", "Held-out bound", ...parts.map(spoken), "Made"];
+  const told = (has) => models.some(has);  // of databases there is no bound, and without a report no verdict
+  const hasBound = told((model) => model.bound_held_out !== null);
+  const parts = ["fidelity", "utility", "likelihood", "privacy"].filter((part) => told((model) => model.report?.verdicts[part]));
+  const heads = ["Model", "Status", "Preset", ...(hasBound ? ["Held-out bound"] : []), ...parts.map(spoken), "Made"];
   const cells = (model) => [
     h("a", { href: model.status === "training" ? `/jobs/${model.job_id}` : `/models/${model.id}` }, model.name), status(model.status),
     `${model.training.preset}${model.training.differential_privacy ? ", private" : ""}${model.training.memory === "low" ? ", low memory" : ""}`,
-    figure(model.bound_held_out, 4), ...parts.map((part) => (model.report?.verdicts[part] ? verdict(model.report.verdicts[part]) : "–")), when(model.created_at)];
+    ...(hasBound ? [figure(model.bound_held_out, 4)] : []), ...parts.map((part) => (model.report?.verdicts[part] ? verdict(model.report.verdicts[part]) : "–")), when(model.created_at)];
   return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("The models beside each other", heads, models.map(cells)));
 }
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gcvae import DatabaseSynthesizer
+from gcvae import DatabaseSynthesizer, Synthesizer
 from gcvae.errors import ArtifactError, SchemaError, SettingError, TableError
+from gcvae.linked.database_fit import completed_schema
 from tests.gcvae.linked.shop import KEYS, shop
 
 QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 150}, "device": "cpu"}
@@ -126,6 +127,37 @@ def test_scale_and_parents_say_how_many_rows_there_are(model: DatabaseSynthesize
     for wrong in ({"scale": 0}, {"scale": "2"}, {"parents": 0}):
         with pytest.raises(SettingError):
             model.sample(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_file_of_the_other_kind_of_model_is_refused_by_what_reads_it(
+    model: DatabaseSynthesizer, tmp_path: Any
+) -> None:
+    model.save(tmp_path / "shop.gcvae")
+    with pytest.raises(ArtifactError, match=r"shop.gcvae: .* DatabaseSynthesizer\.load"):
+        Synthesizer.load(tmp_path / "shop.gcvae")
+    Synthesizer.fit(shop()["orders"], **QUICK).save(tmp_path / "orders.gcvae")
+    with pytest.raises(ArtifactError, match=r"orders.gcvae: .* Synthesizer\.load"):
+        DatabaseSynthesizer.load(tmp_path / "orders.gcvae")
+
+
+def test_the_schema_has_the_orders_and_catalogues_that_were_found(
+    model: DatabaseSynthesizer,
+) -> None:
+    tables = model.schema.to_json()["tables"]
+    assert (tables["orders"]["order"], tables["products"]["keep"]) == ("ordered", True)
+    links, _ = completed_schema(shop(), KEYS)
+    assert links == model.schema
+
+
+def test_files_without_rows_are_tables(tmp_path: Any) -> None:
+    _PARENTS.to_csv(tmp_path / "parents.csv", index=False)
+    _CHILDREN.head(0).to_csv(tmp_path / "children.csv", index=False)
+    _CHILDREN.head(0).to_parquet(tmp_path / "notes.parquet")
+    names = ("parents.csv", "children.csv", "notes.parquet")
+    tables = {name.partition(".")[0]: tmp_path / name for name in names}
+    drawn = DatabaseSynthesizer.fit(tables, **QUICK).sample(seed=1)
+    sizes = {name: frame.shape for name, frame in drawn.items()}
+    assert sizes == {"parents": (100, 2), "children": (0, 2), "notes": (0, 2)}
 
 
 def test_a_model_file_of_something_else_is_refused(tmp_path: Any) -> None:
