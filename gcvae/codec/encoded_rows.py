@@ -33,8 +33,8 @@ class TrainingRows(Protocol):
     """A whole table that rows are taken out of."""
 
     @property
-    def groups(self) -> Tensor | None:
-        """Group of each row, held out together; None: each row by itself. Shape: (n,)."""
+    def held_out(self) -> Tensor | None:
+        """Which rows are held out; None: a random share. Shape: (n,), truth values."""
 
     @property
     def device(self) -> torch.device:
@@ -60,7 +60,7 @@ class EncodedRows:
         log_units: `TableCodec.log_units` of each row; stays on the CPU.
         code_counts: For each column how often each of its codes comes up. Shape: (K_j,) each.
         context: What each row is given, of a conditional model. Shape: (n, 2 C).
-        groups: Rows of one group are held out together. Shape: (n,); None: each by itself.
+        held_out: Which rows are held out. Shape: (n,); None: a random share.
     """
 
     codes: Tensor
@@ -69,7 +69,7 @@ class EncodedRows:
     log_units: Tensor
     code_counts: tuple[Tensor, ...]
     context: Tensor | None = None
-    groups: Tensor | None = None
+    held_out: Tensor | None = None
 
     def __len__(self) -> int:
         """Returns the number of rows."""

@@ -61,7 +61,7 @@ class EncodedTable:
         return self.codes.device
 
     @property
-    def groups(self) -> None:
+    def held_out(self) -> None:
         """Rows that are held out together: none are."""
 
     @property

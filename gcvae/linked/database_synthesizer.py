@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.artifact.checks import artifact_errors
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
 from gcvae.artifact.versions import DATABASE_FORMAT, FORMAT
@@ -36,10 +37,15 @@ from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
+from gcvae.scoring.row_scores import NO_ANOMALIES
 
+_OF_SINGLE_TABLES = {
+    "differential_privacy": "a person counts with all rows",
+    "report_share": "their report takes other rows as its holdout",
+}
 _MOST_TIMES = 1_000_000
 _REFERENCE_ROWS = 1_000
-"""Households of training that anomalies are ranked among, at most."""
+"""Held-out households that anomalies are ranked among, at most."""
 
 
 class DatabaseSynthesizer:
@@ -107,11 +113,11 @@ class DatabaseSynthesizer:
         if dirty not in ("refuse", "drop", "null"):
             message = f"dirty is {dirty!r}"
             raise SettingError(Problem(message, "/dirty", expected="refuse, drop or null"))
-        if "differential_privacy" in (settings or {}):
-            message = "databases have no differential privacy: a person counts with all rows"
-            pointer = "/settings/differential_privacy"
-            expected = "a database without it, or a table with one row a person"
-            raise SettingError(Problem(message, pointer, expected=expected))
+        for name, why in _OF_SINGLE_TABLES.items():
+            if name in (settings or {}):
+                message, pointer = f"databases have no {name}: {why}", f"/settings/{name}"
+                expected = "a database without it, or a table with one row a person"
+                raise SettingError(Problem(message, pointer, expected=expected))
         if not isinstance(tables, Mapping):
             message = f"the tables are {type(tables).__name__}"
             raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))
@@ -137,17 +143,22 @@ class DatabaseSynthesizer:
         parts = fitter.parts()
         links = with_plans(links, {name: part.plan for name, part in parts.items()})
         model = cls(links, parts, splits)
-        return model._with_household_tails(frames, seed)
+        return model._with_household_tails(frames, fitter.held_out, seed)
 
     def _with_household_tails(
-        self, frames: Mapping[str, pd.DataFrame], seed: int
+        self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
-        """The model with what anomalies are ranked among."""
+        """The model with what anomalies are ranked among: households that no fit trained on."""
         parts = dict(self._parts)
-        if all(p.model is None or p.model.rows.scorer.has_anomalies for p in parts.values()):
+        if self._has_anomalies:
             households = Households(self.schema, parts, self.splits, frames)
+            households.trained = {
+                name: np.flatnonzero(~rows) for name, rows in held_out.items() if rows is not None
+            }
             for name in households.roots():
-                statistic = households.tails(name, seed, _REFERENCE_ROWS).statistic
+                is_held_out = held_out[name]
+                at = None if is_held_out is None else np.flatnonzero(is_held_out)[:_REFERENCE_ROWS]
+                statistic = households.tails(name, seed, at).statistic
                 parts[name] = replace(parts[name], household_tails=tuple(np.sort(statistic)))
         return DatabaseSynthesizer(self.schema, parts, self.splits)
 
@@ -230,10 +241,49 @@ class DatabaseSynthesizer:
         draws = whole_number("draws", draws, 1)
         return {
             name: pd.Series(
-                found.log_likelihood(name, draws, seed), found.index[name], name="log_likelihood"
+                found.log_likelihood(name, draws, seed)[0], found.index[name], name="log_likelihood"
             )
             for name in found.roots()
         }
+
+    def score(
+        self,
+        tables: Mapping[str, Any],
+        *,
+        draws: int = 8,
+        seed: int = 0,
+        progress: Callable[[float], None] | None = None,
+    ) -> dict[str, pd.DataFrame]:
+        """Returns log-likelihood and anomaly of each household, in one pass over the tables.
+
+        Args:
+            tables, draws, seed: As of `log_likelihood`.
+            progress: Takes the share that is done, and may raise.
+
+        Returns:
+            By table a frame with the index of `log_likelihood`: `log_likelihood`, its
+            `standard_error` over the draws (missing with one draw, or where the likelihood is
+            zero), and the columns of `anomalies`, missing if the preset's model has none.
+
+        Raises:
+            TableError: As of `log_likelihood`.
+        """
+        households = self._households(tables)
+        draws = whole_number("draws", draws, 1)
+        n_rows = {name: len(households.typed[name]) for name in households.roots()}
+        before, found = 0, {}
+        for name, n in n_rows.items():
+
+            def told(done: int, before: int = before) -> None:
+                if progress is not None:
+                    progress((before + done) / max(sum(n_rows.values()), 1))
+
+            values, errors = households.log_likelihood(name, draws, seed, told)
+            index = households.index[name]
+            scores = pd.DataFrame({"log_likelihood": values, "standard_error": errors}, index)
+            found[name] = pd.concat([scores, self._anomalies(households, name, seed)], axis=1)
+            before += n
+        return found
 
     def extend(
         self, tables: Mapping[str, Any], rows: int, *, seed: int | None = None
@@ -275,8 +325,9 @@ class DatabaseSynthesizer:
             tables, seed: As of `log_likelihood`.
 
         Returns:
-            By table a frame with the index of `log_likelihood`: `anomaly`, a p-value (of households
-            like those of training a share p has an anomaly of p or less), and where the oddest cell
+            By table a frame with the index of `log_likelihood`: `anomaly`, a p-value among
+            households that training held out (of further households of the same source a share of
+            about p has an anomaly of p or less), and where the oddest cell
             stands: `odd_table`, `odd_row` (by the index of that table) and `odd_cell`, its column.
 
         Raises:
@@ -284,20 +335,31 @@ class DatabaseSynthesizer:
             SettingError: The preset's model has no anomalies.
         """
         households = self._households(tables)
+        if not self._has_anomalies:
+            raise SettingError(NO_ANOMALIES)
+        return {name: self._anomalies(households, name, seed) for name in households.roots()}
+
+    @property
+    def _has_anomalies(self) -> bool:
+        models = [part.model for part in self._parts.values() if part.model is not None]
+        return all(model.rows.scorer.has_anomalies for model in models)
+
+    def _anomalies(self, households: Households, name: str, seed: int) -> pd.DataFrame:
+        """Those of a root table; missing where a model has none."""
+        index, columns = households.index[name], (ANOMALY, "odd_table", "odd_row", ODD_CELL)
+        if not self._has_anomalies:
+            return pd.DataFrame(None, index, columns)
         of_splits = {split.parent: split.table for split in self.splits}
-        found = {}
-        for name in households.roots():
-            tails = households.tails(name, seed)
-            reference = {ANOMALY: list(self._parts[name].household_tails)}
-            labels = [households.index[t][r] for t, r in zip(tails.table, tails.row, strict=True)]
-            columns = {
-                ANOMALY: p_values(reference, tails.statistic),
-                "odd_table": [of_splits.get(t, t) for t in tails.table],
-                "odd_row": pd.Series(labels, dtype=object).to_numpy(),
-                ODD_CELL: tails.column,
-            }
-            found[name] = pd.DataFrame(columns, index=households.index[name])
-        return found
+        tails = households.tails(name, seed)
+        reference = {ANOMALY: list(self._parts[name].household_tails)}
+        labels = [households.index[t][r] for t, r in zip(tails.table, tails.row, strict=True)]
+        found = (
+            p_values(reference, tails.statistic),
+            [of_splits.get(t, t) for t in tails.table],
+            pd.Series(labels, dtype=object).to_numpy(),
+            tails.column,
+        )
+        return pd.DataFrame(dict(zip(columns, found, strict=True)), index)
 
     def report(
         self,

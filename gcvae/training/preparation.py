@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from gcvae.arrays import Mask
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.encoded_rows import EncodedRows, encode_rows
 from gcvae.codec.table_codec import TableCodec
@@ -49,7 +50,7 @@ class Context:
 
     Attributes:
         cells: Typed, a row for each of the table's.
-        groups: Numbers of the parents: rows of one parent are held out together. Shape: (n,).
+        groups: Numbers of the parents, by which rare values are counted. Shape: (n,).
         parents: The contexts of all parents, of which each counts once; those without rows, too.
             None where a context is more than the parent's row.
     """
@@ -108,6 +109,7 @@ def prepared_table(
     seed: int = 0,
     checkpoints: CheckpointStore | None = None,
     context: Context | None = None,
+    held_out: Mask | None = None,
 ) -> Iterator[PreparedTable]:
     """Reads, infers, fits the codec and encodes; the files that it needs go with the block.
 
@@ -118,6 +120,7 @@ def prepared_table(
         line: Takes the preparation's reports; what it raises ends that.
         seed: Seed of the rows that are held back for a report.
         context: What each row is given, of a conditional model.
+        held_out: Which rows decide when training ends; None: a random share. Shape: (n,).
         checkpoints: Where the run is kept. Under differential privacy the private rows are kept
             with it: a run that is taken up again does not ask the table a second time.
 
@@ -159,8 +162,9 @@ def prepared_table(
                 if context is not None:
                     context_codec = context.codec(config.rare_level_rows)
                     encoded = context_codec.encode(context.cells)
-                    groups = torch.from_numpy(context.groups)
-                    rows = replace(rows, context=encoded, groups=groups)
+                    rows = replace(rows, context=encoded)
+                if held_out is not None:
+                    rows = replace(rows, held_out=torch.from_numpy(held_out))
                 yield PreparedTable(
                     schema=full,
                     codec=codec,
