@@ -377,7 +377,9 @@ class Client(Reports):
     ) -> Frame | bytes | Path:
         """Scores of rows (documents, a path, bytes, a frame), in a form as those of `sample`.
 
-        Where the rows are too many for one answer, this waits for the job that scores them.
+        Where the rows are too many for one answer, this waits for the job that scores them. Of a
+        database the rows are its tables (frames or files by name, or a folder), the options `draws`
+        and `seed`, and the answer has a line for each row of a table without a parent.
 
         Args:
             draws: of z for each row; None leaves them to the tolerance.
@@ -392,6 +394,16 @@ class Client(Reports):
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
         wanted = wanted_table(format, to, like, "csv")
+        if is_database(rows):
+            of_database = {
+                "draws": draws,
+                "seed": seed,
+                "format": wanted.format,
+                "encoding": encoding,
+            }
+            asked = {name: value for name, value in of_database.items() if value is not None}
+            body = database_body(rows)
+            return self._table(model_id, "scores", body, asked, wanted, on_progress)
         body = rows_body(rows, self._date_formats(model_id))
         needed = {"draws": draws, "tolerance": tolerance}
         params: dict[str, Any] = {name: n for name, n in needed.items() if n is not None}

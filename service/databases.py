@@ -142,6 +142,37 @@ def first_rows_of_table(
         return first_rows_of(table, n_rows, text)
 
 
+def check_scored_database(
+    file: BinaryIO, tables: Mapping[str, Document], encoding: str | None, settings: ServiceSettings
+) -> int:
+    """How many rows the tables of a ZIP file have in all, which a model is to score.
+
+    Args:
+        tables: of the model, by name, as its record has them; catalogues may be left out.
+
+    Raises:
+        TableError: it is no ZIP file of these tables.
+        TableLimitError, TooLargeError: as `check_database`.
+    """
+    expected = "a ZIP file of the database's tables, or several files"
+    if table_format(file) != "zip":
+        raise TableError(Problem("the body is one table", expected=expected))
+    frames, _ = _frames(file, encoding, settings)
+    problems = [
+        unknown_name(f"the model has no table {name!r}", name, [*tables])
+        for name in frames
+        if name not in tables
+    ]
+    problems += [
+        Problem(f"table {name!r} is missing", expected="every table of the model")
+        for name, table in tables.items()
+        if name not in frames and not table["is_copied"]
+    ]
+    if problems:
+        raise TableError(*problems)
+    return sum(map(len, frames.values()))
+
+
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
     """Errors of one table name it, and point into its part of the schema."""

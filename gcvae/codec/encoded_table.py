@@ -62,7 +62,7 @@ class EncodedTable:
 
     @property
     def held_out(self) -> None:
-        """Rows that are held out together: none are."""
+        """Which rows are held out: a random share."""
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:

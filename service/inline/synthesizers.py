@@ -152,8 +152,8 @@ def require_table(model: Model, what: str) -> None:
 
 
 _OFFERED = (
-    "samples of all its tables or of one; its artifact, which DatabaseSynthesizer.load reads; or a "
-    "model of one table"
+    "samples of all its tables or of one, scores of its households, its report; its artifact, "
+    "which DatabaseSynthesizer.load reads; or a model of one table"
 )
 
 
@@ -161,7 +161,8 @@ def not_of_databases(
     message: str, place: str | None = None, *, expected: str = _OFFERED
 ) -> NotOfferedError:
     """What models of databases can not do, beside what they can."""
-    return NotOfferedError(Problem(message, place, expected=expected), ("samples", "artifact"))
+    offered = ("samples", "scores", "report", "artifact")
+    return NotOfferedError(Problem(message, place, expected=expected), offered)
 
 
 def schema_of(model: Model) -> TableSchema:

@@ -19,6 +19,8 @@ const SECTIONS = [
 const OF_DATABASE = [
   ["", "Summary", () => import("./plans.js")],
   ["sample", "Draw tables", () => import("./drawing.js")],
+  ["report", "Report", () => import("./report.js")],
+  ["scores", "Scores", () => import("./scoring.js")],
 ];
 
 export async function show({ place, words: [id, word = ""], signal, go, reveal }) {

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import numpy as np
 import pandas as pd
 import pytest
 
 from gcvae import DatabaseSynthesizer
+from gcvae.files.tables import read_table
 from tests.linked_tables import FILES, KEYS, LINK, TRAINING, USERS, VISITS, unzipped, zipped
 from tests.running_service import Running, assert_problem, train, work
 from tests.wordings import same_wording
@@ -400,13 +402,14 @@ def test_models_of_one_table_have_no_scale(service: Running) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("POST", "scores", {"rows": [{"id": 1}]}),
         ("POST", "imputations", {"rows": [{"id": 1}]}),
         ("POST", "encodings", {"rows": [{"id": 1}]}),
         ("GET", "dependencies", None),
         ("POST", "dependencies", {"row": {"id": 1}}),
         ("GET", "manifold", None),
-        ("POST", "report", {}),
+        ("POST", "scores", {"rows": [{"id": 1}]}),
+        ("POST", "scores?jitters=2", None),
+        ("POST", "report", {"columns": ["plan"]}),
         ("GET", "artifact?minimal=true", None),
         ("GET", "artifact?scoring=off", None),
         ("PATCH", "", {"scoring": "off"}),
@@ -418,7 +421,7 @@ def test_what_models_of_databases_can_not_do_yet_is_refused_with_what_they_can(
     place = f"/v1/models/{model['id']}/{path}".rstrip("/")
     before = service.traces()
     problem = assert_problem(service.http.request(method, place, json=body), 422, "not-offered")
-    assert problem["offered"] == ["samples", "artifact"]
+    assert problem["offered"]
     same_wording(problem["detail"])
     assert service.traces() == before
 
@@ -474,3 +477,79 @@ def test_a_training_fails_by_its_table_and_all_that_it_made_goes_with_its_datase
     assert service.http.delete(f"/v1/datasets/{dataset['id']}?cascade=true").status_code == 204
     kept = ("datasets", "models", "results", "store")
     assert {name: service.traces()[name] for name in kept} == {name: before[name] for name in kept}
+
+
+def test_households_are_scored_by_a_job_as_the_library_scores_them(
+    service: Running, model: dict[str, Any]
+) -> None:
+    place = f"/v1/models/{model['id']}/scores"
+    queued = service.http.post(place, content=zipped(), headers=ZIP, params={"seed": "3"})
+    assert queued.status_code == 202, queued.text
+    work(service, queued.json()["job_id"])
+    made = service.http.get(f"/v1/scores/{queued.json()['id']}").json()
+    assert (made["rows"], made["summary"]["n_impossible"]) == (60, 0)
+    found = service.http.get(f"/v1/scores/{made['id']}/content").json()
+    assert found["options"] == {"draws": 8, "seed": 3}
+    artifact = service.http.get(f"/v1/models/{model['id']}/artifact").content
+    tables = {n.removesuffix(".csv"): read_table(t.encode()) for n, t in FILES.items()}
+    [(table, scores)] = DatabaseSynthesizer.from_bytes(artifact).score(tables, seed=3).items()
+    assert [line["table"] for line in found["scores"]] == [table] * 60
+    for name in ("log_likelihood", "standard_error", "anomaly"):
+        told = [line[name] for line in found["scores"]]
+        np.testing.assert_allclose(np.array(told, dtype=float), scores[name].astype(float))
+    assert [line["odd_cell"] for line in found["scores"]] == list(scores["odd_cell"])
+    csv = service.http.post(
+        place, files=[("file", file) for file in FILES.items()], params={"format": "csv"}
+    ).json()
+    work(service, csv["job_id"])
+    text = service.http.get(f"/v1/scores/{csv['id']}/content").text
+    assert text.startswith("table,row,log_likelihood,standard_error,anomaly,odd_table,odd_row,odd")
+    assert text.count("\n") == 61
+
+
+@pytest.mark.parametrize(
+    ("content", "params", "name"),
+    [
+        (zipped({"users.csv": USERS}), {}, "invalid-table"),
+        (zipped({**FILES, "more.csv": USERS}), {}, "invalid-table"),
+        (USERS.encode(), {}, "invalid-table"),
+        (zipped(), {"draws": "1000000"}, "limit-exceeded"),
+        (zipped(), {"tolerance": "0.1"}, "not-offered"),
+    ],
+)
+def test_what_can_not_be_scored_is_refused_and_leaves_no_trace(
+    service: Running, model: dict[str, Any], content: bytes, params: dict[str, str], name: str
+) -> None:
+    before = service.traces()
+    place = f"/v1/models/{model['id']}/scores"
+    octets = {"Content-Type": "application/octet-stream"}
+    answer = service.http.post(place, content=content, headers=octets, params=params)
+    same_wording(assert_problem(answer, 422, name)["detail"])
+    assert service.traces() == before
+
+
+def test_the_report_of_a_database_is_made_and_read_table_by_table(
+    service: Running, model: dict[str, Any], dataset: dict[str, Any]
+) -> None:
+    place = f"/v1/models/{model['id']}/report"
+    assert_problem(service.http.get(place), 404, "no-report")
+    csv = {"Content-Type": "text/csv"}
+    one_table = service.http.post("/v1/datasets", content=USERS, headers=csv)
+    asked = {"dataset_id": one_table.json()["id"]}
+    problem = assert_problem(service.http.post(place, json=asked), 422, "invalid-request")
+    assert problem["errors"][0]["pointer"] == "/dataset_id"
+    queued = service.http.post(place, json={"seed": 1})
+    assert queued.status_code == 202, queued.text
+    work(service, queued.json()["job_id"])
+    report = service.http.get(place).json()
+    assert set(report["tables"]) | set(report["left_out"]) == {"users", "visits"}
+    assert report["keys"][0]["found"] == 1.0
+    told = service.http.get(f"/v1/models/{model['id']}").json()["report"]
+    assert set(told["verdicts"]) == {"fidelity", "utility", "likelihood", "privacy"}
+    html = service.http.get(place, params={"format": "html"}).text
+    for name in report["tables"]:
+        assert f"?format=html&amp;table={name}" in html
+        page = service.http.get(place, params={"format": "html", "table": name})
+        assert page.headers["Content-Type"].startswith("text/html")
+    assert service.http.get(place, params={"table": "users"}).json() == report["tables"]["users"]
+    assert_problem(service.http.get(place, params={"table": "user"}), 422, "invalid-request")
