@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -57,6 +58,7 @@ class Drawing:
             frame = written[name][list(part.order)].reset_index(drop=True)
             unique = () if name in referred else self.links[name].unique
             are_again = repeats(frame, replace(self.links[name], unique=unique))
+            _tell_left_out(name, int(are_again.sum()))
             frame = frame[~are_again].reset_index(drop=True)
             found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
@@ -120,6 +122,7 @@ class Drawing:
             kept = frame[~np.isin(np.arange(len(frame)), again)]
             frame = pd.concat([kept, drawn[list(frame.columns)].set_axis(again)]).sort_index()
         once = ~repeats(frame, self.links[name], key, rows)
+        _tell_left_out(name, int((~once).sum()))
         self.frames[name] = frame[once].reset_index(drop=True)
         self.rows[name][part.plan.parent] = rows[once]
 
@@ -133,7 +136,9 @@ class Drawing:
                 break
             again = part.model.draw(n, derived_seed(str(seed), str(more)))
             found = pd.concat([found, again], ignore_index=True)
-        return found[~repeats(found, links)].head(n).reset_index(drop=True)
+        found = found[~repeats(found, links)].head(n).reset_index(drop=True)
+        _tell_left_out(name, n - len(found))
+        return found
 
     def _context(self, name: str, child: str) -> pd.DataFrame:
         """What the rows of a child are told of those of a table, and of those above."""
@@ -265,6 +270,18 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
                 if (cells.isna() | (cells == frame[name])).all():
                     frame[name] = cells
     return frame
+
+
+class RepeatedRowsWarning(UserWarning):
+    """Rows were left out of a drawn table."""
+
+
+def _tell_left_out(name: str, n_rows: int) -> None:
+    if n_rows:
+        message = (
+            f"table {name!r}: {n_rows} rows are left out, which would repeat values that are unique"
+        )
+        warnings.warn(message, RepeatedRowsWarning, stacklevel=5)
 
 
 def repeats(

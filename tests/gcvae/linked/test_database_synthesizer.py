@@ -10,6 +10,7 @@ import pytest
 
 from gcvae import DatabaseSynthesizer, Synthesizer
 from gcvae.errors import ArtifactError, SchemaError, SettingError, TableError
+from gcvae.linked.database_draw import RepeatedRowsWarning
 from gcvae.linked.database_fit import completed_schema
 from tests.gcvae.linked.shop import KEYS, shop
 
@@ -379,6 +380,7 @@ def test_a_key_of_two_columns_is_whole_or_missing() -> None:
     assert (are_blank["a"] == are_blank["b"]).all()
 
 
+@pytest.mark.filterwarnings("ignore:table 'children'")
 @pytest.mark.parametrize("columns", [["y"], ["pid", "kind"], ["pid", "rank"], ["kind", "z"]])
 def test_columns_that_are_unique_together_stay_so(columns: list[str]) -> None:
     children = _CHILDREN.sort_values("pid").reset_index(drop=True)
@@ -391,6 +393,23 @@ def test_columns_that_are_unique_together_stay_so(columns: list[str]) -> None:
     drawn = _keyed(_PARENTS, children, unique=[columns])["children"]
     assert not drawn.duplicated(columns).any()
     assert len(drawn) > 200
+
+
+def test_rows_that_would_repeat_unique_values_are_left_out_and_told() -> None:
+    keys = [{"columns": ["pid"], "table": "parents"}]
+    schema = {
+        "tables": {
+            "parents": {"primary_key": ["pid"]},
+            "children": {"foreign_keys": keys, "unique": [["y"]]},
+        }
+    }
+    y = np.random.default_rng(1).permutation(300) / 4
+    tables = {"parents": _PARENTS, "children": _CHILDREN.assign(y=y)}
+    quick = {**QUICK, "settings": {"max_steps": 20}}
+    model = DatabaseSynthesizer.fit(tables, schema=schema, **quick)
+    with pytest.warns(RepeatedRowsWarning, match="table 'children': .* rows are left out"):
+        drawn = model.sample(scale=3.0, seed=1)
+    assert drawn["children"]["y"].is_unique
 
 
 def test_what_is_not_unique_is_refused_by_its_place() -> None:
