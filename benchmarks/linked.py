@@ -6,6 +6,7 @@
     shapes                1 - total variation or Kolmogorov-Smirnov distance, mean over columns
     gaps, again           shapes of the times between rows; how many times come again
     lag-1                 mean difference of rank correlations with the row before
+    unseen p <= q         share of unseen parents with an anomaly of at most q: q is best
 
 Run: python -m benchmarks.linked [--tables airbnb walmart orders] [--seeds 3]
 """
@@ -46,6 +47,14 @@ def airbnb() -> tuple[Tables, dict[str, Any], list[tuple[str, str, str, str | No
     }
     tables = {"users": users, "sessions": sessions}
     return tables, {"tables": schema}, [("users", "user_id", "sessions", None)]
+
+
+def calibration(model: DatabaseSynthesizer, seed: int) -> dict[str, float]:
+    """How often users that no fit saw have a small anomaly."""
+    names = ("user", "session")
+    unseen = {f"{n}s": pd.read_csv(DATA / "airbnb" / f"{n}_non_mem.csv") for n in names}
+    found = model.anomalies(unseen, seed=seed)["users"]["anomaly"]
+    return {f"unseen p <= {q}": float((found <= q).mean()) for q in (0.01, 0.05, 0.1)}
 
 
 def walmart() -> tuple[Tables, dict[str, Any], list[tuple[str, str, str, str | None]]]:
@@ -199,7 +208,8 @@ def main() -> None:
             model = DatabaseSynthesizer.fit(real, schema=schema, seed=seed, preset=asked.preset)
             drawn = model.sample(seed=seed + 100)
             seconds = time.process_time() - start
-            figures.append(measure(real, drawn, children, seed) | {"CPU s": seconds})
+            found = calibration(model, seed) if name == "airbnb" else {}
+            figures.append(measure(real, drawn, children, seed) | found | {"CPU s": seconds})
         frame = pd.DataFrame(figures)
         print(f"\n{name}, {asked.seeds} seeds, preset {asked.preset}")
         for figure in frame.columns:

@@ -207,6 +207,10 @@ class ReportSpec(JobSpec):
     columns: list[str] | None = None
 
 
+SCORE_DRAWS = 8
+"""Draws of the random effects of each household of a database, where nothing is said."""
+
+
 class JobKind(StrEnum):
     """What a job does."""
 

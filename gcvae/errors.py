@@ -3,6 +3,7 @@
 GcvaeError
 ├── InputError              invalid input of the caller; carries `problems`
 │   ├── TableError          unusable file or table
+│   │   └── EmptyTableError file of a table without rows
 │   ├── SchemaError         invalid schema document, or schema that contradicts its table
 │   ├── UnknownColumnError  column that the schema or the table does not have
 │   ├── SettingError        invalid training setting
@@ -12,6 +13,7 @@ GcvaeError
 │   ├── ScoringError        score of a model that was published without scoring
 │   └── BudgetError         private models of a table that exceed its cap together
 ├── ArtifactError           unreadable model file
+├── UnwritableFileError     file that can not be written
 ├── TrainingError           training that can not go on
 │   └── DivergedError       training loss that is not finite
 ├── MissingPackageError     package of an extra that is needed and not installed
@@ -97,6 +99,16 @@ class TableError(InputError):
     """The file or the table is unusable."""
 
 
+class EmptyTableError(TableError):
+    """The table has columns and no rows.
+
+    Attributes:
+        names: Of its columns.
+    """
+
+    names: tuple[str, ...] = ()
+
+
 class SchemaError(InputError):
     """The schema document is invalid, or contradicts its table."""
 
@@ -131,6 +143,14 @@ class BudgetError(InputError):
 
 class ArtifactError(GcvaeError):
     """A model file is truncated, altered or of another version."""
+
+
+class UnwritableFileError(GcvaeError, OSError):
+    """A file can not be written, for example because its folder does not exist."""
+
+    def __str__(self) -> str:
+        """Returns the path and what is wrong."""
+        return f"{self.filename}: {self.strerror}"
 
 
 class ModelVersionError(ArtifactError):

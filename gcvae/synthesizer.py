@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.artifact.checks import artifact_errors
 from gcvae.artifact.file import read_artifact, unpack_tensors, write_artifact
 from gcvae.artifact.versions import check_version
@@ -196,6 +197,7 @@ class Synthesizer:
         progress: Callable[[Progress], None] | bool | None = None,
         checkpoints: CheckpointStore | None = None,
         context: Context | None = None,
+        held_out: Mask | None = None,
     ) -> Synthesizer:
         """Trains a model on a table.
 
@@ -215,6 +217,8 @@ class Synthesizer:
             checkpoints: Store in which checkpoints are kept, and from which training resumes.
             context: Context of each row. The model is then p(row | context), as for the rows of a
                 child table, and generates rows for given contexts only (`sample_given`).
+            held_out: Rows that no step trains on, and that decide when training ends; a random
+                share (`held_out_share`) if None. Shape: (n,).
 
         Raises:
             TableError: nothing in the table can be modelled.
@@ -233,7 +237,7 @@ class Synthesizer:
             device=device,
             progress=progress,
         )
-        return asked._learn(table, checkpoints=checkpoints, context=context)
+        return asked._learn(table, checkpoints=checkpoints, context=context, held_out=held_out)
 
     if not TYPE_CHECKING:
         fit = _FitOfBoth(fit)
@@ -244,6 +248,7 @@ class Synthesizer:
         *,
         checkpoints: CheckpointStore | None = None,
         context: Context | None = None,
+        held_out: Mask | None = None,
     ) -> Synthesizer:
         """Trains this synthesizer on a table, by the constructor's arguments, and returns it.
 
@@ -255,7 +260,7 @@ class Synthesizer:
         place = device_named(device)
         with reported(progress) as report:
             line = FitProgress(report, preset, on_cpu=place.type == "cpu")
-            asked = table, schema, config, line, seed, checkpoints, context
+            asked = table, schema, config, line, seed, checkpoints, context, held_out
             with prepared_table(*asked) as prepared:
                 parts = fit_prepared(prepared, config, line, seed=seed, device=place)
             line.end()
@@ -587,7 +592,12 @@ class Synthesizer:
         return manifold_of(self.model, self.codec, n_steps)
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Writes the model file atomically; `to_bytes` has the options."""
+        """Writes the model file atomically; `to_bytes` has the options.
+
+        Raises:
+            UnwritableFileError: There is no such folder, or the file can not be written.
+            SettingError: As of `to_bytes`.
+        """
         write_artifact(path, self.to_bytes(**options))
 
     def to_bytes(self, *, minimal: bool = False, scoring: str | None = None) -> bytes:

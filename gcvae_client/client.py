@@ -400,7 +400,9 @@ class Client(Reports):
     ) -> Frame | bytes | Path:
         """Returns scores of rows (documents, a path, bytes, a frame), in a form as for `sample`.
 
-        If the rows are too many for one response, the call waits for a job.
+        If the rows are too many for one response, the call waits for a job. For a database, the
+        rows are its tables (frames or files by name, or a folder), the options `draws` and `seed`,
+        and the response has a line for each row of a table without a parent.
 
         Args:
             model: The model.
@@ -420,6 +422,16 @@ class Client(Reports):
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
         wanted = wanted_table(format, to, like, "csv")
+        if is_database(rows):
+            of_database = {
+                "draws": draws,
+                "seed": seed,
+                "format": wanted.format,
+                "encoding": encoding,
+            }
+            asked = {name: value for name, value in of_database.items() if value is not None}
+            body = database_body(rows)
+            return self._table(model_id, "scores", body, asked, wanted, on_progress)
         body = rows_body(rows, self._date_formats(model_id))
         needed = {"draws": draws, "tolerance": tolerance}
         params: dict[str, Any] = {name: n for name, n in needed.items() if n is not None}

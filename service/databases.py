@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from os import SEEK_END
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from catalog.records import Document
-from gcvae.errors import Problem, SchemaError, TableError, json_pointer
+from gcvae.errors import EmptyTableError, Problem, SchemaError, TableError, json_pointer
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_name
 from service.errors import LimitError, TableLimitError, TooLargeError
@@ -70,21 +70,23 @@ def check_database(
         SchemaError: the schema is malformed, or names what is not there.
         TableLimitError, TooLargeError: as `service.ingestion.check_table`, all tables together.
     """
-    from gcvae.linked.database_fit import typed_table
+    from gcvae.linked.database_fit import typed_table, with_found_plans
     from gcvae.linked.infer_links import infer_database
 
     said, dirty = read_schema(schema or {})
     frames, formats = _frames(file, encoding, settings)
     links = infer_database(frames, said)
     kept, warnings = _referring(frames, links, dirty)
-    tables = []
+    tables, schemas, typed = [], {}, {}
     for name, frame in frames.items():
-        found = typed_table(name, kept[name], links[name])[0]
+        schemas[name], typed[name] = typed_table(name, kept[name], links[name])
+        found = schemas[name]
         with of_table(name):
             check_levels(found, settings)
         size = {"rows": len(frame), "columns": len(frame.columns)}
         described = {"name": name, "format": formats[name], **size, "schema": found.to_json()}
         tables.append(described)
+    links = with_found_plans(typed, schemas, links)
     complete = links.to_json() | ({} if dirty == DIRTY[0] else {"dirty": dirty})
     return CheckedDatabase(tables, complete, warnings)
 
@@ -120,8 +122,17 @@ def profile_of_table(
     settings: ServiceSettings,
 ) -> dict[str, Any]:
     """The profile of one table of a checked database, under its schema."""
+    from gcvae.cells.values import parse_table
+    from gcvae.files.tables import read_table
+    from gcvae.rules.search import find_rules
+
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
+        frame = read_table(table, encoding=text, may_be_empty=True)
+        if schema.rules is None and len(frame):
+            findings = find_rules(parse_table(frame.replace({"": None}), schema), schema)
+            schema = replace(schema, rules=tuple(finding.rule for finding in findings))
+        table.seek(0)
         return profile_of(table, schema, text, settings)
 
 
@@ -132,6 +143,37 @@ def first_rows_of_table(
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
         return first_rows_of(table, n_rows, text)
+
+
+def check_scored_database(
+    file: BinaryIO, tables: Mapping[str, Document], encoding: str | None, settings: ServiceSettings
+) -> int:
+    """How many rows the tables of a ZIP file have in all, which a model is to score.
+
+    Args:
+        tables: of the model, by name, as its record has them; catalogues may be left out.
+
+    Raises:
+        TableError: it is no ZIP file of these tables.
+        TableLimitError, TooLargeError: as `check_database`.
+    """
+    expected = "a ZIP file of the database's tables, or several files"
+    if table_format(file) != "zip":
+        raise TableError(Problem("the body is one table", expected=expected))
+    frames, _ = _frames(file, encoding, settings)
+    problems = [
+        unknown_name(f"the model has no table {name!r}", name, [*tables])
+        for name in frames
+        if name not in tables
+    ]
+    problems += [
+        Problem(f"table {name!r} is missing", expected="every table of the model")
+        for name, table in tables.items()
+        if name not in frames and not table["is_copied"]
+    ]
+    if problems:
+        raise TableError(*problems)
+    return sum(map(len, frames.values()))
 
 
 @contextmanager
@@ -167,13 +209,16 @@ def _frames(
                 n_bytes += table.seek(0, SEEK_END)
                 formats[name] = table_format(table)
                 text = None if formats[name] == "parquet" else encoding
-                with checked_columns(table, settings, text) as source:
+                with (
+                    suppress(EmptyTableError),
+                    checked_columns(table, settings, text) as source,
+                ):
                     n_rows += len(source)
                     n_cells += len(source) * len(source.names)
                 _check_sum("rows", n_rows, "max_rows", settings)
                 _check_sum("cells", n_cells, "max_cells", settings)
                 table.seek(0)
-                frames[name] = read_table(table, encoding=text)
+                frames[name] = read_table(table, encoding=text, may_be_empty=True)
     return frames, formats
 
 

@@ -20,7 +20,7 @@ LINK = {"columns": ["user_id"], "table": "users", "references": ["id"]}
 KEYS: dict[str, Any] = {
     "tables": {
         "users": {"primary_key": ["id"], "foreign_keys": []},
-        "visits": {"primary_key": ["visit_id"], "foreign_keys": [LINK]},
+        "visits": {"primary_key": ["visit_id"], "foreign_keys": [LINK], "order": "started"},
     }
 }
 

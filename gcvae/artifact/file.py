@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from gcvae.artifact.versions import NO_MODEL
-from gcvae.errors import ArtifactError
+from gcvae.errors import ArtifactError, UnwritableFileError
 
 _METADATA_KEY = "gcvae"
 _LENGTH_BYTES = 8
@@ -81,7 +82,7 @@ def _finite(text: str) -> float:
 def write_artifact(path: str | Path, data: bytes) -> None:
     """Writes a model file whole or not at all: a temporary neighbour takes the name at the end.
 
-    Raises: OSError that names `path`, not the neighbour.
+    Raises: UnwritableFileError that names `path`, not the neighbour.
     """
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
@@ -89,9 +90,13 @@ def write_artifact(path: str | Path, data: bytes) -> None:
         partial.write_bytes(data)
         partial.replace(path)
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(path)) from error
+        why = error.strerror
+        if not path.parent.is_dir():
+            why = f"there is no folder {path.parent} (expected: one that exists)"
+        raise UnwritableFileError(error.errno, why, str(path)) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 def read_artifact(path: str | Path) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 from gcvae.errors import ModelVersionError
 
 FORMAT = "gcvae-model"
+DATABASE_FORMAT = "gcvae database"
 VERSION = 8
 NO_MODEL = (
     "not a gcvae file, or a truncated one; a model is what `gcvae train`, `save` or a service's "
@@ -23,6 +24,8 @@ def check_version(manifest: Mapping[str, Any]) -> None:
         ModelVersionError: It is of another; the error says what to do.
     """
     format_, version = manifest.get("format"), manifest.get("version")
+    if format_ == DATABASE_FORMAT:
+        raise ModelVersionError("the file holds a model of a database: DatabaseSynthesizer.load")
     if (format_, version) == (FORMAT, VERSION):
         return
     remedy = ""

@@ -7,14 +7,14 @@ others. Its columns keep their Arrow types (`pandas.ArrowDtype`). Output has the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.errors import MissingPackageError, Problem, SettingError, TableError
+from gcvae.errors import EmptyTableError, MissingPackageError, Problem, SettingError, TableError
 
 _EXPECTED = "a data frame (pandas, polars, Arrow), or the path of a .csv, .csv.gz or .parquet file"
 _FLAT = 'one name each: frame.columns = ["_".join(map(str, names)) for names in frame.columns]'
@@ -111,12 +111,13 @@ def _offers_arrow(table: object) -> bool:
     return any(hasattr(table, f"__arrow_c_{kind}__") for kind in ("stream", "array"))
 
 
-def refuse_empty(n_columns: int, n_rows: int) -> None:
+def refuse_empty(names: Sequence[str], n_rows: int) -> None:
     """Checks that a table has columns and rows.
 
     Raises:
         TableError: It does not.
     """
+    n_columns = len(names)
     expected = "at least one column and one row of cells"
     if not n_columns and not n_rows:
         raise TableError(Problem("the table has neither columns nor rows", expected=expected))
@@ -125,7 +126,9 @@ def refuse_empty(n_columns: int, n_rows: int) -> None:
         raise TableError(Problem(message, expected=expected))
     if not n_rows:
         message = f"the table has no rows (columns: {n_columns})"
-        raise TableError(Problem(message, expected=expected))
+        error = EmptyTableError(Problem(message, expected=expected))
+        error.names = tuple(names)
+        raise error
 
 
 def _shown(table: object) -> str:

@@ -34,9 +34,8 @@ class TrainingRows(Protocol):
     """Interface of a table that rows can be taken from."""
 
     @property
-    def groups(self) -> Tensor | None:
-        """Group of each row; rows of a group are held out together. None: no groups. Shape:
-        (n,)."""
+    def held_out(self) -> Tensor | None:
+        """Mask of the rows that are held out; None for a random share. Shape: (n,)."""
 
     @property
     def device(self) -> torch.device:
@@ -62,8 +61,7 @@ class EncodedRows:
         log_units: `TableCodec.log_units` of each row, always on the CPU.
         code_counts: Number of rows with each code, for each column. Shape: (K_j,) each.
         context: Encoded context, for a conditional model. Shape: (n, 2 C).
-        groups: Group of each row; rows of a group are held out together. None: no groups. Shape:
-            (n,).
+        held_out: Mask of the rows that are held out; None for a random share. Shape: (n,).
     """
 
     codes: Tensor
@@ -72,7 +70,7 @@ class EncodedRows:
     log_units: Tensor
     code_counts: tuple[Tensor, ...]
     context: Tensor | None = None
-    groups: Tensor | None = None
+    held_out: Tensor | None = None
 
     def __len__(self) -> int:
         """Returns the number of rows."""

@@ -60,8 +60,8 @@ class EncodedTable:
         return self.codes.device
 
     @property
-    def groups(self) -> None:
-        """None: no rows are held out together."""
+    def held_out(self) -> None:
+        """None: a random share of the rows is held out."""
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:

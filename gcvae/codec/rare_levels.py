@@ -116,6 +116,14 @@ class GroupedLevelCodec:
         return int(self.codes.max(initial=-1)) + 1 + self.has_missing
 
     @property
+    def new_level_mass(self) -> float:
+        """Mass of the levels that are none of the column's, by those of a single row.
+
+        Source: I. J. Good, "The population frequencies of species", Biometrika 40 (1953).
+        """
+        return float((1.0 + (self.counts <= 1.0).sum()) / (1.0 + self.counts.sum()))
+
+    @property
     def is_real(self) -> bool:
         """False: the value of a code selects a level and has no density."""
         return False

@@ -150,7 +150,7 @@ def opened_parquet(source: Any) -> Any:
     groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
     if min([told, *(group.num_rows for group in groups)]) < 0:
         raise TableError(_damaged("its footer says that it has fewer rows than none"))
-    refuse_empty(len(names), told)
+    refuse_empty(names, told)
     return file
 
 

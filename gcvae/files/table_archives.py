@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any, BinaryIO
+from unicodedata import normalize
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from gcvae.errors import Problem, TableError
@@ -142,6 +143,7 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
         TableError: A file is not a table, or two have the same table name.
     """
     found: dict[str, str] = {}
+    known: dict[str, str] = {}
     problems = []
     for name in names:
         table = table_of_file(PurePosixPath(name).name)
@@ -150,14 +152,21 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
         elif len(table) > _MOST_NAME or not name.isprintable():
             expected = f"at most {_MOST_NAME} printable characters"
             problems.append(Problem(f"{name!r} can not be the name of a table", expected=expected))
-        elif table in found:
-            message = f"{found[table]} and {name} are the same table"
-            problems.append(Problem(message, expected="one file for each table"))
+        elif (same := _folded(table)) in known:
+            message = f"{known[same]} and {name} are the same table"
+            expected = "one file for each table"
+            expected += "" if table in found else ", whatever the case of its name"
+            problems.append(Problem(message, expected=expected))
         else:
-            found[table] = name
+            found[table] = known[same] = name
     if problems:
         raise TableError(*problems)
     return found
+
+
+def _folded(table: str) -> str:
+    """A table's name as file systems and databases that ignore case compare it."""
+    return normalize("NFC", table).casefold()
 
 
 def _tables(archive: ZipFile) -> dict[str, ZipInfo]:

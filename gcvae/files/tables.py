@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from gcvae.cells.data_frames import data_frame
 from gcvae.cells.values import format_table
-from gcvae.errors import TableError
+from gcvae.errors import EmptyTableError, TableError
 from gcvae.files.delimited import write_delimited
 from gcvae.files.table_reader import TableReader
 from gcvae.schema.columns import TableSchema
@@ -38,6 +38,7 @@ def read_table(
     format: str | None = None,
     dropped: Collection[str] = (),
     encoding: str | None = None,
+    may_be_empty: bool = False,
 ) -> pd.DataFrame:
     """Returns the table of a file: text cells as written, values of a Parquet file.
 
@@ -46,6 +47,7 @@ def read_table(
         format: One of "csv", "csv.gz", "parquet". Default: by the first bytes.
         dropped: Columns that are left out if their type in a Parquet file is not supported.
         encoding: Encoding of a text file, a name in Python. Default: UTF-8.
+        may_be_empty: Whether a table without rows is accepted.
 
     Raises:
         TableError: The file is not a table, or the encoding does not exist; problems name the
@@ -54,7 +56,12 @@ def read_table(
     if format not in (None, *FORMATS):
         raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
     reader = TableReader(io.BytesIO(_bytes_of(source)), encoding=encoding)
-    return reader.read(dropped, is_parquet=format == "parquet")
+    try:
+        return reader.read(dropped, is_parquet=format == "parquet")
+    except EmptyTableError as error:
+        if not may_be_empty:
+            raise
+        return pd.DataFrame(columns=list(error.names), dtype=object)
 
 
 def write_table(

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from gcvae.errors import Problem, TableError
+from gcvae.errors import EmptyTableError, Problem, TableError
 from gcvae.files.header_lines import MOST_PROBLEMS, check_names, read_names, separator_line
 from gcvae.files.other_files import CSV_EXPECTED, refuse_other_file
 from gcvae.files.records import (
@@ -157,7 +157,10 @@ def text_rows(
         held += text.more(max(window_bytes, len(held)))  # a long cell is not scanned too often
     place.refuse_open_quote(held)
     if not n_rows:
-        raise TableError(Problem("the table has a header but no rows", expected="at least one row"))
+        empty = Problem("the table has a header but no rows", expected="at least one row")
+        error = EmptyTableError(empty)
+        error.names = tuple(place.names)
+        raise error
 
 
 class _Windows:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Codes
+from gcvae.arrays import Codes, Mask
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.linked.database_part import DatabasePart, degree_name, taken_cells
-from gcvae.linked.database_schema import DatabaseSchema, LinkedTable
+from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.references import (
     NO_ROW,
@@ -50,10 +52,14 @@ class Drawing:
                 )
                 written[name][total.column] = self.frames[name][total.column]
         found = {}
+        referred = {key.table for t in self.links.tables.values() for key in t.foreign_keys}
         for name in self.links.tables:
             part = self.parts[name]
             frame = written[name][list(part.order)].reset_index(drop=True)
-            frame = _without_repeated_keys(frame, self.links[name])
+            unique = () if name in referred else self.links[name].unique
+            are_again = repeats(frame, replace(self.links[name], unique=unique))
+            _tell_left_out(name, int(are_again.sum()))
+            frame = frame[~are_again].reset_index(drop=True)
             found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
 
@@ -92,7 +98,7 @@ class Drawing:
         assert part.model is not None, "it is no catalogue"
         if part.plan.parent is None:
             n = parents if parents is not None else max(1, round(scale * part.n_rows))
-            self.frames[name] = self._drawn_once(part, n, seed, self.links[name].primary_key)
+            self.frames[name] = self._drawn_once(name, part, n, seed)
             return
         key = self.links[name].foreign_keys[part.plan.parent]
         above, beside = self.frames[key.table], self.parts[key.table].beside[name]
@@ -105,24 +111,34 @@ class Drawing:
             first = first.fillna(first.dropna().iloc[0]) if is_there.any() else first
         context = self._context(key.table, name)[list(part.context)]
         frame, rows = part.model.draw_children(context, counts.clip(min=0), first, seed)
-        self.frames[name] = frame
-        self.rows[name][part.plan.parent] = rows
+        n_drawn = len(frame)
+        for _ in range(_MOST_ROUNDS if part.model.sequence is None else 0):
+            again = np.flatnonzero(repeats(frame, self.links[name], key, rows))
+            if not len(again):
+                break
+            of_parents = context.iloc[rows[again]].reset_index(drop=True)
+            drawn = part.model.rows.sample_given(of_parents, seed, first_row=n_drawn)
+            n_drawn += len(again)
+            kept = frame[~np.isin(np.arange(len(frame)), again)]
+            frame = pd.concat([kept, drawn[list(frame.columns)].set_axis(again)]).sort_index()
+        once = ~repeats(frame, self.links[name], key, rows)
+        _tell_left_out(name, int((~once).sum()))
+        self.frames[name] = frame[once].reset_index(drop=True)
+        self.rows[name][part.plan.parent] = rows[once]
 
-    def _drawn_once(
-        self, part: DatabasePart, n: int, seed: int, key: tuple[str, ...]
-    ) -> pd.DataFrame:
-        """n rows of a table without a parent, whose key of several columns comes once each."""
+    def _drawn_once(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
+        """n rows of a table without a parent, without those that repeat unique columns."""
         assert part.model is not None, "it is no catalogue"
-        found = part.model.draw(n, seed)
-        if len(key) < 2 or not set(key) <= set(found.columns):
-            return found
+        found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):
-            found = found[~found.duplicated(list(key))]
+            found = found[~repeats(found, links)]
             if len(found) >= n:
                 break
             again = part.model.draw(n, derived_seed(str(seed), str(more)))
             found = pd.concat([found, again], ignore_index=True)
-        return found[~found.duplicated(list(key))].head(n).reset_index(drop=True)
+        found = found[~repeats(found, links)].head(n).reset_index(drop=True)
+        _tell_left_out(name, n - len(found))
+        return found
 
     def _context(self, name: str, child: str) -> pd.DataFrame:
         """What the rows of a child are told of those of a table, and of those above."""
@@ -180,14 +196,15 @@ class Drawing:
             self.rows[name][i] = rows
 
     def _taken(self, name: str, number: int) -> list[Codes]:
-        """The references that make up the primary key with this one: no pair comes twice."""
-        primary, keys = set(self.links[name].primary_key), self.links[name].foreign_keys
-        if not primary or not set(keys[number].columns) <= primary:
-            return []
+        """The references that make up a unique key with this one: no pair comes twice."""
+        links = self.links[name]
+        keys = [set(key.columns) for key in links.foreign_keys]
         others = [
             rows
+            for columns in (links.primary_key, *links.unique)
+            if keys[number] <= set(columns)
             for i, rows in self.rows[name].items()
-            if i != number and set(keys[i].columns) <= primary
+            if i != number and keys[i] <= set(columns)
         ]
         return others[:1]
 
@@ -255,8 +272,37 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
     return frame
 
 
-def _without_repeated_keys(frame: pd.DataFrame, table: LinkedTable) -> pd.DataFrame:
-    """The rows whose key comes for the first time."""
-    if len(table.primary_key) < 2:
-        return frame
-    return frame[~frame.duplicated(list(table.primary_key))].reset_index(drop=True)
+class RepeatedRowsWarning(UserWarning):
+    """Rows were left out of a drawn table."""
+
+
+def _tell_left_out(name: str, n_rows: int) -> None:
+    if n_rows:
+        message = (
+            f"table {name!r}: {n_rows} rows are left out, which would repeat values that are unique"
+        )
+        warnings.warn(message, RepeatedRowsWarning, stacklevel=5)
+
+
+def repeats(
+    frame: pd.DataFrame,
+    table: LinkedTable,
+    key: ForeignKey | None = None,
+    parents: Codes | None = None,
+) -> Mask:
+    """Which rows have what an earlier row has in columns that are unique together. Shape: (n,).
+
+    Args:
+        frame: Rows of the table; uniqueness that other columns take part in is not judged.
+        table: Its keys.
+        key: The reference to its parent, whose columns the frame has not yet.
+        parents: The row of each one's parent. Shape: (n,).
+    """
+    found = np.zeros(len(frame), dtype=bool)
+    of_parent = {} if key is None else dict.fromkeys(key.columns, parents)
+    whole = frame.assign(**of_parent)
+    for columns in (table.primary_key, *table.unique):
+        if columns and set(columns) <= set(whole.columns):
+            cells = whole[list(columns)]
+            found |= (cells.duplicated() & cells.notna().all(axis=1)).to_numpy()
+    return found

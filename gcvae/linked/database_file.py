@@ -26,7 +26,6 @@ from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
 
-FORMAT = "gcvae database"
 VERSION = 2
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.linked.database_part import (
@@ -16,14 +17,16 @@ from gcvae.linked.database_part import (
     of_table,
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
-from gcvae.linked.entities import with_keys
+from gcvae.linked.entities import split_entities, with_keys
+from gcvae.linked.infer_links import infer_database
 from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.outer_rules import outer_reduction
-from gcvae.linked.plan import column_is_text, key_columns, plan_database
+from gcvae.linked.plan import column_is_text, key_columns, plan_database, with_plans
 from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
 from gcvae.linked.references import (
     NO_ROW,
     borrowed_columns,
+    without_blanks,
 )
 from gcvae.linked.table_model import (
     Fitting,
@@ -39,7 +42,9 @@ from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
+from gcvae.training.loop import split
 from gcvae.training.progress.training_progress import Progress
+from gcvae.training.settings import configure
 
 _SPELLING = (
     "dtype",
@@ -66,6 +71,7 @@ def typed_table(
     said = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
     own |= {column for key in links.foreign_keys for column in key.columns}
+    own |= {columns[0] for columns in links.unique if len(columns) == 1}
     own = {c for c in own if not is_counted(frame[c])}  # dates and fractions have no template
     # Those that are said come first, as they are numbered in their document.
     columns = [
@@ -83,6 +89,30 @@ def typed_table(
     schema = replace(inferred, columns=inferred.columns[: frame.shape[1]])
     with of_table(name):
         return schema, parse_table(frame, schema)
+
+
+def with_found_plans(
+    typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
+) -> DatabaseSchema:
+    """The keys of typed tables, with the orders and catalogues that a fit finds."""
+    (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
+    return with_plans(links, plan_database(tables, of_tables, split_links)[0])
+
+
+def completed_schema(
+    frames: Mapping[str, pd.DataFrame], document: Mapping[str, Any] | None
+) -> tuple[DatabaseSchema, dict[str, TableSchema]]:
+    """(keys, orders and catalogues of some tables, the schemas of their columns).
+
+    Raises:
+        SchemaError, TableError: As of a fit.
+    """
+    links = infer_database(frames, document)
+    frames = without_blanks(frames)
+    schemas, typed = {}, {}
+    for name, frame in frames.items():
+        schemas[name], typed[name] = typed_table(name, frame, links[name])
+    return with_found_plans(typed, schemas, links), schemas
 
 
 _ROWS_TO_TELL_DATES = 200
@@ -157,6 +187,7 @@ class DatabaseFit(LinkedRows):
         self.grids = {name: key_grids(typed[name], links[name]) for name in typed}
         plans, rows = plan_database(typed, schemas, links)
         super().__init__(links, plans, typed, rows)
+        self.held_out = self._held_out()
         self.reductions = {name: self._reduction(name) for name in self.plans}
         self.inner = {name: self._inner(name) for name in self.plans}
         self.frames = self.degrees()
@@ -166,6 +197,24 @@ class DatabaseFit(LinkedRows):
         self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
         for name in reversed(list(self.plans)):
             self._gather(name)
+
+    def _held_out(self) -> dict[str, Mask | None]:
+        """Rows of the same random households in all tables, which train no model; None of tables
+        with fewer than ten households."""
+        found: dict[str, Mask | None] = {}
+        share = configure(self.preset, self.settings).held_out_share
+        for name in self.plans:
+            key, n = self.key(name), len(self.typed[name])
+            if key is None or self.plans[key.table].is_kept:
+                training, held_out = split(
+                    n, share, derived_seed(str(self.seed), "households", name)
+                )
+                is_whole = len(training) == n
+                found[name] = None if is_whole else np.isin(np.arange(n), held_out.numpy())
+            else:
+                of_parents = found[key.table]
+                found[name] = None if of_parents is None else of_parents[self.parents(name)]
+        return found
 
     def _outside(self, name: str) -> dict[str, str]:
         """Columns of the parent's row that rules may name: what they are called there, by what
@@ -234,7 +283,9 @@ class DatabaseFit(LinkedRows):
             return
         parents, n_parents = self.parents(name), len(self.typed[key.table])
         learned = [c for c in frame.columns if self._is_learned(name, str(c)) and c != plan.order]
-        effect = RandomEffect.fit(frame[learned], parents, self.seed)
+        held_out = self.held_out[name]
+        trained = slice(None) if held_out is None else ~held_out
+        effect = RandomEffect.fit(frame[learned][trained], parents[trained], self.seed)
         noise = numpy_generator(self.seed, "effect", name)
         drawn = effect.draw(
             frame[learned],
@@ -316,7 +367,7 @@ class DatabaseFit(LinkedRows):
             document = self._document(name)
             frame = frame.reset_index(drop=True)
             if key is None:
-                model = fit_table(fitting, frame, document)
+                model = fit_table(fitting, frame, document, self.held_out[name])
             else:
                 context = self._context_for(name, key)
                 model = fit_children(
@@ -328,6 +379,7 @@ class DatabaseFit(LinkedRows):
                     self.effects[name],
                     self._effect_names(name),
                     plan.order,
+                    self.held_out[name],
                 )
         degrees = {
             i: np.bincount(rows[rows != NO_ROW], minlength=len(self.typed[other.table]))

@@ -50,7 +50,7 @@ class DatabasePart:
         key_dtypes: Of the columns of keys.
         unlike: For a reference the others that never lead to the same row.
         grids: Start and step of keys that are dates or fractions: the next ones are counted.
-        household_tails: How odd rows of training were with all rows below them, sorted
+        household_tails: How odd rows that training held out were with all rows below them, sorted
             (`households.Tails.statistic`); of tables without a modelled parent.
     """
 

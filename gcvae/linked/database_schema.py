@@ -14,7 +14,7 @@ from typing import Any, Self
 from gcvae.errors import Problem, SchemaError, json_pointer
 from gcvae.schema.suggestions import unknown_name
 
-_MEMBERS = ("primary_key", "foreign_keys", "order", "keep", "columns", "rules", "entity")
+_MEMBERS = ("primary_key", "foreign_keys", "unique", "order", "keep", "columns", "rules", "entity")
 _KEY_MEMBERS = ("columns", "table", "references")
 
 
@@ -52,6 +52,7 @@ class LinkedTable:
     Attributes:
         primary_key: Columns whose values together are unique; none where the table has no key.
         foreign_keys: Its references to other tables.
+        unique: Further columns whose values together are unique where none is missing.
         order: The column by which the rows of one parent follow each other, a date or a number.
         keep: Whether the table is copied into every sample as it is: a catalogue such as genres.
             None leaves it to inference.
@@ -68,6 +69,7 @@ class LinkedTable:
     entity: str | bool | None = None
     columns: tuple[Mapping[str, Any], ...] = ()
     rules: tuple[Any, ...] | None = None
+    unique: tuple[tuple[str, ...], ...] = ()
 
     @property
     def document(self) -> dict[str, Any] | None:
@@ -82,6 +84,8 @@ class LinkedTable:
             "primary_key": list(self.primary_key),
             "foreign_keys": [key.to_json() for key in self.foreign_keys],
         }
+        if self.unique:
+            found["unique"] = [list(columns) for columns in self.unique]
         for name in ("order", "keep", "entity"):
             if getattr(self, name) is not None:
                 found[name] = getattr(self, name)
@@ -137,6 +141,11 @@ class DatabaseSchema:
             keys: list[ForeignKey] = []
             for i, key in enumerate(table.foreign_keys):
                 found = key.references or self.tables[key.table].primary_key
+                if key.table == name and found == key.columns:
+                    pointer = json_pointer("tables", name, "foreign_keys", i)
+                    message = f"the key {replace(key, references=found)} refers to itself"
+                    expected = "columns that hold the key of another row"
+                    problems.append(Problem(message, pointer, expected=expected))
                 if len(found) != len(key.columns):
                     pointer = json_pointer("tables", name, "foreign_keys", i, "table")
                     n = len(key.columns)
@@ -171,6 +180,11 @@ class DatabaseSchema:
                 continue
             named: list[tuple[str, tuple[str | int, ...]]] = [
                 (column, ("primary_key", i)) for i, column in enumerate(table.primary_key)
+            ]
+            named += [
+                (column, ("unique", i, j))
+                for i, columns_ in enumerate(table.unique)
+                for j, column in enumerate(columns_)
             ]
             if table.order is not None:
                 named.append((table.order, ("order",)))
@@ -217,6 +231,11 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
         pointer = json_pointer("tables", name, "foreign_keys")
         problems.append(Problem(f"the foreign keys are {keys!r}", pointer, expected="a list"))
         keys = []
+    unique = document.get("unique", [])
+    if not isinstance(unique, Sequence) or isinstance(unique, str):
+        pointer, expected = json_pointer("tables", name, "unique"), '[["email"], ["floor", "room"]]'
+        problems.append(Problem(f"unique is {unique!r}", pointer, expected=expected))
+        unique = []
     for member, kinds in (("order", str), ("keep", bool), ("entity", str | bool)):
         value = document.get(member)
         if value is not None and not isinstance(value, kinds):
@@ -250,6 +269,9 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
         document.get("entity"),
         tuple(document.get("columns") or ()),
         None if document.get("rules") is None else tuple(document["rules"]),
+        tuple(
+            _names(each, ("tables", name, "unique", i), problems) for i, each in enumerate(unique)
+        ),
     )
 
 

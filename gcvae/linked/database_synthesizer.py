@@ -12,14 +12,16 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.artifact.checks import artifact_errors
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
+from gcvae.artifact.versions import DATABASE_FORMAT, FORMAT
 from gcvae.cells.data_frames import data_frame
 from gcvae.errors import ArtifactError, Problem, SettingError, TableError
 from gcvae.files.tables import read_table
 from gcvae.linked.database_archive import database_record, written_schemas
 from gcvae.linked.database_draw import Drawing
-from gcvae.linked.database_file import FORMAT, VERSION, read_part, written_part
+from gcvae.linked.database_file import VERSION, read_part, written_part
 from gcvae.linked.database_fit import DatabaseFit, typed_table
 from gcvae.linked.database_part import DatabasePart, of_table
 from gcvae.linked.database_report import DatabaseReport, database_report
@@ -27,6 +29,7 @@ from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, divided_tables, split_entities
 from gcvae.linked.households import Households
 from gcvae.linked.infer_links import infer_database
+from gcvae.linked.plan import with_plans
 from gcvae.linked.references import (
     checked_references,
 )
@@ -34,10 +37,15 @@ from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
+from gcvae.scoring.row_scores import NO_ANOMALIES
 
+_OF_SINGLE_TABLES = {
+    "differential_privacy": "a person counts with all rows",
+    "report_share": "their report takes other rows as its holdout",
+}
 _MOST_TIMES = 1_000_000
 _REFERENCE_ROWS = 1_000
-"""Households of training that anomalies are ranked among, at most."""
+"""Held-out households that anomalies are ranked among, at most."""
 
 
 class DatabaseSynthesizer:
@@ -105,11 +113,11 @@ class DatabaseSynthesizer:
         if dirty not in ("refuse", "drop", "null"):
             message = f"dirty is {dirty!r}"
             raise SettingError(Problem(message, "/dirty", expected="refuse, drop or null"))
-        if "differential_privacy" in (settings or {}):
-            message = "databases have no differential privacy: a person counts with all rows"
-            pointer = "/settings/differential_privacy"
-            expected = "a database without it, or a table with one row a person"
-            raise SettingError(Problem(message, pointer, expected=expected))
+        for name, why in _OF_SINGLE_TABLES.items():
+            if name in (settings or {}):
+                message, pointer = f"databases have no {name}: {why}", f"/settings/{name}"
+                expected = "a database without it, or a table with one row a person"
+                raise SettingError(Problem(message, pointer, expected=expected))
         if not isinstance(tables, Mapping):
             message = f"the tables are {type(tables).__name__}"
             raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))
@@ -132,18 +140,25 @@ class DatabaseSynthesizer:
         }
         how = preset, dict(settings or {}), seed, device, progress
         fitter = DatabaseFit(links, schemas, typed, *how, dtypes)
-        model = cls(links, fitter.parts(), splits)
-        return model._with_household_tails(frames, seed)
+        parts = fitter.parts()
+        links = with_plans(links, {name: part.plan for name, part in parts.items()})
+        model = cls(links, parts, splits)
+        return model._with_household_tails(frames, fitter.held_out, seed)
 
     def _with_household_tails(
-        self, frames: Mapping[str, pd.DataFrame], seed: int
+        self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
-        """The model with what anomalies are ranked among."""
+        """The model with what anomalies are ranked among: households that no fit trained on."""
         parts = dict(self._parts)
-        if all(p.model is None or p.model.rows.scorer.has_anomalies for p in parts.values()):
+        if self._has_anomalies:
             households = Households(self.schema, parts, self.splits, frames)
+            households.trained = {
+                name: np.flatnonzero(~rows) for name, rows in held_out.items() if rows is not None
+            }
             for name in households.roots():
-                statistic = households.tails(name, seed, _REFERENCE_ROWS).statistic
+                is_held_out = held_out[name]
+                at = None if is_held_out is None else np.flatnonzero(is_held_out)[:_REFERENCE_ROWS]
+                statistic = households.tails(name, seed, at).statistic
                 parts[name] = replace(parts[name], household_tails=tuple(np.sort(statistic)))
         return DatabaseSynthesizer(self.schema, parts, self.splits)
 
@@ -226,10 +241,49 @@ class DatabaseSynthesizer:
         draws = whole_number("draws", draws, 1)
         return {
             name: pd.Series(
-                found.log_likelihood(name, draws, seed), found.index[name], name="log_likelihood"
+                found.log_likelihood(name, draws, seed)[0], found.index[name], name="log_likelihood"
             )
             for name in found.roots()
         }
+
+    def score(
+        self,
+        tables: Mapping[str, Any],
+        *,
+        draws: int = 8,
+        seed: int = 0,
+        progress: Callable[[float], None] | None = None,
+    ) -> dict[str, pd.DataFrame]:
+        """Returns log-likelihood and anomaly of each household, in one pass over the tables.
+
+        Args:
+            tables, draws, seed: As of `log_likelihood`.
+            progress: Takes the share that is done, and may raise.
+
+        Returns:
+            By table a frame with the index of `log_likelihood`: `log_likelihood`, its
+            `standard_error` over the draws (missing with one draw, or where the likelihood is
+            zero), and the columns of `anomalies`, missing if the preset's model has none.
+
+        Raises:
+            TableError: As of `log_likelihood`.
+        """
+        households = self._households(tables)
+        draws = whole_number("draws", draws, 1)
+        n_rows = {name: len(households.typed[name]) for name in households.roots()}
+        before, found = 0, {}
+        for name, n in n_rows.items():
+
+            def told(done: int, before: int = before) -> None:
+                if progress is not None:
+                    progress((before + done) / max(sum(n_rows.values()), 1))
+
+            values, errors = households.log_likelihood(name, draws, seed, told)
+            index = households.index[name]
+            scores = pd.DataFrame({"log_likelihood": values, "standard_error": errors}, index)
+            found[name] = pd.concat([scores, self._anomalies(households, name, seed)], axis=1)
+            before += n
+        return found
 
     def extend(
         self, tables: Mapping[str, Any], rows: int, *, seed: int | None = None
@@ -271,8 +325,9 @@ class DatabaseSynthesizer:
             tables, seed: As of `log_likelihood`.
 
         Returns:
-            By table a frame with the index of `log_likelihood`: `anomaly`, a p-value (of households
-            like those of training a share p has an anomaly of p or less), and where the oddest cell
+            By table a frame with the index of `log_likelihood`: `anomaly`, a p-value among
+            households that training held out (of further households of the same source a share of
+            about p has an anomaly of p or less), and where the oddest cell
             stands: `odd_table`, `odd_row` (by the index of that table) and `odd_cell`, its column.
 
         Raises:
@@ -280,20 +335,31 @@ class DatabaseSynthesizer:
             SettingError: The preset's model has no anomalies.
         """
         households = self._households(tables)
+        if not self._has_anomalies:
+            raise SettingError(NO_ANOMALIES)
+        return {name: self._anomalies(households, name, seed) for name in households.roots()}
+
+    @property
+    def _has_anomalies(self) -> bool:
+        models = [part.model for part in self._parts.values() if part.model is not None]
+        return all(model.rows.scorer.has_anomalies for model in models)
+
+    def _anomalies(self, households: Households, name: str, seed: int) -> pd.DataFrame:
+        """Those of a root table; missing where a model has none."""
+        index, columns = households.index[name], (ANOMALY, "odd_table", "odd_row", ODD_CELL)
+        if not self._has_anomalies:
+            return pd.DataFrame(None, index, columns)
         of_splits = {split.parent: split.table for split in self.splits}
-        found = {}
-        for name in households.roots():
-            tails = households.tails(name, seed)
-            reference = {ANOMALY: list(self._parts[name].household_tails)}
-            labels = [households.index[t][r] for t, r in zip(tails.table, tails.row, strict=True)]
-            columns = {
-                ANOMALY: p_values(reference, tails.statistic),
-                "odd_table": [of_splits.get(t, t) for t in tails.table],
-                "odd_row": pd.Series(labels, dtype=object).to_numpy(),
-                ODD_CELL: tails.column,
-            }
-            found[name] = pd.DataFrame(columns, index=households.index[name])
-        return found
+        tails = households.tails(name, seed)
+        reference = {ANOMALY: list(self._parts[name].household_tails)}
+        labels = [households.index[t][r] for t, r in zip(tails.table, tails.row, strict=True)]
+        found = (
+            p_values(reference, tails.statistic),
+            [of_splits.get(t, t) for t in tails.table],
+            pd.Series(labels, dtype=object).to_numpy(),
+            tails.column,
+        )
+        return pd.DataFrame(dict(zip(columns, found, strict=True)), index)
 
     def report(
         self,
@@ -347,7 +413,11 @@ class DatabaseSynthesizer:
         return Households(self.schema, self._parts, self.splits, self._frames(tables))
 
     def save(self, path: str | Path) -> None:
-        """Writes the model file, whole or not at all."""
+        """Writes the model file, whole or not at all.
+
+        Raises:
+            UnwritableFileError: There is no such folder, or the file can not be written.
+        """
         write_artifact(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -358,7 +428,7 @@ class DatabaseSynthesizer:
             for i, (name, part) in enumerate(self._parts.items())
         }
         manifest = {
-            "format": FORMAT,
+            "format": DATABASE_FORMAT,
             "version": VERSION,
             "schema": self.schema.to_json(),
             "tables": documents,
@@ -370,13 +440,19 @@ class DatabaseSynthesizer:
     @classmethod
     def load(cls, path: str | Path) -> DatabaseSynthesizer:
         """Reads a model file. Raises: ArtifactError: it is missing, altered, or another's."""
-        return cls.from_bytes(read_artifact(path))
+        data = read_artifact(path)
+        try:
+            return cls.from_bytes(data)
+        except ArtifactError as error:
+            raise type(error)(f"{path}: {error}") from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DatabaseSynthesizer:
         """The model of a file's content. Raises as `load`."""
         tensors, manifest = unpack_tensors(data)
-        if manifest.get("format") != FORMAT:
+        if manifest.get("format") == FORMAT:
+            raise ArtifactError("the file holds a model of one table: Synthesizer.load reads it")
+        if manifest.get("format") != DATABASE_FORMAT:
             raise ArtifactError("the file holds no model of a database")
         if manifest.get("version") != VERSION:
             found = manifest.get("version")
@@ -391,7 +467,8 @@ class DatabaseSynthesizer:
 def _frame(name: str, table: Any, *, keep_index: bool = False) -> pd.DataFrame:
     """The cells of a table: of a file as text."""
     with of_table(name):
-        frame = read_table(table) if isinstance(table, str | Path) else data_frame(table)
+        is_file = isinstance(table, str | Path)
+        frame = read_table(table, may_be_empty=True) if is_file else data_frame(table)
         if not len(frame.columns):
             raise TableError(Problem("the table has no columns"))
     return frame if keep_index else frame.reset_index(drop=True)

@@ -13,7 +13,7 @@ breaks it is impossible, or as seldom as such rows were in training at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,6 +80,24 @@ class Tails:
             mine[odder] = theirs[which[odder]]
 
 
+def _log_mean_exp(of_draws: Numbers) -> Numbers:
+    """The logarithm of the mean likelihood. Shape: (S, n) -> (n,)."""
+    return np.asarray(logsumexp(of_draws, axis=0) - np.log(len(of_draws)))
+
+
+def _standard_error(of_draws: Numbers) -> Numbers:
+    """That of `_log_mean_exp`, by the delta method; NaN of one draw or an impossible household.
+
+    Shape: (S, n) -> (n,).
+    """
+    n = len(of_draws)
+    most = of_draws.max(axis=0, initial=-np.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weights = np.exp(of_draws - most)
+        spread = weights.std(axis=0, ddof=1) if n > 1 else np.full(weights.shape[1], np.nan)
+        return np.asarray(spread / weights.mean(axis=0) / np.sqrt(n))
+
+
 @dataclass
 class _Broken:
     """Where rows break what the fit found, by column: masks, and the log-probability of it."""
@@ -97,6 +115,7 @@ class Households(LinkedRows):
     Attributes:
         parts: Fitted tables, and `models` those of them that are no catalogues.
         frames: Rows of each table with what stands beside their own columns (`linked_rows`).
+        trained: Rows that training saw, where others are scored as if they came later.
         broken: Rows that break what the fit found to be computed, copied or determined.
         index: Index of the caller's rows, by table; keys for an entity that was split off.
     """
@@ -136,6 +155,7 @@ class Households(LinkedRows):
                     message = f"table {name!r}: row {at[0]} refers to no row of {key.table!r}"
                     raise TableError(Problem(message, row=int(at[0]), expected="a parent for each"))
         super().__init__(links, {name: part.plan for name, part in parts.items()}, typed, rows)
+        self.trained: dict[str, Codes] = {}
         self.frames: dict[str, pd.DataFrame] = dict(self.degrees())
         self.steps: dict[str, Steps] = {}
         self.by_parent: dict[str, Codes] = {}
@@ -152,22 +172,33 @@ class Households(LinkedRows):
             found += [name] if part.kept is None and is_top else []
         return found
 
-    def log_likelihood(self, name: str, draws: int, seed: int) -> Numbers:
-        """Returns the log-likelihood of each household of a root table, in nats. Shape: (n,)."""
-        found = [np.zeros(0)]
+    def log_likelihood(
+        self,
+        name: str,
+        draws: int,
+        seed: int,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> tuple[Numbers, Numbers]:
+        """Returns the log-likelihood of each household of a root table and its standard error, in
+        nats. Shape: (n,), (n,).
+
+        `progress` takes the number of households that are done, and may raise.
+        """
+        found, errors = [np.zeros(0)], [np.zeros(0)]
         for first in range(0, len(self.typed[name]), _ROOTS_AT_ONCE):
             at = np.arange(first, min(first + _ROOTS_AT_ONCE, len(self.typed[name])))
-            found.append(self._score(name, at, self._context_above(name, at), draws, seed))
-        return np.concatenate(found)
+            of_draws = self._score(name, at, self._context_above(name, at), draws, seed)
+            found.append(_log_mean_exp(of_draws))
+            errors.append(_standard_error(of_draws))
+            progress(int(at[-1]) + 1)
+        return np.concatenate(found), np.concatenate(errors)
 
-    def tails(self, name: str, seed: int, most: int | None = None) -> Tails:
-        """Returns the tails of all households of a root table, or of at most `most` random ones.
+    def tails(self, name: str, seed: int, at: Codes | None = None) -> Tails:
+        """Returns the tails of all households of a root table, or of those in some rows.
 
         The random effect is at its posterior mean.
         """
-        at = np.arange(len(self.typed[name]))
-        if most is not None and len(at) > most:
-            at = np.sort(numpy_generator(seed, "households").choice(at, most, replace=False))
+        at = np.arange(len(self.typed[name])) if at is None else at
         return self._tails(name, at, self._context_above(name, at), seed)
 
     def following(self, name: str, n: int, seed: int) -> pd.DataFrame:
@@ -298,7 +329,8 @@ class Households(LinkedRows):
     def _score(
         self, name: str, at: Codes, context: pd.DataFrame | None, draws: int, seed: int
     ) -> Numbers:
-        """log p of rows and all rows below them, given their context. Shape: (n,) -> (n,)."""
+        """log p of rows and all rows below them, given their context, by draws of the random
+        effects. Shape: (n,) -> (S, n)."""
         children = self.children(name)
         posteriors = {child: self._posterior(child) for child in children}
         n_draws = draws if any(mean.shape[1] for mean, _ in posteriors.values()) else 1
@@ -322,11 +354,11 @@ class Households(LinkedRows):
         for child in children:
             below, parents = self._below(child, tiled)
             of_child = self._of_child(child, rows, context, parents)
-            scores = self._score(child, below, of_child, fewer, number)
+            scores = _log_mean_exp(self._score(child, below, of_child, fewer, number))
             found += np.bincount(parents, scores, len(tiled)) + self._orders(
                 child, below, parents, len(tiled)
             )
-        return np.asarray(logsumexp(found.reshape(n_draws, n), axis=0) - np.log(n_draws))
+        return found.reshape(n_draws, n)
 
     def _of_rows(
         self,
@@ -399,8 +431,11 @@ class Households(LinkedRows):
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
         encoded = None if context is None else self._context_of(name, context, at)
+        trained = None
+        if name in self.trained:
+            trained, _ = self._encoded(name, self.frames[name].iloc[self.trained[name]])
         least, cells, columns = self.models[name].rows.scorer.tails_given(
-            typed, encoded, unknown, number
+            typed, encoded, unknown, number, trained
         )
         owners = part.reduction.owners
         written = [None if c is None else owners.get(c, c) for c in columns]

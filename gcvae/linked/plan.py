@@ -9,7 +9,7 @@ other references are chosen once the rows are there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,19 @@ def plan_database(
             order = _order(name, tables[name], rows[name][parents[name] or 0], schema)
         plans[name] = TablePlan(parents[name], name in kept, copied, order)
     return plans, rows
+
+
+def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
+    """The keys of tables, with the orders and catalogues that were found."""
+    tables = {
+        name: replace(
+            table,
+            order=table.order if table.order is not None else plans[name].order,
+            keep=table.keep if table.keep is not None or not plans[name].is_kept else True,
+        )
+        for name, table in links.tables.items()
+    }
+    return DatabaseSchema(tables)
 
 
 def key_columns(name: str, schema: DatabaseSchema) -> list[str]:
@@ -249,9 +262,10 @@ def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None
 
 def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
     """A date that tells the rows of a parent apart; the first such column."""
-    own = [c for c in schema[name].primary_key if c not in _of_references(name, schema)]
-    if len(own) == 1 and len(schema[name].primary_key) > 1 and _can_order(frame[own[0]], parents):
-        return own[0]  # the key is unique where the rows of a parent have one time each
+    for columns in (schema[name].primary_key, *schema[name].unique):
+        own = [c for c in columns if c not in _of_references(name, schema)]
+        if len(own) == 1 and len(columns) > 1 and _can_order(frame[own[0]], parents):
+            return own[0]  # they are unique where the rows of a parent have one time each
     n_parents = len(np.unique(parents))
     if len(frame) < 2 * n_parents or not len(frame):
         return None

@@ -17,7 +17,7 @@ import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
 from gcvae.codec.context_codec import ContextCodec
-from gcvae.errors import Problem, TableError, json_pointer
+from gcvae.errors import Problem, SchemaError, TableError, json_pointer
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey
 from gcvae.numerics.generators import numpy_generator
 
@@ -55,7 +55,10 @@ def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[An
 
 
 def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> tuple[Codes, Codes]:
-    """(row number in `parents` of each row, rows whose key is not there). Shape: (n,), (m,)."""
+    """(row number in `parents` of each row, rows whose key is not there). Shape: (n,), (m,).
+
+    A key of several columns is missing where all of them are; of which only some are is not there.
+    """
     pairs = [
         comparable(frame[own], parents[other])
         for own, other in zip(key.columns, key.references, strict=True)
@@ -64,9 +67,10 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
         key_of(pd.DataFrame({str(j): pair[side] for j, pair in enumerate(pairs)}))
         for side in (0, 1)
     )
-    is_missing = frame[list(key.columns)].isna().any(axis=1).to_numpy()
+    are_blank = frame[list(key.columns)].isna().to_numpy()
+    is_missing = are_blank.all(axis=1)
     found = np.asarray(of_parents.get_indexer(own), dtype=np.int64)
-    found[is_missing] = NO_ROW
+    found[are_blank.any(axis=1)] = NO_ROW
     return found, np.flatnonzero((found == NO_ROW) & ~is_missing)
 
 
@@ -110,6 +114,11 @@ def checked_references(
         for name, columns, steps in keys
         if (problem := _repeated_key(name, tables[name], columns, json_pointer(*steps))) is not None
     ]
+    for name, table in schema.tables.items():
+        for i, columns in enumerate(table.unique):
+            there, place = tables[name][list(columns)].dropna(), ("tables", name, "unique", i)
+            problem = _repeated_key(name, there, columns, json_pointer(*place))
+            problems += [] if problem is None else [problem]
     if problems:
         raise TableError(*problems)
     changed = True
@@ -120,8 +129,13 @@ def checked_references(
                 _, lost = row_numbers(tables[name], key, tables[key.table])
                 if not len(lost):
                     continue
+                pointer = json_pointer("tables", name, "foreign_keys", i)
+                whole = tables[name][list(key.columns)].notna().all(axis=1).to_numpy().nonzero()[0]
+                if dirty != "refuse" and len(whole) and np.isin(whole, lost).all():
+                    message = f"no value of the key {key} of table {name!r} is there"
+                    expected = f"columns that hold keys of {key.table!r}"
+                    raise SchemaError(Problem(message, pointer, expected=expected))
                 if dirty == "refuse":
-                    pointer = json_pointer("tables", name, "foreign_keys", i)
                     problems.append(_dirty(name, tables[name], key, lost, pointer))
                 elif dirty == "drop":
                     kept = np.setdiff1d(np.arange(len(tables[name])), lost)
@@ -144,7 +158,8 @@ def _repeated_key(
     """What is wrong with a key that is referred to: a value of it comes again or is missing."""
     if not key or not len(frame):
         return None
-    again = frame.duplicated(list(key)) | frame[list(key)].isna().any(axis=1)
+    cells = frame[list(key)].apply(lambda column: comparable(column, column)[0])
+    again = cells.duplicated() | frame[list(key)].isna().any(axis=1)
     if not again.any():
         return None
     first = frame.loc[again, list(key)].head(_SHOWN).astype(str).agg(", ".join, axis=1)
@@ -162,7 +177,10 @@ def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer
     message = (
         f"{len(lost)} rows of table {name!r} refer ({key}) to rows that do not exist: {values}"
     )
-    expected = "keys of that table; or dirty 'drop' (leaves the rows out) or 'null' (empties them)"
+    expected = (
+        "keys of that table, whole or missing; or dirty 'drop' (leaves the rows out) or 'null' "
+        "(empties them)"
+    )
     return Problem(message, pointer, expected=expected)
 
 

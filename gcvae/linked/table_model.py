@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Codes, Numbers
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.linked.random_effect import RandomEffect
 from gcvae.linked.sequences import Clock, Ranks
 from gcvae.numerics.generators import numpy_generator
@@ -41,9 +41,15 @@ class Fitting:
     progress: Callable[[Progress], None] | bool | None
 
     def synthesizer(
-        self, frame: pd.DataFrame, document: Mapping[str, Any] | None, context: Context | None
+        self,
+        frame: pd.DataFrame,
+        document: Mapping[str, Any] | None,
+        context: Context | None,
+        held_out: Mask | None,
     ) -> Synthesizer:
-        """The model of one frame."""
+        """The model of one frame; rows of some households are held out of its training."""
+        if held_out is not None and not 0 < held_out.sum() < len(held_out):
+            held_out = None
         if document is not None:
             own = [c for c in document["columns"] if c["name"] in frame.columns]
             document = {**document, "columns": own}
@@ -59,6 +65,7 @@ class Fitting:
             device=self.device,
             progress=self.progress,
             context=context,
+            held_out=held_out,
         )
 
 
@@ -327,10 +334,13 @@ class Steps:
 
 
 def fit_table(
-    fitting: Fitting, frame: pd.DataFrame, document: Mapping[str, Any] | None
+    fitting: Fitting,
+    frame: pd.DataFrame,
+    document: Mapping[str, Any] | None,
+    held_out: Mask | None,
 ) -> TableModel:
     """The model of a table without a parent."""
-    rows = fitting.synthesizer(frame, document, None)
+    rows = fitting.synthesizer(frame, document, None, held_out)
     return TableModel(tuple(map(str, frame.columns)), rows)
 
 
@@ -343,6 +353,7 @@ def fit_children(
     effect: RandomEffect,
     effect_names: Sequence[str],
     order: str | None,
+    held_out: Mask | None,
 ) -> TableModel:
     """The model of the rows of a table, given their parents.
 
@@ -355,6 +366,7 @@ def fit_children(
         effect: Of the parents on these rows: each row gets a fresh draw of it.
         effect_names: What its directions are called in the context.
         order: The column by which the rows of a parent follow each other.
+        held_out: Rows of households that are held out of training. Shape: (n,).
     """
     noise = numpy_generator(fitting.seed, "effect of rows")
     own = frame.drop(columns=[order]) if order is not None else frame
@@ -367,20 +379,27 @@ def fit_children(
         rows[name] = values
     columns = tuple(map(str, own.columns))
     if order is None:
-        model = fitting.synthesizer(own, document, Context(rows, parents, context))
+        model = fitting.synthesizer(own, document, Context(rows, parents, context), held_out)
         return TableModel(columns, model, effect)
     clock, told = Clock.of(frame[order]), tuple(feature.column for feature in effect.features)
     steps = Steps.of(own, frame[order], parents, clock, told)
-    own, rows = (each.iloc[steps.order].reset_index(drop=True) for each in (own, rows))
-    parents, steps = parents[steps.order], steps.take(steps.order)
-    gaps = _fit_gaps(fitting, steps, rows, parents, clock)
-    model = fitting.synthesizer(own, document, Context(steps.context(rows), parents))
+    order_of_rows = steps.order
+    own, rows = (each.iloc[order_of_rows].reset_index(drop=True) for each in (own, rows))
+    parents, steps = parents[order_of_rows], steps.take(order_of_rows)
+    held_out = None if held_out is None else held_out[order_of_rows]
+    gaps = _fit_gaps(fitting, steps, rows, parents, clock, held_out)
+    model = fitting.synthesizer(own, document, Context(steps.context(rows), parents), held_out)
     sequence = RowOrder(order, clock, str(frame[order].dtype), gaps)
     return TableModel(columns, model, effect, sequence, told)
 
 
 def _fit_gaps(
-    fitting: Fitting, steps: Steps, context: pd.DataFrame, parents: Codes, clock: Clock
+    fitting: Fitting,
+    steps: Steps,
+    context: pd.DataFrame,
+    parents: Codes,
+    clock: Clock,
+    held_out: Mask | None,
 ) -> Synthesizer | float:
     """The model of the gaps; the gap itself where it is always the same."""
     later = steps.later
@@ -389,7 +408,9 @@ def _fit_gaps(
         return float(found[0]) if len(found) else 0.0
     some = steps.gap_context(context).iloc[later].reset_index(drop=True)
     document = {"columns": [{"name": GAP, "kind": "integer" if clock.is_whole else "continuous"}]}
-    return fitting.synthesizer(_of_gaps(found, clock), document, Context(some, parents[later]))
+    held_out = None if held_out is None else held_out[later]
+    of_rows = Context(some, parents[later])
+    return fitting.synthesizer(_of_gaps(found, clock), document, of_rows, held_out)
 
 
 def _of_gaps(gaps: Numbers, clock: Clock) -> pd.DataFrame:

@@ -245,7 +245,7 @@ def judge_column(
 
 def _check_shape(source: SourceColumns) -> None:
     names = list(source.names)
-    refuse_empty(len(names), len(source))
+    refuse_empty(names, len(source))
     for number, name in enumerate(names, 1):
         if len(name) > MOST_NAME_CHARACTERS:
             message = f"the name of column {number}, {shortened(name)}, has {len(name)} characters"

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.rare_levels import GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import SettingError
 from gcvae.files.shards import SHARD_UNIT_ROWS
@@ -50,7 +51,7 @@ REFERENCE_ROWS = 500
 _REFERENCE_BLOCK_ROWS = 256
 HARD_RULES = "(hard rules)"
 """The contribution of the schema's hard rules: -log(acceptance), or -inf."""
-_NO_ANOMALIES = "models of this preset have no anomalies; default and fast have"
+NO_ANOMALIES = "models of this preset have no anomalies; default and fast have"
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class RowScorer:
             SettingError: The model is not autoregressive.
         """
         if not self.has_anomalies:
-            raise SettingError(_NO_ANOMALIES)
+            raise SettingError(NO_ANOMALIES)
         options = ScoreOptions(draws=1, seed=seed)  # one tells the rows that are impossible
         found = [np.zeros(0)]
         for _, typed in parsed_chunks(rows, self.schema):
@@ -182,24 +183,51 @@ class RowScorer:
         return found
 
     def tails_given(
-        self, typed: pd.DataFrame, context: Tensor | None, unknown: Collection[str], seed: int
+        self,
+        typed: pd.DataFrame,
+        context: Tensor | None,
+        unknown: Collection[str],
+        seed: int,
+        trained: pd.DataFrame | None = None,
     ) -> tuple[Numbers, Numbers, list[str | None]]:
         """(smallest tail of the cells of each row, how many are known, its column).
 
-        Arguments as of `given`, tails as in `anomalies`. Shape: (n,), (n,), n.
+        Tails as in `anomalies`, but that of a level which training has not seen is the mass of such
+        levels. Shape: (n,), (n,), n.
+
+        Args:
+            typed, context, unknown, seed: As of `given`.
+            trained: The rows that training saw, where levels of others are in the codec.
         """
         rows = self._given(typed, context, unknown)
+        n_known, are_new = rows.observed.sum(dim=1).numpy(), self._new_levels(rows, typed, trained)
         noise = RowNoise.numbered(seed, "score", range(len(rows)))
-        tails = cell_tails(self.constrained.model, rows, noise)
+        # Beside a new level the other cells of its row are those of any level.
+        known = replace(rows, observed=rows.observed & ~torch.from_numpy(are_new))
+        tails = cell_tails(self.constrained.model, known, noise)
         if tails is None:
-            raise SettingError(_NO_ANOMALIES)
-        found = tails.numpy()
+            raise SettingError(NO_ANOMALIES)
+        masses = [getattr(column, "new_level_mass", 0.0) for column in self.codec.columns]
+        found = np.where(are_new, masses, tails.numpy())
         cells = odd_cells(self.codec, found)
         for name, rules_out in self._impossible(typed, ScoreOptions(seed=seed)).items():
             found = np.where(rules_out[:, None], 0.0, found)
             cells = [name if out else cell for out, cell in zip(rules_out, cells, strict=True)]
         least = found.min(axis=1) if found.shape[1] else np.ones(len(found))
-        return least, rows.observed.sum(dim=1).numpy(), cells
+        return least, n_known, cells
+
+    def _new_levels(
+        self, rows: EncodedTable, typed: pd.DataFrame, trained: pd.DataFrame | None
+    ) -> Mask:
+        """Which cells have a level that training has not seen. Shape: (n, D)."""
+        found = np.zeros(rows.codes.shape, dtype=bool)
+        both = [self.codec.reduction.reduce(each) for each in (typed, trained) if each is not None]
+        for j, column in enumerate(self.codec.columns):
+            if isinstance(column, GroupedLevelCodec):
+                found[:, j] = (rows.codes[:, j] < 0).numpy()
+                for seen in both[1:]:
+                    found[:, j] |= ~both[0][column.name].isin(seen[column.name]).to_numpy()
+        return np.asarray(found & rows.observed.numpy())
 
     def _given(
         self, typed: pd.DataFrame, context: Tensor | None, unknown: Collection[str]

@@ -64,7 +64,7 @@ def fit_prepared(
     shapes = column_shapes(codec)
     change_points = []
     if settled.refinement:
-        training, _ = split(len(rows), settled.held_out_share, seed, rows.groups)
+        training, _ = split(len(rows), settled.held_out_share, seed, rows.held_out)
         change_points = find_change_points(shapes, rows, training, functions, seed)
     context = context_shapes(prepared.context)
     model = build_model(settled, shapes, seed, functions, change_points, context)

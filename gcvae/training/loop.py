@@ -55,20 +55,15 @@ tensors of a checkpoint change."""
 
 
 def split(
-    n_rows: int, share: float, seed: int, groups: Tensor | None = None
+    n_rows: int, share: float, seed: int, held_out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Returns (training rows, held-out rows) as indices. They are disjoint from 10 rows on.
 
-    Smaller tables use all rows for both. Rows of one group are held out together, if there are at
-    least 10 groups. Shape: groups (n,).
+    Smaller tables use all rows for both. Shape: held_out (n,), mask of the rows to hold out, if
+    these are decided.
     """
-    if groups is not None:
-        numbers, places = groups.unique(return_inverse=True)
-        training, held_out = split(len(numbers), share, seed)
-        if len(training) == len(numbers):
-            return split(n_rows, share, seed)
-        is_held_out = torch.isin(places, held_out)
-        return (~is_held_out).nonzero()[:, 0], is_held_out.nonzero()[:, 0][:MOST_HELD_OUT_ROWS]
+    if held_out is not None:
+        return (~held_out).nonzero()[:, 0], held_out.nonzero()[:, 0][:MOST_HELD_OUT_ROWS]
     if n_rows < _LEAST_ROWS_TO_HOLD_OUT:
         return torch.arange(n_rows), torch.arange(n_rows)
     order = torch.randperm(n_rows, generator=generator_for(seed, "split"))
@@ -153,7 +148,7 @@ class _Run:
         self.parameters = list(self.model.parameters())
         self.device = self.parameters[0].device
         train_index, self.held_out_index = split(
-            len(self.rows), config.held_out_share, self.seed, self.rows.groups
+            len(self.rows), config.held_out_share, self.seed, self.rows.held_out
         )
         self.train_log_scale = self._mean_log_scale(train_index)
         self.held_out_log_scale = self._mean_log_scale(self.held_out_index)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from gcvae.arrays import Mask
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.encoded_rows import EncodedRows, encode_rows
 from gcvae.codec.table_codec import TableCodec
@@ -49,7 +50,7 @@ class Context:
 
     Attributes:
         cells: Typed context, one row for each row of the table.
-        groups: Index of each row's parent; rows of one parent are held out together. Shape: (n,).
+        groups: Index of each row's parent, by which rare values are counted. Shape: (n,).
         parents: Contexts of all parents, each once, including parents without rows. None if the
             context is more than the parent's row.
     """
@@ -108,6 +109,7 @@ def prepared_table(
     seed: int = 0,
     checkpoints: CheckpointStore | None = None,
     context: Context | None = None,
+    held_out: Mask | None = None,
 ) -> Iterator[PreparedTable]:
     """Reads a table, completes its schema, fits the codec and encodes the rows.
 
@@ -122,6 +124,8 @@ def prepared_table(
         checkpoints: Store of the run's checkpoint. Under differential privacy it also holds the
             private rows, so that a resumed run does not query the table again.
         context: Context of each row, for a conditional model.
+        held_out: Mask of the rows that decide when training ends; None for a random share.
+            Shape: (n,).
 
     Raises:
         TableError: The input is not a table, or none of its columns can be modelled.
@@ -162,8 +166,9 @@ def prepared_table(
                 if context is not None:
                     context_codec = context.codec(config.rare_level_rows)
                     encoded = context_codec.encode(context.cells)
-                    groups = torch.from_numpy(context.groups)
-                    rows = replace(rows, context=encoded, groups=groups)
+                    rows = replace(rows, context=encoded)
+                if held_out is not None:
+                    rows = replace(rows, held_out=torch.from_numpy(held_out))
                 yield PreparedTable(
                     schema=full,
                     codec=codec,

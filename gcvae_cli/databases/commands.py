@@ -134,6 +134,11 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
             "the clone of gcvae, `pip install '.[databases]'` brings it"
         ) from error
     frames, document, metadata = read_database(source)
+    for table in metadata.tables.values():
+        for column in table.columns:
+            if column.name not in frames[table.name]:
+                words = f"{table.name}.{column.name}: {column.type} is not modelled"
+                print(f"gcvae: {words}; written as NULL", file=sys.stderr)
     url = output if output is None or "://" in output else f"sqlite:///{output}"
     if url is not None and url.startswith("sqlite:///") and Path(url[10:]).exists():
         raise WrongUsageError(f"{url[10:]}: there is such a file (expected: a new one)")
@@ -153,10 +158,10 @@ def _inferred(tables: dict[str, Any], document: dict[str, Any]) -> dict[str, Any
     """Returns the completed document of tables and keys."""
     from gcvae.cells.data_frames import data_frame
     from gcvae.files.tables import read_table
-    from gcvae.linked.infer_links import infer_database
+    from gcvae.linked.database_fit import completed_schema
 
     frames = {
-        name: read_table(table) if isinstance(table, str) else data_frame(table)
+        name: read_table(table, may_be_empty=True) if isinstance(table, str) else data_frame(table)
         for name, table in tables.items()
     }
-    return infer_database(frames, document).to_json()
+    return completed_schema(frames, document)[0].to_json()

@@ -8,6 +8,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
+from gcvae.errors import TableError
+from gcvae.files.table_archives import files_by_table
 from gcvae_cli.errors import OutputError, WrongUsageError
 
 if TYPE_CHECKING:
@@ -22,16 +24,12 @@ def files_of(folder: Path) -> dict[str, Path]:
     Raises:
         WrongUsageError: There are none.
     """
-    files: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        ending = next((each for each in ENDINGS if path.name.endswith(each)), None)
-        if ending is None or path.name.startswith("."):
-            continue
-        name = path.name[: -len(ending)]
-        if name in files:
-            both = f"{files[name].name} and {path.name}"
-            raise WrongUsageError(f"{folder}: {both} are one table (expected: one file for each)")
-        files[name] = path
+    names = sorted(p.name for p in folder.iterdir() if p.name.endswith(ENDINGS))
+    try:
+        found = files_by_table(name for name in names if not name.startswith("."))
+    except TableError as error:
+        raise WrongUsageError(f"{folder}: {error}") from error
+    files = {table: folder / name for table, name in found.items()}
     if not files:
         raise WrongUsageError(f"{folder}: no table (expected: files in {', '.join(ENDINGS)})")
     return files

@@ -3,15 +3,19 @@ DDL."""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
 import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from gcvae_cli.errors import OutputError, WrongUsageError
 
@@ -36,11 +40,18 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
         with engine.connect() as connection:
             if engine.dialect.name not in ("sqlite",):
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            metadata.reflect(connection)
+            with catch_warnings():
+                simplefilter("ignore", SAWarning)  # of indexes that SQLite's own DDL has
+                metadata.reflect(connection)
+            metadata.info["dialect"] = engine.dialect.name
             if not metadata.tables:
                 raise WrongUsageError(f"{_shown(url)}: the database has no tables")
+            if engine.dialect.name == "sqlite":
+                _complete_sqlite(connection, metadata)
             frames = {name: _rows(connection, t) for name, t in metadata.tables.items()}
-    except SQLAlchemyError as error:
+            for table in metadata.tables.values():
+                _set_time_types(connection, table)
+    except (SQLAlchemyError, ValueError, TypeError) as error:
         raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
     finally:
         engine.dispose()
@@ -122,9 +133,73 @@ def _rows(connection: sa.Connection, table: sa.Table) -> pd.DataFrame:
     return frame
 
 
+def _complete_sqlite(connection: sa.Connection, metadata: sa.MetaData) -> None:
+    """Adds what reflection leaves out of an SQLite file: its DDL as it is written, UNIQUE columns
+    whose type has a length, and types of columns that have none."""
+    written = sa.text(
+        "SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' "
+        "ESCAPE '\\' ORDER BY rowid"
+    )
+    metadata.info["ddl"] = [tuple(row) for row in connection.execute(written)]
+    for table in metadata.tables.values():
+        name = connection.dialect.identifier_preparer.quote(table.name)
+        indexes = connection.exec_driver_sql(f"PRAGMA index_list({name})").all()
+        for _, index, _, origin, _ in reversed(indexes):
+            quoted = connection.dialect.identifier_preparer.quote(index)
+            info = connection.exec_driver_sql(f"PRAGMA index_info({quoted})")
+            columns = [column for _, _, column in info]
+            if origin == "u" and columns not in _unique(table):
+                table.append_constraint(sa.UniqueConstraint(*columns))
+        for column in table.columns:
+            if isinstance(column.type, sa.types.NullType):
+                kinds = sa.select(sa.func.typeof(column)).where(column.is_not(None)).distinct()
+                found = set(connection.scalars(kinds))
+                names: dict[str, sa.types.TypeEngine[Any]] = {
+                    "integer": sa.Integer(),
+                    "real": sa.Float(),
+                    "blob": sa.LargeBinary(),
+                }
+                column.type = names.get("".join(found), sa.Text())
+
+
+def _set_time_types(connection: sa.Connection, table: sa.Table) -> None:
+    """Lets SQLite write times as the table has them: with a T, without seconds or fractions."""
+    for column in table.columns:
+        if not isinstance(column.type, sa.DateTime):
+            continue
+        cells = column if connection.dialect.name == "sqlite" else sa.cast(column, sa.String)
+        text = sa.type_coerce(cells, sa.String)
+        longest = sa.select(sa.func.max(sa.func.length(text))).scalar_subquery()
+        example = connection.scalar(sa.select(text).where(sa.func.length(text) == longest).limit(1))
+        found = _TIME.match(example or "")
+        if found is None:
+            continue
+        written = [part for group, part in zip(found.groups(), _PARTS, strict=True) if group]
+        form = _DAY + "".join(written).replace(" ", found[1] or "")
+        kind: sa.DateTime = sqlite.DATETIME(storage_format=form)  # type: ignore[no-untyped-call]
+        column.type = column.type.with_variant(kind, "sqlite")
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:([ T])\d\d:\d\d)?(:\d\d)?(\.\d+)?")
+_DAY = "%(year)04d-%(month)02d-%(day)02d"
+_PARTS = " %(hour)02d:%(minute)02d", ":%(second)02d", ".%(microsecond)06d"
+
+
+def _unique(table: sa.Table) -> list[list[str]]:
+    """Columns that are unique together beside the primary key, in all rows."""
+    whole = [i for i in table.indexes if i.unique and not any(i.dialect_kwargs.values())]
+    constraints = [c for c in table.constraints if isinstance(c, sa.UniqueConstraint)]
+    found = [[c.name for c in each.columns] for each in constraints]
+    found += [[c.name for c in each.columns] for each in whole]
+    plain = {column.name for column in table.columns if _is_plain(column)}
+    return sorted(columns for columns in found if columns and plain.issuperset(columns))
+
+
 def _keys(table: sa.Table) -> dict[str, Any]:
     """Returns the keys of a reflected table."""
+    unique = _unique(table)
     return {
+        **({"unique": unique} if unique else {}),
         "primary_key": [column.name for column in table.primary_key.columns],
         "foreign_keys": [
             {
@@ -140,7 +215,7 @@ def _keys(table: sa.Table) -> dict[str, Any]:
 def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.MetaData) -> None:
     engine = sa.create_engine(url)
     try:
-        target = _generic(metadata)
+        target = _generic(metadata, engine.dialect.name)
         with engine.begin() as connection:
             there = set(sa.inspect(connection).get_table_names()) & set(target.tables)
             if there:
@@ -148,6 +223,10 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
                 raise OutputError(
                     f"{engine.url.render_as_string()}: {message} (expected: none of them)"
                 )
+            ddl = metadata.info.get("ddl", ()) if engine.dialect.name == "sqlite" else ()
+            for kind, statement in ddl:
+                if kind == "table":
+                    connection.exec_driver_sql(statement)
             target.create_all(connection)
             later = []
             for table in target.sorted_tables:
@@ -159,13 +238,19 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
                 later += [(table, deferred, rows)] if deferred else []
             for table, deferred, rows in later:
                 _refer(connection, table, deferred, rows)
-            _count_on(connection, target)
+            for kind, statement in ddl:
+                if kind != "table":
+                    connection.exec_driver_sql(statement)
+            _count_on(connection, target, metadata)
     finally:
         engine.dispose()
 
 
-def _generic(metadata: sa.MetaData) -> sa.MetaData:
-    """Returns the tables without features of their own database, such as sequences and types."""
+def _generic(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
+    """Returns the tables without features of their own database, such as sequences.
+
+    For a target of another dialect, types and expressions in SQL are left out too, and listed.
+    """
     found = sa.MetaData()
     for table in metadata.sorted_tables:
         copy = table.to_metadata(found)
@@ -173,9 +258,38 @@ def _generic(metadata: sa.MetaData) -> sa.MetaData:
             default = str(getattr(column.server_default, "arg", ""))
             if "nextval" in default:
                 column.server_default = None
+            if column.identity is not None:
+                column.identity.always = False  # until the rows are there
+            if dialect == metadata.info["dialect"]:
+                continue
+            if column.server_default is not None and column.identity is None:
+                what = "default" if column.computed is None else "expression"
+                _tell_left_out(f"the {what} of {table.name}.{column.name}", dialect)
+                column.server_default = column.computed = None
             with suppress(NotImplementedError):  # a type without a generic form stays as it is
+                variants = column.type._variant_mapping  # as_generic() leaves them out
                 column.type = column.type.as_generic(allow_nulltype=True)
+                for name, variant in variants.items():
+                    column.type = column.type.with_variant(variant, name)
+        if dialect != metadata.info["dialect"]:
+            _leave_out_sql(copy, dialect)
     return found
+
+
+def _leave_out_sql(table: sa.Table, dialect: str) -> None:
+    """Takes away constraints and indexes that hold expressions of another dialect."""
+    for constraint in [c for c in table.constraints if isinstance(c, sa.CheckConstraint)]:
+        table.constraints.discard(constraint)
+        _tell_left_out(f"CHECK ({constraint.sqltext}) of {table.name}", dialect)
+    for index in list(table.indexes):
+        of_columns = all(isinstance(each, sa.Column) for each in index.expressions)
+        if any(value for _, value in index.dialect_kwargs.items()) or not of_columns:
+            table.indexes.discard(index)
+            _tell_left_out(f"index {index.name} of {table.name}", dialect)
+
+
+def _tell_left_out(what: str, dialect: str) -> None:
+    print(f"gcvae: {what} is not carried over to {dialect}", file=sys.stderr)
 
 
 def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
@@ -244,7 +358,7 @@ def _value(value: Any, column: sa.Column[Any]) -> Any:
     return value
 
 
-def _count_on(connection: sa.Connection, target: sa.MetaData) -> None:
+def _count_on(connection: sa.Connection, target: sa.MetaData, metadata: sa.MetaData) -> None:
     """Advances PostgreSQL's sequences beyond the inserted rows."""
     if connection.dialect.name != "postgresql":
         return
@@ -259,3 +373,8 @@ def _count_on(connection: sa.Connection, target: sa.MetaData) -> None:
             if sequence is not None:
                 highest = sa.select(sa.func.max(column)).scalar_subquery()
                 connection.execute(sa.select(sa.func.setval(sequence, highest)))
+            identity = metadata.tables[table.key].columns[column.name].identity
+            if identity is not None and identity.always:
+                name = connection.dialect.identifier_preparer.format_column(column)
+                alter = f"ALTER TABLE {quoted} ALTER COLUMN {name} SET GENERATED ALWAYS"
+                connection.exec_driver_sql(alter)

@@ -81,14 +81,14 @@ class Synthesizers:
             CorruptedError: the stored bytes are not those that were published.
         """
         from gcvae.artifact.file import unpack_tensors
-        from gcvae.linked.database_file import FORMAT
+        from gcvae.artifact.versions import DATABASE_FORMAT
         from gcvae.synthesizer import Synthesizer
         from gcvae.trial import try_out
 
         limit_torch_threads(self._torch_threads)
         data = self._store.read(key, sha256)
         tensors, manifest = unpack_tensors(data)
-        if manifest.get("format") == FORMAT:
+        if manifest.get("format") == DATABASE_FORMAT:
             schema, record = _examined_database(data, tensors, settings)
             return Trained(key, sha256, size_bytes, schema, record)
         del tensors
@@ -154,8 +154,8 @@ def require_table(model: Model, what: str) -> None:
 
 
 _OFFERED = (
-    "samples of all its tables or of one; its artifact, which DatabaseSynthesizer.load reads; or a "
-    "model of one table"
+    "samples of all its tables or of one, scores of its households, its report; its artifact, "
+    "which DatabaseSynthesizer.load reads; or a model of one table"
 )
 
 
@@ -163,7 +163,8 @@ def not_of_databases(
     message: str, place: str | None = None, *, expected: str = _OFFERED
 ) -> NotOfferedError:
     """What models of databases can not do, beside what they can."""
-    return NotOfferedError(Problem(message, place, expected=expected), ("samples", "artifact"))
+    offered = ("samples", "scores", "report", "artifact")
+    return NotOfferedError(Problem(message, place, expected=expected), offered)
 
 
 def schema_of(model: Model) -> TableSchema:

@@ -29,7 +29,7 @@ from service.bodies import (
     dataset_body,
 )
 from service.databases import DIRTY, check_database, first_rows_of_table, profile_of_table
-from service.errors import NotOfferedError, PreconditionError, RequestError, StateError
+from service.errors import PreconditionError, RequestError, StateError
 from service.http.etags import entity_tag, is_still, tag_of, tagged, tagged_json
 from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.http.json_bodies import JsonRoute
@@ -243,17 +243,19 @@ async def read_profile(
 
 @router.get("/{dataset_id}/rules", response_model=RulesBody)
 async def read_rules(
-    dataset_id: str, request: Request, resources: Shared, workspace: Workspace
+    dataset_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    table: TableName = None,
 ) -> Response:
     """What holds between the columns in most rows: in words, how often, and where it does not.
 
     The schema's member `rules` has them drop, demands them of every row, or adds others.
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    if dataset.kind is DataKind.DATABASE:
-        message = "the rules of a database are inferred when a model is trained on it"
-        raise NotOfferedError(Problem(message, expected="a dataset with one table"))
-    profile = await resources.tables.run(partial(_profile, resources, dataset, None))
+    asked = _asked_table(dataset, table)
+    profile = await resources.tables.run(partial(_profile, resources, dataset, asked))
     rules = RulesBody.model_validate_json(profile)
     return tagged(request, rules.model_dump_json().encode(), "application/json")
 
@@ -462,7 +464,9 @@ def _profile(resources: Resources, dataset: Dataset, table: Document | None) -> 
 
 def _make_profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
     settings = resources.settings
-    schema = TableSchema.from_json(dataset.schema if table is None else table["schema"])
+    said = {} if table is None else dataset.schema["tables"][table["name"]]
+    rules = {"rules": said["rules"]} if "rules" in said else {}
+    schema = TableSchema.from_json(dataset.schema if table is None else table["schema"] | rules)
     how: dict[str, Any] = {"schema": schema, "encoding": dataset.encoding, "settings": settings}
     make = partial(profile_of, **how)
     if table is not None:

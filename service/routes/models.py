@@ -174,8 +174,8 @@ def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) ->
     rare (`flag`), or nothing (`off`). What was made of it before says no more than that from now
     on, and there is no way back.
     """
-    if body.scoring is not None and workspace.models.get(model_id).kind is DataKind.DATABASE:
-        _refuse_of_database({}, body.scoring)
+    if body.scoring is not None:
+        _refuse_of_database(workspace.models.get(model_id), {}, body.scoring)
     model = workspace.models.change(model_id, scoring=body.scoring, name=body.name)
     return model_body(with_schema(workspace, model), newest_report(workspace, model))
 
@@ -199,12 +199,14 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         NotOfferedError: it is a database, and something is asked that is of single tables.
         BudgetError: the models of its table would exceed a cap on what they spend together.
     """
+    said = body.training.model_dump(mode="json")
+    if TrainSpec(said).is_private:  # of a database no member of it is asked for
+        _refuse_of_database(workspace.datasets.get(body.dataset_id), said, body.scoring)
     training = checked_training(body.training)
     require_room(resources, workspace)
     require_training_time(resources, workspace)
     dataset = workspace.datasets.get(body.dataset_id)
-    if dataset.kind is DataKind.DATABASE:
-        _refuse_of_database(training, body.scoring)
+    _refuse_of_database(dataset, training, body.scoring)
     if (share := _report_share(training, dataset)) is not None:
         training["report_share"] = share
     model, job = workspace.jobs.enqueue_training(
@@ -295,13 +297,15 @@ def with_schema(workspace: Workspace, model: Model) -> Model:
     return replace(model, schema=_known_schema(model.training, dataset))
 
 
-def _refuse_of_database(training: Document, scoring: Scoring) -> None:
-    """Let what is asked of a model of a database pass.
+def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: Scoring) -> None:
+    """Let what is asked of a model of a database pass, and all of another.
 
     Raises:
         NotOfferedError: it promises privacy, holds back rows, or is to say less of rows: models of
             single tables do.
     """
+    if asked_of.kind is not DataKind.DATABASE:
+        return
     asked = {
         "/training/differential_privacy": TrainSpec(training).is_private,
         "/training/report_share": TrainSpec(training).holds_back,

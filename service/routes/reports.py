@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.openapi.models import Example
@@ -15,17 +16,18 @@ from catalog.job_kinds import JobKind, ReportSpec
 from catalog.records import DataKind, Dataset, Job, JobStatus, Model, ModelStatus, Result
 from gcvae.errors import Problem, json_pointer
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.suggestions import unknown_names
+from gcvae.schema.suggestions import unknown_name, unknown_names
 from gcvae.training.costs import Cost, reporting_cost
 from service.access import Workspace
 from service.bodies import PRIORITY, Priority, RequestBody, ResultBody, Seed
-from service.errors import NoReportError, RequestError
+from service.database_samples import drawn_tables
+from service.errors import NoReportError, NotOfferedError, RequestError
 from service.estimates import estimate
 from service.http.etags import tagged
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
 from service.http.negotiation import choose_form
-from service.inline.synthesizers import require_table, schema_of
+from service.inline.synthesizers import require_ready, schema_of
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued, result_routes
@@ -120,10 +122,14 @@ def read_report(
     resources: Shared,
     workspace: Workspace,
     format: Annotated[str | None, Query(description="json or html; default: by Accept")] = None,
+    table: Annotated[
+        str | None, Query(description="of a database: the page of one of its tables")
+    ] = None,
 ) -> Response:
     """Read the report of a model: fidelity, utility, likelihood and privacy, each with its verdict;
     JSON, or one page that opens without a network. 404 while there is none, with the reason, and
-    with the job that makes it as `job_id`.
+    with the job that makes it as `job_id`. Of a database it has a report for each of its `tables`,
+    and figures of the `keys`; as HTML the first page, from which `table` leads on.
     """
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = workspace.models.get(model_id)
@@ -132,11 +138,23 @@ def read_report(
         raise no_report(workspace, model)
     content = resources.store.read(report.object_key, report.sha256)
     headers = {"Vary": "Accept"}
+    document = json.loads(content)
+    judged = document.get("tables")
+    if table is not None and table not in (judged or ()):
+        known = [*(judged or ())]
+        raise RequestError(unknown_name(f"table is {table!r}", table, known, pointer="?table"))
+    if table is not None:
+        document = document["tables"][table]
+        content = json.dumps(document, ensure_ascii=False).encode()
     if form == "html":
         made = report.created_at.date()
-        from gcvae.evaluation.report.page import html_page  # it brings pandas along
+        from gcvae.evaluation.report.page import database_page, html_page  # they bring pandas along
 
-        content = html_page(json.loads(content), f"{model.name} ({model.id}), {made}").encode()
+        title = f"{table or model.name} ({model.id}), {made}"
+        pages = {name: f"?format=html&table={quote(name, safe='')}" for name in judged or ()}
+        is_first = judged is not None and table is None
+        page = database_page(document, pages) if is_first else html_page(document, title)
+        content = page.encode()
     return tagged(request, content, MEDIA_TYPES[form], headers)
 
 
@@ -200,7 +218,7 @@ def enqueue_report(
         QueueFullError: too many jobs wait.
     """
     model = workspace.models.get(model_id)
-    require_table(model, "reports")
+    require_ready(model)
     datasets, holdout = workspace.datasets, None
     real = datasets.get(_dataset_id(model, body))
     check_table(model, real, "/dataset_id")
@@ -208,13 +226,14 @@ def enqueue_report(
         holdout = datasets.get(body.holdout_dataset_id)
         check_table(model, holdout, "/holdout_dataset_id")
     _check_columns(model, body)
+    cost = None if model.kind is DataKind.DATABASE else _cost(model, real, holdout)
     require_room(resources, workspace)
     spec = ReportSpec(real.id, body.seed, body.holdout_dataset_id, body.columns)
     return enqueue(
         *(resources, workspace, JobKind.REPORT, model, spec),
         shards=(),
         priority=body.priority,
-        estimate=estimate(model, _cost(model, real, holdout)),
+        estimate=None if cost is None else estimate(model, cost),
         dataset_id=real.id,
     )
 
@@ -248,11 +267,20 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
         place: where the request names it.
 
     Raises:
-        RequestError: a modelled column is not in it, or it has one that the model has not.
+        RequestError: a modelled column is not in it, or it has one that the model has not; or one
+            of both is a database, or the database lacks a table.
     """
+    if dataset.kind is not model.kind:
+        message = f"dataset {dataset.id} is a {dataset.kind.value}"
+        raise RequestError(
+            Problem(message, place, expected=f"a {model.kind.value}, as the model's")
+        )
     if dataset.kind is DataKind.DATABASE:
-        message = f"dataset {dataset.id} is a database"
-        raise RequestError(Problem(message, place, expected="a dataset with one table"))
+        has = {table["name"] for table in dataset.tables or ()}
+        for name in {*drawn_tables(model)} ^ has:
+            message = f"table {name!r} is in one of model and dataset {dataset.id} alone"
+            raise RequestError(Problem(message, place, expected="a database of the model's tables"))
+        return
     has = {column["name"] for column in dataset.schema["columns"]}
     schema = schema_of(model)
     lacks = [column.name for column in schema if column.is_modelled and column.name not in has]
@@ -281,6 +309,12 @@ def _listed(names: list[str]) -> str:
 
 def _check_columns(model: Model, body: NewReportBody) -> None:
     """Let columns pass that the model has. Raises: RequestError: it has not."""
+    if model.kind is DataKind.DATABASE:
+        if body.columns is not None:
+            message = "columns are of reports of single tables"
+            problem = Problem(message, "/columns", expected="none: every column of each table")
+            raise NotOfferedError(problem, ("dataset_id", "holdout_dataset_id", "seed"))
+        return
     schema: TableSchema = schema_of(model)
     modelled = [column.name for column in schema if column.is_modelled]
     places = [

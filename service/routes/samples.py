@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -62,7 +62,7 @@ class NewSampleBody(RequestBody):
     seed: Seed | None = Field(
         None, description="the same seed gives the same rows; default: a random seed"
     )
-    format: TableFormat = "csv"
+    format: Annotated[str, Field(json_schema_extra={"enum": [*get_args(TableFormat)]})] = "csv"
     priority: Priority = Field(0, description=f"{PRIORITY}; only for jobs")
     given: dict[str, Any] | None = Field(
         None,
@@ -227,6 +227,9 @@ def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) 
                 f"{name} is only for models of databases; model {model.id} is a model of one table"
             )
             raise RequestError(Problem(message, place, expected="rows"))
+    if body.format not in get_args(TableFormat):
+        expected = ", ".join(get_args(TableFormat))
+        raise RequestError(Problem(f"format is {body.format!r}", "/format", expected=expected))
     if body.rows is None:
         message, expected = "rows is missing", "the number of rows, 1 or more"
         raise RequestError(Problem(message, "/rows", expected=expected))

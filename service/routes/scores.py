@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictBool
+from starlette.concurrency import run_in_threadpool
 
-from catalog.job_kinds import JobKind
+from catalog.job_kinds import SCORE_DRAWS, JobKind
+from catalog.records import DataKind, Model
 from gcvae.errors import Problem, SettingError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.scoring.score_options import ScoreOptions
@@ -17,13 +19,27 @@ from gcvae.scoring.score_stream import MEDIA_TYPES
 from gcvae.scoring.served_scores import require_plain, require_scores
 from gcvae.training.costs import scoring_cost
 from service.bodies import ResultBody, RowsBody, Seed, Whole
-from service.errors import RequestError, TableLimitError
+from service.database_samples import drawn_tables
+from service.databases import check_scored_database
+from service.errors import NotOfferedError, RequestError, TableLimitError
 from service.estimates import estimate
+from service.http.json_bodies import is_json
+from service.http.negotiation import choose_form
+from service.http.uploads import DATASET_TYPES, received
 from service.inline import work as inline_work
+from service.inline.synthesizers import not_of_databases, require_ready
 from service.routes.results import result_routes
-from service.routes.row_requests import RowsCall, documented, given, received_rows
+from service.routes.row_requests import (
+    Rows,
+    RowsCall,
+    RowsRequest,
+    documented,
+    given,
+    received_rows,
+)
 from service.settings import ServiceSettings
 from service.shards import cut_rows
+from service.table_process import read_apart
 
 router = APIRouter(tags=["scores"])
 
@@ -102,6 +118,11 @@ async def score_rows(
     numbers. Missing cells are integrated out; an unseen level scores -Infinity.
     Of a model whose `scoring` is `flag` each row has `is_rare` alone; where it is `off` the answer
     is 403. Above the inline limit the answer is 202 and a job.
+
+    A model of a database takes its tables as a dataset of them does (a ZIP file, or several files
+    in a form), `draws` and `seed`; the answer is 202 and a job, which writes a line for each row of
+    a table without a parent: `table`, `row`, `log_likelihood` with all rows below it, and its
+    `anomaly` with `odd_table`, `odd_row` and `odd_cell`.
     """
     query = given(
         draws=draws,
@@ -112,6 +133,9 @@ async def score_rows(
         score_missingness=score_missingness,
     )
     settings = call.resources.settings
+    model = await run_in_threadpool(call.workspace.models.get, call.model_id)
+    if model.kind is DataKind.DATABASE:
+        return await _score_database(call, model, query, format)
     async with received_rows(call, NewScoresBody, format, MEDIA_TYPES) as rows:
         require_scores(rows.model.scoring)
         options = _options(rows.said | query, rows.model.scoring)
@@ -131,6 +155,47 @@ async def score_rows(
             estimate=estimate(rows.model, cost),
         )
 
+
+async def _score_database(
+    call: RowsRequest, model: Model, query: Mapping[str, Any], format: str | None
+) -> Response:
+    """202 and the job that scores the households of a database.
+
+    Raises:
+        NotOfferedError: an option is asked that scores of single tables have.
+        ModelNotReadyError, TableError, TableLimitError, TooLargeError: as for one table.
+    """
+    resources, settings = call.resources, call.resources.settings
+    form = choose_form(format, call.request.headers.get("Accept"), MEDIA_TYPES)
+    require_ready(model)
+    if is_json(call.request.headers.get("Content-Type")):
+        message = "a database is scored by its tables, and not by rows in JSON"
+        raise not_of_databases(message, expected="a ZIP file of its tables, or several files")
+    for name in query:
+        if name not in _OF_DATABASE:
+            message = f"{name} is of scores of single tables"
+            problem = Problem(message, f"?{name}", expected="draws and seed")
+            raise NotOfferedError(problem, _OF_DATABASE)
+    options = ScoreOptions(draws=query.get("draws", SCORE_DRAWS), seed=query.get("seed", 0))
+    _check_draws(options, query, settings)
+    async with received(call.request, settings, DATASET_TYPES, settings.max_tables) as upload:
+        if upload.schema is not None:
+            message = "rows are read under the model's schema"
+            raise RequestError(Problem(message, "/schema", expected="no schema"))
+        check = partial(
+            check_scored_database,
+            tables=drawn_tables(model),
+            encoding=upload.encoding,
+            settings=settings,
+        )
+        await resources.tables.run(partial(read_apart, check, upload.file, settings))
+        rows = Rows(call, model, form, MEDIA_TYPES, upload, {})
+        return await rows.enqueue(
+            JobKind.SCORE, options.to_json(), asked=options.to_json().values(), shards=()
+        )
+
+
+_OF_DATABASE = ("draws", "seed")
 
 result_routes(router, JobKind.SCORE)
 

@@ -100,8 +100,8 @@ def test_a_folder_and_a_mixture_of_tables_are_databases(
     assert dataset.first_rows(1, table="users") == [
         {"id": "100", "plan": "free", "joined": "01.01.2024", "spend": "0,00"}
     ]
-    changed = dataset.patch_schema({"tables": {"visits": {"order": "started"}}})
-    assert changed["changes"]["summary"] == ["table 'visits': order is started"]
+    changed = dataset.patch_schema({"tables": {"visits": {"keep": False}}})
+    assert changed["changes"]["summary"] == ["table 'visits': keep is false"]
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(ValueError, match="no table"):
@@ -113,9 +113,21 @@ def test_what_a_database_can_not_do_is_said(model: Model, client: Client) -> Non
         model.sample(100)
     with refuses(ProblemError) as raised:
         model.score([{"id": 1}])
-    assert raised.value.problem["offered"] == ["samples", "artifact"]
+    assert raised.value.problem["offered"] == ["samples", "scores", "report", "artifact"]
     with refuses(InvalidError):
         model.sample(table="user")
+
+
+def test_households_are_scored_and_the_model_is_reported(
+    model: Model, client: Client, service: Running, frames: dict[str, pd.DataFrame]
+) -> None:
+    with working(service):
+        scores = model.score(frames, draws=4, seed=2)
+    assert len(scores) == 60
+    assert list(scores.columns[:3]) == ["table", "row", "log_likelihood"]
+    assert scores["anomaly"].between(0, 1).all()
+    work(service, model.make_report(seed=1)["job_id"])
+    assert set(model.report()["tables"]) <= {"users", "visits"}
 
 
 @pytest.mark.parametrize("asked", [{"given": {"plan": "free"}}, {"given_rows": [{"id": 1}]}])

@@ -1,18 +1,24 @@
-"""Training and sampling of databases: all tables, one after the other."""
+"""Training, sampling, scoring and reports of databases: all tables, one after the other."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from catalog import Dataset, Document, Produced
-from catalog.job_kinds import SampleSpec, TrainSpec
+from catalog.errors import NotFoundError
+from catalog.job_kinds import SCORE_DRAWS, ReportSpec, SampleSpec, ScoreSpec, TrainSpec
+from models_store.errors import MissingObjectError
+from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
 from worker.work.outputs import publish
 from worker.work.tables import stored_database
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gcvae import DatabaseSynthesizer
 
 _DRAWN = 0.9
@@ -32,7 +38,7 @@ def fit_database(
 
     schema = {"tables": dataset.schema["tables"]}
     return DatabaseSynthesizer.fit(
-        stored_database(attempt, dataset),
+        stored_database(attempt, dataset.object_key, dataset.sha256, dataset.encoding),
         schema=schema,
         preset=spec.training["preset"],
         seed=spec.training["seed"],
@@ -83,6 +89,117 @@ def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
         rows=sum(len(frame) for frame in kept.values()),
         summary={"seed": spec.seed} | ({} if is_one else {"tables": tables}),
     )
+
+
+def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
+    """Score the households of a database and publish a line for each.
+
+    Raises: as `worker.work.score.score`.
+    """
+    import pandas as pd
+
+    from gcvae.scoring.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
+
+    synthesizer = attempt.load_database()
+    tables = stored_database(attempt, spec.table_key, spec.table_sha256, spec.table_encoding)
+    found = synthesizer.score(
+        tables,
+        draws=spec.draws or SCORE_DRAWS,
+        seed=spec.seed,
+        progress=lambda share: attempt.report("scoring", share),
+    )
+    splits = {split.parent: split.table for split in synthesizer.splits}
+    lines = [
+        frame.assign(table=splits.get(name, name), row=frame.index)[[*_PLACE, *frame.columns]]
+        for name, frame in found.items()
+    ]
+    heading = {
+        "model_id": attempt.job.model_id,
+        "measure": "log p of a row with all rows below it, in nats",
+        "options": {"draws": spec.draws or SCORE_DRAWS, "seed": spec.seed},
+    }
+    totals = ScoreTotals()
+    blocks = (pd.DataFrame(block).astype({"anomaly": float}) for block in lines)
+    file = attempt.folder / "scores"
+    with file.open("wb") as target:
+        target.writelines(stream_scores(blocks, spec.format, heading, totals))
+    return publish(
+        attempt,
+        f"scores.{spec.format}",
+        file,
+        media_type=MEDIA_TYPES[spec.format],
+        rows=totals.rows,
+        summary=totals.to_json(),
+    )
+
+
+_PLACE = ("table", "row")
+
+
+def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
+    """Judge the model of a database, table by table, and publish the report.
+
+    Raises: as `worker.work.report.report`.
+    """
+    synthesizer = attempt.load_database()
+    real, holdout = (
+        None if dataset_id is None else _clean_database(attempt, dataset_id)
+        for dataset_id in (spec.dataset_id, spec.holdout_dataset_id)
+    )
+    assert real is not None, "a report has a dataset"
+    names = list(synthesizer.plans)
+    made = synthesizer.report(
+        real,
+        holdout,
+        seed=spec.seed,
+        progress=lambda name, share: attempt.report(
+            "reporting", (names.index(name) + share) / len(names), table=name
+        ),
+    )
+    document = made.to_json()
+    file = attempt.folder / "report.json"
+    file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    return publish(
+        attempt,
+        "report.json",
+        file,
+        media_type="application/json",
+        rows=sum(map(len, real.values())),
+        summary=_worst(document["tables"]),
+    )
+
+
+def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame]:
+    """The tables of a dataset without dirty references, as training has them.
+
+    Raises:
+        DeletedTableError: it is deleted.
+    """
+    from gcvae.linked.infer_links import infer_database
+    from gcvae.linked.references import checked_references
+
+    try:
+        dataset = attempt.workspace.datasets.get(dataset_id)
+        place = dataset.object_key, dataset.sha256, dataset.encoding
+        tables = stored_database(attempt, *place)
+    except (NotFoundError, MissingObjectError) as error:
+        raise DeletedTableError(dataset_id) from error
+    links = infer_database(tables, {"tables": dataset.schema["tables"]})
+    return checked_references(tables, links, dataset.schema.get("dirty", "refuse"))
+
+
+_VERDICTS = ("red", "amber", "green", "not_measured")
+
+
+def _worst(tables: Document) -> Document:
+    """What a model's record shows of the report: of each part the table with the worst verdict."""
+    found: Document = {"decisions": {}, "verdicts": {}, "sentences": {}}
+    for part in ("fidelity", "utility", "likelihood", "privacy"):
+        ranked = sorted(tables, key=lambda name: _VERDICTS.index(tables[name][part]["verdict"]))
+        for name in ranked[:1]:
+            found["verdicts"][part] = tables[name][part]["verdict"]
+            found["sentences"][part] = f"{name}: {tables[name][part]['sentence']}"
+    return found
 
 
 def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], None]:

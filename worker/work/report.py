@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from catalog import Produced
 from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, ReportSpec, TrainSpec
-from catalog.records import Dataset, Document
+from catalog.records import DataKind, Dataset, Document
 from gcvae.training.costs import reporting_cost
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
+from worker.work.databases import report_database
 from worker.work.outputs import publish
 from worker.work.tables import stored_table
 
@@ -32,6 +33,8 @@ def report(attempt: Attempt) -> Produced:
         LeaseLostError: The attempt no longer owns the job.
     """
     spec = ReportSpec.from_json(attempt.job.spec)
+    if attempt.model().kind is DataKind.DATABASE:
+        return report_database(attempt, spec)
     synthesizer = attempt.load_synthesizer()
     real = _dataset(attempt, spec.dataset_id, "real")
     holdout_id = spec.holdout_dataset_id

@@ -9,6 +9,7 @@ from catalog import Produced
 from catalog.job_kinds import ScoreSpec
 from gcvae.files.shards import WHOLE
 from worker.work.attempt import Attempt
+from worker.work.databases import score_database
 from worker.work.joining import Summary, join_shards
 from worker.work.outputs import fraction_of_table, publish, reporting
 from worker.work.shards import Shard
@@ -28,6 +29,8 @@ def score(attempt: Attempt) -> Produced:
 
     shard = Shard.of(attempt, ScoreSpec)
     spec, among = shard.spec, shard.rows
+    if spec.table_format == "zip":
+        return score_database(attempt, spec)
     synthesizer = attempt.load_synthesizer()
     table = table_of(attempt, spec)
     options = ScoreOptions(

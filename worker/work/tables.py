@@ -10,7 +10,6 @@ from worker.work.attempt import Attempt
 if TYPE_CHECKING:
     import pandas as pd
 
-    from catalog import Dataset
     from catalog.job_kinds import TableSpec
     from gcvae import TableReader
 
@@ -47,24 +46,22 @@ def stored_table(
     return TableReader(file, encoding=encoding)
 
 
-def stored_database(attempt: Attempt, dataset: Dataset) -> dict[str, pd.DataFrame]:
-    """Returns the tables of a database dataset, by name.
-
-    Raises:
-        MissingObjectError, CorruptedError: As `stored_table`.
-    """
+def stored_database(
+    attempt: Attempt, key: str, sha256: str, encoding: str | None
+) -> dict[str, pd.DataFrame]:
+    """Returns the tables of a stored ZIP file, by name; arguments and errors as `stored_table`."""
     from gcvae.files.table_archives import opened_archive, unpack
+    from gcvae.files.table_reader import TableReader
     from gcvae.files.tables import read_table
 
     path = attempt.folder / "database"
-    attempt.store.fetch(dataset.object_key, dataset.sha256, path)
+    attempt.store.fetch(key, sha256, path)
     frames = {}
-    formats = {table["name"]: table["format"] for table in dataset.tables or ()}
     with path.open("rb") as file, opened_archive(file) as (archive, members):
         for name, member in members.items():
-            encoding = None if formats[name] == "parquet" else dataset.encoding
             with tempfile.TemporaryFile(dir=attempt.folder) as table:
                 unpack(archive, member, table, lambda _: None)  # checked when it was uploaded
-                frames[name] = read_table(table, encoding=encoding)
+                text = None if TableReader(table).is_parquet(table) else encoding
+                frames[name] = read_table(table, encoding=text, may_be_empty=True)
     path.unlink()
     return frames

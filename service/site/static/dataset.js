@@ -131,12 +131,14 @@ async function changeSchema(page, patch) {
 
 /** The models of a dataset: how each was trained, what its report found, and two of them side by side. */
 export function modelsOf(models, signal) {
-  const parts = ["fidelity", "utility", "likelihood", "privacy"];
-  const heads = ["Model", "Status", "Preset", "Held-out log-likelihood", ...parts.map(spoken), "Created"];
+  const told = (has) => models.some(has);  // models of databases have no bound, and without a report there is no verdict
+  const hasBound = told((model) => model.bound_held_out !== null);
+  const parts = ["fidelity", "utility", "likelihood", "privacy"].filter((part) => told((model) => model.report?.verdicts[part]));
+  const heads = ["Model", "Status", "Preset", ...(hasBound ? ["Held-out log-likelihood"] : []), ...parts.map(spoken), "Created"];
   const cells = (model) => [
     h("a", { href: model.status === "training" ? `/jobs/${model.job_id}` : `/models/${model.id}` }, model.name), status(model.status),
     `${model.training.preset}${model.training.differential_privacy ? ", private" : ""}${model.training.memory === "low" ? ", low memory" : ""}`,
-    figure(model.bound_held_out, 4), ...parts.map((part) => (model.report?.verdicts[part] ? verdict(model.report.verdicts[part]) : "–")), when(model.created_at)];
+    ...(hasBound ? [figure(model.bound_held_out, 4)] : []), ...parts.map((part) => (model.report?.verdicts[part] ? verdict(model.report.verdicts[part]) : "–")), when(model.created_at)];
   return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("Models of this dataset", heads, models.map(cells)), comparison(models, signal));
 }
 

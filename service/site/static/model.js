@@ -19,6 +19,8 @@ const SECTIONS = [
 const OF_DATABASE = [
   ["", "Summary", () => import("./plans.js")],
   ["sample", "Generate tables", () => import("./drawing.js")],
+  ["report", "Report", () => import("./report.js")],
+  ["scores", "Score rows", () => import("./scoring.js")],
 ];
 
 export async function show({ place, words: [id, word = ""], signal, go, reveal }) {

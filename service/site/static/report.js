@@ -27,8 +27,17 @@ export async function show({ place, model, signal }) {
   const told = h("div");
   const button = h("button", { type: "button", onclick: () => again({ place, model, signal }, button, told, {}) }, "Make a new report");
   fill(place, h("div.row", {}, h("a.button", { href: `/v1/models/${model.id}/report?format=html`, target: "_blank", rel: "noopener" }, "Open printable report"), button), told,
-  sections(report));
+  report.tables ? ofDatabase(report, model) : sections(report));
   return null;
+}
+
+/** The report of a database: its keys, and each table beside its relatives. */
+function ofDatabase(report, model) {
+  const keys = report.keys.map((key) => [`${key.table}.${key.columns.join(", ")}`, key.referred, percent(key.found, 1), figure(key.unlike, 3), figure(key.floor, 3)]);
+  const leftOut = Object.entries(report.left_out).map(([name, why]) => h("p.soft", {}, `${name} is not judged: ${why}.`));
+  return [keys.length ? dataTable("Keys", ["Reference", "To", ["Found", "number"], ["Unlike", "number"], ["Its floor", "number"]], keys) : null, leftOut,
+    Object.entries(report.tables).map(([name, table]) => h("details", {}, h("summary", {}, `${name}: ${table.headline}`), h("div.stack", {},
+      h("a", { href: `/v1/models/${model.id}/report?format=html&table=${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }, "Open as one page"), sections(table))))];
 }
 
 /** What a report's document says, top to bottom. */

@@ -25,7 +25,8 @@ export function show({ place, model, signal }) {
       const response = await ask(`/v1/models/${model.id}/scores?format=json`, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
       const done = await rowsOf(response, "/v1/scores", signal, (job) => fill(words, `Scoring ${file.name} in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
       const answer = parsed(await done.text());
-      fill(found, (model.scoring === "flag" ? flagged : shown)(model, answer, await cellsOf(file, answer.scores.length)));
+      if (model.kind === "database") fill(found, households(model, answer));
+      else fill(found, (model.scoring === "flag" ? flagged : shown)(model, answer, await cellsOf(file, answer.scores.length)));
       say(`${answer.scores.length} rows scored.`);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -34,11 +35,23 @@ export function show({ place, model, signal }) {
     fill(top, drop());
   };
   const drop = () => dropPlace({ title: "Upload rows to score", small: true, take,
-    hint: model.scoring === "flag"
+    hint: model.kind === "database" ? "A ZIP file of the database's tables. Each row of a table without a parent is scored with all rows below it; the most anomalous come first."
+      : model.scoring === "flag"
       ? "A table with the model's columns. This model reports only whether each row is rare."
       : "A table with the model's columns. Missing cells are integrated out: they count neither for nor against a row. The most anomalous rows come first." });
   fill(top, drop());
   fill(place, top, found);
+}
+
+/** The rows of tables without a parent, each with all rows below it. */
+function households(model, { scores }) {
+  const names = ["table", "row", "log_likelihood", "standard_error", "anomaly", "odd_table", "odd_row", "odd_cell"];
+  const sorted = scores.toSorted((a, b) => (a.anomaly ?? 1) - (b.anomaly ?? 1) || Number(a.log_likelihood) - Number(b.log_likelihood));
+  const file = () => save(new Blob([csvText([names, ...scores.map((score) => names.map((name) => score[name]))])], { type: "text/csv" }), `${model.name}-scores.csv`);
+  return h("section.card.stack", { "aria-label": "Scores" },
+    h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`), h("button.small", { type: "button", onclick: file }, "Download the scores")),
+    dataTable("The oddest rows", ["Table", "Row", ["Log-likelihood", "number"], ["Anomaly", "number"], "Oddest cell"],
+      sorted.slice(0, LEAST).map((one) => [one.table, one.row, figure(Number(one.log_likelihood), 4), fixed(one.anomaly, 3), one.odd_cell === null ? "" : `${one.odd_table}, row ${one.odd_row}: ${one.odd_cell}`])));
 }
 
 /** What a model says that gives flags of rare rows alone. */

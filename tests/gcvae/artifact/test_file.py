@@ -14,7 +14,7 @@ from gcvae.artifact.file import (
     unpack_tensors,
     write_artifact,
 )
-from gcvae.errors import ArtifactError
+from gcvae.errors import ArtifactError, UnwritableFileError
 from tests.wordings import refuses
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1, 2], dtype=torch.int64)}
@@ -63,6 +63,8 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError, match="taken"):
+    with refuses(UnwritableFileError):
         write_artifact(tmp_path / "taken", b"data")
+    with refuses(UnwritableFileError):
+        write_artifact(tmp_path / "none" / "x.gcvae", b"data")
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]

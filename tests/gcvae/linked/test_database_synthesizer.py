@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gcvae import DatabaseSynthesizer
+from gcvae import DatabaseSynthesizer, Synthesizer
 from gcvae.errors import ArtifactError, SchemaError, SettingError, TableError
+from gcvae.linked.database_draw import RepeatedRowsWarning
+from gcvae.linked.database_fit import completed_schema
 from tests.gcvae.linked.shop import KEYS, shop
 
 QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 150}, "device": "cpu"}
@@ -126,6 +128,37 @@ def test_scale_and_parents_say_how_many_rows_there_are(model: DatabaseSynthesize
     for wrong in ({"scale": 0}, {"scale": "2"}, {"parents": 0}):
         with pytest.raises(SettingError):
             model.sample(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_file_of_the_other_kind_of_model_is_refused_by_what_reads_it(
+    model: DatabaseSynthesizer, tmp_path: Any
+) -> None:
+    model.save(tmp_path / "shop.gcvae")
+    with pytest.raises(ArtifactError, match=r"shop.gcvae: .* DatabaseSynthesizer\.load"):
+        Synthesizer.load(tmp_path / "shop.gcvae")
+    Synthesizer.fit(shop()["orders"], **QUICK).save(tmp_path / "orders.gcvae")
+    with pytest.raises(ArtifactError, match=r"orders.gcvae: .* Synthesizer\.load"):
+        DatabaseSynthesizer.load(tmp_path / "orders.gcvae")
+
+
+def test_the_schema_has_the_orders_and_catalogues_that_were_found(
+    model: DatabaseSynthesizer,
+) -> None:
+    tables = model.schema.to_json()["tables"]
+    assert (tables["orders"]["order"], tables["products"]["keep"]) == ("ordered", True)
+    links, _ = completed_schema(shop(), KEYS)
+    assert links == model.schema
+
+
+def test_files_without_rows_are_tables(tmp_path: Any) -> None:
+    _PARENTS.to_csv(tmp_path / "parents.csv", index=False)
+    _CHILDREN.head(0).to_csv(tmp_path / "children.csv", index=False)
+    _CHILDREN.head(0).to_parquet(tmp_path / "notes.parquet")
+    names = ("parents.csv", "children.csv", "notes.parquet")
+    tables = {name.partition(".")[0]: tmp_path / name for name in names}
+    drawn = DatabaseSynthesizer.fit(tables, **QUICK).sample(seed=1)
+    sizes = {name: frame.shape for name, frame in drawn.items()}
+    assert sizes == {"parents": (100, 2), "children": (0, 2), "notes": (0, 2)}
 
 
 def test_a_model_file_of_something_else_is_refused(tmp_path: Any) -> None:
@@ -302,6 +335,90 @@ def test_references_that_are_never_the_same_are_not() -> None:
     tables = {"teams": teams, "games": games}
     drawn = DatabaseSynthesizer.fit(tables, schema=schema, **QUICK).sample(seed=1)["games"]
     assert not (drawn["home"] == drawn["away"]).any()
+
+
+@pytest.mark.parametrize("dirty", ["drop", "null"])
+def test_a_key_of_which_no_value_is_there_is_refused_whatever_becomes_of_dirty_rows(
+    dirty: str,
+) -> None:
+    keys = [{"columns": ["y"], "table": "parents"}]
+    schema = {"tables": {"parents": {"primary_key": ["pid"]}, "children": {"foreign_keys": keys}}}
+    tables = {"parents": _PARENTS, "children": _CHILDREN}
+    with pytest.raises(SchemaError, match="no value of the key y") as caught:
+        DatabaseSynthesizer.fit(tables, schema=schema, dirty=dirty, **QUICK)
+    assert caught.value.problems[0].pointer == "/tables/children/foreign_keys/0"
+
+
+def test_a_key_that_refers_to_itself_is_refused() -> None:
+    keys = [{"columns": ["pid"], "table": "parents"}]
+    schema = {"tables": {"parents": {"primary_key": ["pid"], "foreign_keys": keys}}}
+    with pytest.raises(SchemaError, match="refers to itself") as caught:
+        DatabaseSynthesizer.fit({"parents": _PARENTS}, schema=schema, **QUICK)
+    assert caught.value.problems[0].pointer == "/tables/parents/foreign_keys/0"
+
+
+def test_a_number_and_a_text_of_its_digits_are_the_same_key() -> None:
+    parents = _PARENTS.assign(pid=[1, "1", *range(3, 101)])
+    with pytest.raises(TableError, match="comes again: 1"):
+        _keyed(parents, _CHILDREN.assign(pid=3))
+
+
+def test_a_key_of_two_columns_is_whole_or_missing() -> None:
+    parents = _PARENTS.assign(a=_PARENTS["pid"] % 10, b=_PARENTS["pid"] // 10)
+    children = parents.iloc[_CHILDREN["pid"] - 1][["a", "b"]].reset_index(drop=True)
+    children = children.assign(y=_NUMBERS, b=children["b"].mask(children.index < 9))
+    keys = [{"columns": ["a", "b"], "table": "parents"}]
+    schema = {
+        "tables": {"parents": {"primary_key": ["a", "b"]}, "children": {"foreign_keys": keys}}
+    }
+    tables = {"parents": parents.drop(columns="pid"), "children": children}
+    with pytest.raises(TableError, match="9 rows of table 'children' refer"):
+        DatabaseSynthesizer.fit(tables, schema=schema, **QUICK)
+    quick = {**QUICK, "settings": {"max_steps": 20}}
+    drawn = DatabaseSynthesizer.fit(tables, schema=schema, dirty="null", **quick).sample(seed=1)
+    are_blank = drawn["children"][["a", "b"]].isna()
+    assert (are_blank["a"] == are_blank["b"]).all()
+
+
+@pytest.mark.filterwarnings("ignore:table 'children'")
+@pytest.mark.parametrize("columns", [["y"], ["pid", "kind"], ["pid", "rank"], ["kind", "z"]])
+def test_columns_that_are_unique_together_stay_so(columns: list[str]) -> None:
+    children = _CHILDREN.sort_values("pid").reset_index(drop=True)
+    again = children.groupby("pid").cumcount()
+    y = np.random.default_rng(1).permutation(300) / 2
+    kind = pd.Series(list("abcd"))[(again + children["pid"]) % 4].to_numpy()
+    children = children.assign(rank=again, kind=kind, y=y, z=np.arange(300) // 4)
+    if columns == ["kind", "z"]:
+        children["kind"] = pd.Series(list("abcd"))[np.arange(300) % 4].to_numpy()
+    drawn = _keyed(_PARENTS, children, unique=[columns])["children"]
+    assert not drawn.duplicated(columns).any()
+    assert len(drawn) > 200
+
+
+def test_rows_that_would_repeat_unique_values_are_left_out_and_told() -> None:
+    keys = [{"columns": ["pid"], "table": "parents"}]
+    schema = {
+        "tables": {
+            "parents": {"primary_key": ["pid"]},
+            "children": {"foreign_keys": keys, "unique": [["y"]]},
+        }
+    }
+    y = np.random.default_rng(1).permutation(300) / 4
+    tables = {"parents": _PARENTS, "children": _CHILDREN.assign(y=y)}
+    quick = {**QUICK, "settings": {"max_steps": 20}}
+    model = DatabaseSynthesizer.fit(tables, schema=schema, **quick)
+    with pytest.warns(RepeatedRowsWarning, match="table 'children': .* rows are left out"):
+        drawn = model.sample(scale=3.0, seed=1)
+    assert drawn["children"]["y"].is_unique
+
+
+def test_what_is_not_unique_is_refused_by_its_place() -> None:
+    with pytest.raises(TableError, match="comes again") as caught:
+        _keyed(_PARENTS, _CHILDREN.assign(kind="a"), unique=[["y"], ["kind"]])
+    assert caught.value.problems[0].pointer == "/tables/children/unique/1"
+    with pytest.raises(SchemaError) as wrong:
+        _keyed(_PARENTS, _CHILDREN, unique="y")
+    assert wrong.value.problems[0].pointer == "/tables/children/unique"
 
 
 @pytest.mark.parametrize("order", ["pid", "word", "blank"])

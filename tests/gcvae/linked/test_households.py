@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from gcvae import DatabaseSynthesizer, errors
+from gcvae.linked.database_fit import DatabaseFit, typed_table
+from gcvae.linked.infer_links import infer_database
 from tests.gcvae.linked.shop import shop
 
 Tables = dict[str, pd.DataFrame]
@@ -250,3 +252,68 @@ def test_a_reference_is_missing_as_often_as_in_the_table(form: str, tmp_path: An
         assert (first["odd_table"], first["odd_row"]) == ("visits", 12)
         empty = {name: frame.iloc[:0] for name, frame in clinic().items()}
         assert not len(fitted.log_likelihood(empty)["patients"])
+
+
+def test_held_out_households_are_whole_and_the_same_in_every_table() -> None:
+    tables = shop()
+    links = infer_database(tables)
+    typed, schemas = {}, {}
+    for name, frame in tables.items():
+        schemas[name], typed[name] = typed_table(name, frame, links[name])
+    fit = DatabaseFit(links, schemas, typed, "fast", {}, 0, "cpu", False, {})
+    customers, orders, lines = (fit.held_out[name] for name in ("customers", "orders", "lines"))
+    assert customers is not None
+    assert customers.sum() == 12
+    ids = set(tables["customers"]["customer_id"][customers])
+    assert orders is not None
+    assert (tables["orders"]["customer_id"].isin(ids) == orders).all()
+    assert lines is not None
+    numbers = set(tables["orders"]["order_id"][orders])
+    assert (tables["lines"]["order_id"].isin(numbers) == lines).all()
+
+
+def test_unseen_households_with_new_levels_are_as_odd_as_held_out_ones() -> None:
+    """Every other household has a level that no other has."""
+    rng = np.random.default_rng(0)
+
+    def households(n: int, first: int) -> Tables:
+        of = np.repeat(np.arange(n), 3)
+        level = rng.integers(0, 9, len(of))
+        level[(np.arange(len(of)) % 3 == 0) & (of % 2 == 0)] = 0
+        own = (np.arange(len(of)) % 3 == 0) & (of % 2 == 0)
+        return {
+            "users": pd.DataFrame({"id": np.arange(n), "x": rng.normal(size=n)}),
+            "visits": pd.DataFrame(
+                {
+                    "user_id": of,
+                    "action": np.where(own, first + of, level),
+                    "y": rng.normal(size=len(of)),
+                }
+            ),
+        }
+
+    columns = [{"name": "action", "kind": "categorical"}]
+    schema = {"tables": {"visits": {"columns": columns}}}
+    fitted = DatabaseSynthesizer.fit(
+        households(300, 1000), schema=schema, preset="fast", progress=False
+    )
+    found = fitted.anomalies(households(300, 5000))["users"]["anomaly"]
+    assert abs((found <= 0.3).mean() - 0.3) < 0.2
+    assert (found <= 0.05).mean() < 0.15
+
+
+def test_scores_have_errors_that_fall_with_the_draws(model: DatabaseSynthesizer) -> None:
+    tables = shop()
+    few, many = (model.score(tables, draws=n)["customers"] for n in (4, 64))
+    assert list(few.columns[:2]) == ["log_likelihood", "standard_error"]
+    pd.testing.assert_series_equal(
+        few["log_likelihood"], model.log_likelihood(tables, draws=4)["customers"]
+    )
+    pd.testing.assert_frame_equal(few[few.columns[2:]], model.anomalies(tables)["customers"])
+    assert many["standard_error"].mean() < 0.6 * few["standard_error"].mean()
+    others = model.log_likelihood(tables, draws=64, seed=1)["customers"]
+    apart = (many["log_likelihood"] - others).abs()
+    assert (apart <= 4 * many["standard_error"]).mean() > 0.9
+    seen: list[float] = []
+    model.score(tables, progress=seen.append)
+    assert seen[-1] == 1.0

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import numpy as np
 import pandas as pd
 import pytest
 
 from gcvae import DatabaseSynthesizer
+from gcvae.files.tables import read_table
 from tests.linked_tables import FILES, KEYS, LINK, TRAINING, USERS, VISITS, unzipped, zipped
 from tests.running_service import Running, assert_problem, train, work
 from tests.wordings import same_wording
@@ -110,6 +112,7 @@ def encrypted(content: bytes) -> bytes:
         pytest.param(zipped({"C:\\users.csv": USERS}), id="drive"),
         pytest.param(zipped({"a/users.csv": USERS, "b/visits.csv": VISITS}), id="two folders"),
         pytest.param(zipped({"users.csv": USERS, "users.parquet": b"PAR1"}), id="same table"),
+        pytest.param(zipped({"users.csv": USERS, "Users.csv": USERS}), id="same but for case"),
         pytest.param(zipped({"users.csv": USERS, "read.me": "x"}), id="other file"),
         pytest.param(zipped({"users.csv": USERS, "more.zip": zipped()}), id="nested"),
         pytest.param(zipped({"[Content_Types].xml": "", "xl/workbook.xml": ""}), id="workbook"),
@@ -184,6 +187,7 @@ def test_a_small_file_that_unfolds_without_end_is_refused(start: Callable[..., R
         assert_problem(upload(service, zipped(bomb)), 413, "too-large")
 
 
+UNORDERED = {name: v for name, v in KEYS["tables"]["visits"].items() if name != "order"}
 DIRTY = VISITS + "".join(f"{900 + i},{7000 + i},2025-01-01,1\n" for i in range(12))
 
 
@@ -199,7 +203,9 @@ def test_dirty_references_are_refused_with_the_first_ten_or_dropped_or_emptied(
     assert service.traces() == before
     for dirty, told in (("drop", "are removed"), ("null", "keys are set to missing")):
         dataset = upload(service, content, schema=json.dumps({"dirty": dirty})).json()
-        assert dataset["schema"] == KEYS | {"dirty": dirty}
+        # Rows without a parent have no order among siblings.
+        expected = KEYS["tables"] if dirty == "drop" else KEYS["tables"] | {"visits": {**UNORDERED}}
+        assert dataset["schema"] == {"tables": expected, "dirty": dirty}
         [warning] = dataset["warnings"]
         assert warning.endswith(told)
         assert dataset["rows"] == 252
@@ -246,7 +252,7 @@ def test_a_key_that_is_not_unique_is_refused(service: Running, dataset: dict[str
 
 def test_keys_are_replaced_and_patched(service: Running) -> None:
     place = f"/v1/datasets/{upload(service).json()['id']}/schema"
-    said = {"tables": {"visits": {"foreign_keys": [], "order": "started"}}}
+    said = {"tables": {"visits": {"foreign_keys": [], "order": "pages"}}}
     put = service.http.put(place, json=said).json()
     assert put["schema"]["tables"]["visits"]["foreign_keys"] == []
     assert put["given_schema"] == said
@@ -270,12 +276,13 @@ def test_a_table_is_looked_at_by_its_name(service: Running, dataset: dict[str, A
     assert profile["columns"][1]["levels"][0]["count"] == 30
     rows = service.http.get(f"{place}/rows?table=visits&limit=1").json()["rows"]
     assert rows == [["0", "100", "2025-01-01", "0"]]
-    for path in ("profile", "rows"):
+    rules = service.http.get(f"{place}/rules?table=users").json()
+    assert rules["dataset_id"] == dataset["id"]
+    for path in ("profile", "rows", "rules"):
         for asked in ("", "?table=user"):
             answer = service.http.get(f"{place}/{path}{asked}")
             problem = assert_problem(answer, 422, "invalid-request")
             assert problem["errors"][0]["pointer"] == "?table"
-    assert_problem(service.http.get(f"{place}/rules"), 422, "not-offered")
     presets = service.http.get(f"{place}/presets").json()["presets"]
     assert all(preset["report_estimate"] is None for preset in presets)
 
@@ -395,13 +402,14 @@ def test_models_of_one_table_have_no_scale(service: Running) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("POST", "scores", {"rows": [{"id": 1}]}),
         ("POST", "imputations", {"rows": [{"id": 1}]}),
         ("POST", "encodings", {"rows": [{"id": 1}]}),
         ("GET", "dependencies", None),
         ("POST", "dependencies", {"row": {"id": 1}}),
         ("GET", "manifold", None),
-        ("POST", "report", {}),
+        ("POST", "scores", {"rows": [{"id": 1}]}),
+        ("POST", "scores?jitters=2", None),
+        ("POST", "report", {"columns": ["plan"]}),
         ("GET", "artifact?minimal=true", None),
         ("GET", "artifact?scoring=off", None),
         ("PATCH", "", {"scoring": "off"}),
@@ -413,7 +421,7 @@ def test_what_models_of_databases_can_not_do_yet_is_refused_with_what_they_can(
     place = f"/v1/models/{model['id']}/{path}".rstrip("/")
     before = service.traces()
     problem = assert_problem(service.http.request(method, place, json=body), 422, "not-offered")
-    assert problem["offered"] == ["samples", "artifact"]
+    assert problem["offered"]
     same_wording(problem["detail"])
     assert service.traces() == before
 
@@ -422,7 +430,7 @@ def test_what_models_of_databases_can_not_do_yet_is_refused_with_what_they_can(
     ("more", "pointer"),
     [
         ({"training": {"report_share": 0.1}}, "/training/report_share"),
-        ({"training": {"differential_privacy": {"epsilon": 3, "delta": 1e-6}}},
+        ({"training": {"differential_privacy": {"epsilon": 3}}},
          "/training/differential_privacy"),
         ({"scoring": "flag"}, "/scoring"),
     ],
@@ -469,3 +477,79 @@ def test_a_training_fails_by_its_table_and_all_that_it_made_goes_with_its_datase
     assert service.http.delete(f"/v1/datasets/{dataset['id']}?cascade=true").status_code == 204
     kept = ("datasets", "models", "results", "store")
     assert {name: service.traces()[name] for name in kept} == {name: before[name] for name in kept}
+
+
+def test_households_are_scored_by_a_job_as_the_library_scores_them(
+    service: Running, model: dict[str, Any]
+) -> None:
+    place = f"/v1/models/{model['id']}/scores"
+    queued = service.http.post(place, content=zipped(), headers=ZIP, params={"seed": "3"})
+    assert queued.status_code == 202, queued.text
+    work(service, queued.json()["job_id"])
+    made = service.http.get(f"/v1/scores/{queued.json()['id']}").json()
+    assert (made["rows"], made["summary"]["n_impossible"]) == (60, 0)
+    found = service.http.get(f"/v1/scores/{made['id']}/content").json()
+    assert found["options"] == {"draws": 8, "seed": 3}
+    artifact = service.http.get(f"/v1/models/{model['id']}/artifact").content
+    tables = {n.removesuffix(".csv"): read_table(t.encode()) for n, t in FILES.items()}
+    [(table, scores)] = DatabaseSynthesizer.from_bytes(artifact).score(tables, seed=3).items()
+    assert [line["table"] for line in found["scores"]] == [table] * 60
+    for name in ("log_likelihood", "standard_error", "anomaly"):
+        told = [line[name] for line in found["scores"]]
+        np.testing.assert_allclose(np.array(told, dtype=float), scores[name].astype(float))
+    assert [line["odd_cell"] for line in found["scores"]] == list(scores["odd_cell"])
+    csv = service.http.post(
+        place, files=[("file", file) for file in FILES.items()], params={"format": "csv"}
+    ).json()
+    work(service, csv["job_id"])
+    text = service.http.get(f"/v1/scores/{csv['id']}/content").text
+    assert text.startswith("table,row,log_likelihood,standard_error,anomaly,odd_table,odd_row,odd")
+    assert text.count("\n") == 61
+
+
+@pytest.mark.parametrize(
+    ("content", "params", "name"),
+    [
+        (zipped({"users.csv": USERS}), {}, "invalid-table"),
+        (zipped({**FILES, "more.csv": USERS}), {}, "invalid-table"),
+        (USERS.encode(), {}, "invalid-table"),
+        (zipped(), {"draws": "1000000"}, "limit-exceeded"),
+        (zipped(), {"tolerance": "0.1"}, "not-offered"),
+    ],
+)
+def test_what_can_not_be_scored_is_refused_and_leaves_no_trace(
+    service: Running, model: dict[str, Any], content: bytes, params: dict[str, str], name: str
+) -> None:
+    before = service.traces()
+    place = f"/v1/models/{model['id']}/scores"
+    octets = {"Content-Type": "application/octet-stream"}
+    answer = service.http.post(place, content=content, headers=octets, params=params)
+    same_wording(assert_problem(answer, 422, name)["detail"])
+    assert service.traces() == before
+
+
+def test_the_report_of_a_database_is_made_and_read_table_by_table(
+    service: Running, model: dict[str, Any], dataset: dict[str, Any]
+) -> None:
+    place = f"/v1/models/{model['id']}/report"
+    assert_problem(service.http.get(place), 404, "no-report")
+    csv = {"Content-Type": "text/csv"}
+    one_table = service.http.post("/v1/datasets", content=USERS, headers=csv)
+    asked = {"dataset_id": one_table.json()["id"]}
+    problem = assert_problem(service.http.post(place, json=asked), 422, "invalid-request")
+    assert problem["errors"][0]["pointer"] == "/dataset_id"
+    queued = service.http.post(place, json={"seed": 1})
+    assert queued.status_code == 202, queued.text
+    work(service, queued.json()["job_id"])
+    report = service.http.get(place).json()
+    assert set(report["tables"]) | set(report["left_out"]) == {"users", "visits"}
+    assert report["keys"][0]["found"] == 1.0
+    told = service.http.get(f"/v1/models/{model['id']}").json()["report"]
+    assert set(told["verdicts"]) == {"fidelity", "utility", "likelihood", "privacy"}
+    html = service.http.get(place, params={"format": "html"}).text
+    for name in report["tables"]:
+        assert f"?format=html&amp;table={name}" in html
+        page = service.http.get(place, params={"format": "html", "table": name})
+        assert page.headers["Content-Type"].startswith("text/html")
+    assert service.http.get(place, params={"table": "users"}).json() == report["tables"]["users"]
+    assert_problem(service.http.get(place, params={"table": "user"}), 422, "invalid-request")
