@@ -50,7 +50,7 @@ function households(model, { scores }) {
   const file = () => save(new Blob([csvText([names, ...scores.map((score) => names.map((name) => score[name]))])], { type: "text/csv" }), `${model.name}-scores.csv`);
   return h("section.card.stack", { "aria-label": "Scores" },
     h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`), h("button.small", { type: "button", onclick: file }, "Download the scores")),
-    dataTable("The oddest rows", ["Table", "Row", ["Log-likelihood", "number"], ["Anomaly", "number"], "Oddest cell"],
+    dataTable("Most anomalous rows", ["Table", "Row", ["Log-likelihood", "number"], ["Anomaly", "number"], "Most anomalous cell"],
       sorted.slice(0, LEAST).map((one) => [one.table, one.row, figure(Number(one.log_likelihood), 4), fixed(one.anomaly, 3), one.odd_cell === null ? "" : `${one.odd_table}, row ${one.odd_row}: ${one.odd_cell}`])));
 }
 
