@@ -183,12 +183,6 @@ _ALL = (
         ),
     ),
     Switch(
-        "number names",
-        Stage.TRAINING,
-        (Seam("gcvae.codec.table_codec:are_names", always(False)),),
-        tuple(f"gcvae.codec.repeated_numbers:{n}" for n in ("are_names", "_gain", "_foretold")),
-    ),
-    Switch(
         "atom cells",
         Stage.TRAINING,
         (

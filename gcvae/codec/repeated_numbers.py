@@ -10,36 +10,22 @@ each repeated number v:
 H is linear between the ends of cells, so F has an inverse and a slope as S has. w_v covers all but
 one of the rows of v; S covers the remaining one, as for unseen numbers (a discount of one, as in
 Pitman and Yor's process).
-
-Some numbers are *names*, such as flight or shop numbers: cells that occur with one say little about
-its neighbours. To detect names, other columns are predicted from rows with the same number, and
-from rows with nearby numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from gcvae.arrays import Codes, Mask, Numbers
-from gcvae.codec.correspondence import CoarseColumn
 
 LEAST_ROWS = 5
 """Minimum number of rows of a repeated number."""
-_MOST_NAMES = 4_096
-_LEAST_REPEATED = 0.5
-"""Minimum share of rows with a repeated number."""
-_N_BINS = 64
-_LEAST_NATS = 0.2
-"""Nats per row that prediction by name has to gain over prediction by nearby numbers."""
-_PRIOR_ROWS = 2.0
-"""Pseudo-count of nearby numbers in prediction by name."""
 
 
 @dataclass(frozen=True)
@@ -129,49 +115,3 @@ def _scores(u: Numbers, rest: Numbers) -> Numbers:
     (n,)."""
     scores: Numbers = np.where(u < 0.5, ndtri(np.maximum(u, 0.0)), -ndtri(np.maximum(rest, 0.0)))
     return scores
-
-
-def are_names(numbers: pd.Series[Any], name: str, others: Sequence[CoarseColumn]) -> bool:
-    """Returns whether a column's numbers are names.
-
-    Args:
-        numbers: Typed cells of the column.
-        name: Name of the column.
-        others: The table's columns in bins, possibly including this one.
-    """
-    others = [other for other in others if other.name != name]
-    if not others:
-        return False
-    cells = numbers.iloc[:: others[0].step]
-    known = cells.notna().to_numpy()
-    values, at = np.unique(cells[known].to_numpy(), return_inverse=True)
-    counts = np.bincount(at, minlength=len(values))
-    n_repeated = counts[counts >= LEAST_ROWS]
-    if len(n_repeated) > _MOST_NAMES or n_repeated.sum() < _LEAST_REPEATED * max(len(at), 1):
-        return False
-    middles = np.cumsum(counts) - 0.5 * counts
-    bins = np.floor(_N_BINS * middles / counts.sum()).astype(np.int64)[at]
-    return any(
-        _gain(at, bins, other.codes[known].astype(np.int64), other.n_codes) >= _LEAST_NATS
-        for other in others
-    )
-
-
-def _gain(names: Codes, bins: Codes, cells: Codes, n_cells: int) -> float:
-    """Returns the mean gain in nats of predicting a cell by name over predicting it by bin.
-
-    Both use the other rows only. Shape: (n,) three times.
-    """
-    everywhere = np.bincount(cells, minlength=n_cells) / len(cells)
-    near = _foretold(bins, cells, n_cells, 1.0, everywhere[cells])
-    own = _foretold(names, cells, n_cells, _PRIOR_ROWS, near)
-    return float(np.log(own / near).mean())
-
-
-def _foretold(keys: Codes, cells: Codes, n_cells: int, n_prior: float, prior: Numbers) -> Numbers:
-    """Returns the predicted probability of each row's cell, from other rows with its key and the
-    prior."""
-    joint = keys * n_cells + cells
-    of_both, of_key = np.bincount(joint)[joint], np.bincount(keys)[keys]
-    shares: Numbers = (of_both - 1 + n_prior * prior) / (of_key - 1 + n_prior)
-    return shares

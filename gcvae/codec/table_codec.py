@@ -39,7 +39,6 @@ from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
-from gcvae.codec.repeated_numbers import LEAST_ROWS, are_names
 from gcvae.codec.unmodelled_columns import (
     Unmodelled,
     find_copies,
@@ -82,8 +81,7 @@ def _fit_columns(
 ) -> tuple[ColumnCodec, ...]:
     """Returns the fitted codecs of the modelled columns."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
-    are_compared = not {GroupedLevelCodec, QuantileCodec}.isdisjoint(classes)
-    others = coarse_columns(table, columns) if are_compared else []
+    others = coarse_columns(table, columns) if GroupedLevelCodec in classes else []
 
     def fitted(column: Column, found: type[ColumnCodec]) -> ColumnCodec:
         series = table[column.name]
@@ -93,8 +91,6 @@ def _fit_columns(
             return GroupedLevelCodec.fit(series, column, others, of_functions, stands_for)
         if found is QuantileCodec:
             least = 1 if any(column.name in rule.columns for rule in functions) else None
-            if least is None and are_names(series, column.name, others):
-                least = max(LEAST_ROWS, rare_rows)
             sentinels = never.get(column.name, ())
             return QuantileCodec.fit(
                 series,

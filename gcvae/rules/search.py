@@ -104,10 +104,8 @@ def _computes(rule: Rule) -> bool:
 def _implied(schema: TableSchema) -> list[Rule]:
     """Returns the formulas and inequalities among the terms of a schema's hard conditions.
 
-    A model keeps them by construction, so that rejection is left with the other terms.
-
-    >>> net <= gross and gross == net + tax and net != 5
-    net <= gross, gross == net + tax
+    A model keeps them by construction, so that rejection is left with the other terms: of
+    "net <= gross and gross == net + tax and net != 5" these are the first two.
     """
     texts: list[str | None] = []
     for rule in schema.rules or ():

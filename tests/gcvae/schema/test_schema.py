@@ -167,7 +167,7 @@ def test_one_number_in_several_spellings_is_a_constant_in_the_most_frequent_one(
     column = inferred.schema["column"]
     assert (column.kind, column.levels) == (ColumnKind.CONSTANT, (level,))
     assert level_texts(column) == [text]
-    assert any("several ways" in warning for warning in inferred.warnings)
+    assert any("several formats" in warning for warning in inferred.warnings)
     assert parse_table(frame, inferred.schema)["column"].tolist() == [level] * 3
 
 

@@ -66,6 +66,8 @@ def test_a_dataset_whose_columns_are_not_declared_fails_with_the_lines_to_add(
 
 def test_a_promise_that_can_not_be_kept_is_refused_by_its_pointer(service: Running) -> None:
     training = {"differential_privacy": {"epsilon": -1, "delta": 1e-6}}
-    response = service.http.post("/v1/models", json={"dataset_id": "x", "training": training})
+    table = {"file": ("t.csv", b"a,b\n1,x\n2,y\n3,x\n")}
+    dataset = service.http.post("/v1/datasets", files=table).json()["id"]
+    response = service.http.post("/v1/models", json={"dataset_id": dataset, "training": training})
     problem = assert_problem(response, 422, "invalid-training")
     assert problem["errors"][0]["pointer"] == "/training/differential_privacy/epsilon"

@@ -100,7 +100,7 @@ def test_null_takes_back_what_was_said_and_asks_the_table_again(
     assert column(forgotten, "age")["kind"] == "integer"
     assert "low <= high" not in [rule["rule"] for rule in forgotten["schema"]["rules"]]
     assert [rule["rule"] for rule in forgotten["changes"]["rules"]["lost"]] == ["low <= high"]
-    assert "the rule low <= high (in every row) is removed" in forgotten["changes"]["summary"]
+    assert "the rule low <= high (hard) is removed" in forgotten["changes"]["summary"]
 
 
 def test_put_says_what_it_resets(service: Running, path: str) -> None:
@@ -113,7 +113,7 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
     words = "\n".join(changes["summary"])
     assert "column 'age': kind is integer (it was continuous); minimum is 20 (it was 0)" in words
     assert "column 'note' is no longer dropped: kind is categorical" in words
-    assert "the rule low <= high (in every row) is removed" in words
+    assert "the rule low <= high (hard) is removed" in words
     again = service.http.put(f"{path}/schema", json=given).json()["changes"]
     assert again["columns"] == {}
     assert again["summary"] == ["nothing changed"]
