@@ -306,9 +306,12 @@ class DatabaseFit(LinkedRows):
     def _borrow(self, name: str, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
         """The columns of the rows of a reference that tell these apart, and their codec."""
         others = self.typed[key.table]
-        keys = {c for k in self.links[key.table].foreign_keys for c in k.columns}
-        free = [c for c in others.columns if c not in keys and self._is_learned(key.table, str(c))]
-        rare = 1 if self.plans[key.table].is_kept else RARE_ROWS
+        links, plan = self.links[key.table], self.plans[key.table]
+        not_own = {c for k in links.foreign_keys for c in k.columns} | set(plan.copied)
+        free = [
+            c for c in others.columns if c not in not_own and self._is_learned(key.table, str(c))
+        ]
+        rare = 1 if plan.is_kept else RARE_ROWS
         chosen = borrowed_columns(others[free], rare)
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 

@@ -56,6 +56,12 @@ def plan_database(
     """(plans, row numbers of each foreign key) of typed tables, parents before their children."""
     rows = all_row_numbers(tables, schema)
     kept = _catalogues(tables, schemas, schema)
+    # A catalogue that is found is no parent, be it stated or not: `with_plans` states it.
+    unstated = {
+        name: replace(table, keep=None if table.keep else table.keep)
+        for name, table in schema.tables.items()
+    }
+    found = _catalogues(tables, schemas, DatabaseSchema(unstated))
     parents: dict[str, int | None] = {}
     for name, table in schema.tables.items():
         candidates = [
@@ -63,7 +69,7 @@ def plan_database(
             for i, key in enumerate(table.foreign_keys)
             if key.table != name
             and name not in kept
-            and (key.table not in kept or schema[key.table].keep)
+            and key.table not in (kept if schema[key.table].keep is None else found)
             and not (rows[name][i] == NO_ROW).any()
             and len(np.unique(rows[name][i])) >= _LEAST_PARENTS
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -456,3 +457,15 @@ def test_levels_that_are_withheld_are_not_in_the_file() -> None:
     assert not set(drawn["children"]["town"]) & set(rare)
     assert b"Common" in model.to_bytes()
     assert b"Rarename" not in model.to_bytes()
+
+
+def test_the_links_that_a_fit_found_give_the_same_plan_when_they_are_stated() -> None:
+    """A catalogue that is found and then stated is no parent; rows are drawn as before."""
+    tables = shop(60)
+    first = DatabaseSynthesizer.fit(tables, seed=0, settings={"max_steps": 20})
+    stated = json.loads(json.dumps(first.schema.to_json()))
+    assert stated["tables"]["products"]["keep"] is True
+    again = DatabaseSynthesizer.fit(tables, schema=stated, seed=0, settings={"max_steps": 20})
+    assert again.schema == first.schema
+    for name, frame in first.sample(seed=1).items():
+        pd.testing.assert_frame_equal(again.sample(seed=1)[name], frame)
