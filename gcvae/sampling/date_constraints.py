@@ -29,8 +29,8 @@ _HOUR_NANOSECONDS = DAY_NANOSECONDS // 24
 _MOST_BLOCKS = 200_000
 """Largest number of days or hours that are tested: more than 20 years of hours."""
 _MOST_RUNS = 100
-"""Largest number of runs of possible blocks: a weekday of two years. A set of more runs, such as an
-hour of every day, is met by free draws often enough, and its masses cost more than they save."""
+"""Largest number of runs of possible blocks: a weekday of nearly two years. Free draws meet more
+runs, such as an hour of every day, often enough, and their masses cost more than they save."""
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,8 @@ class Missingness:
 
 
 @dataclass(frozen=True)
-class Combination:
-    """Only combinations of these columns that the table has are possible."""
+class _OfColumns:
+    """A statement on several columns, none of which it computes."""
 
     columns: tuple[str, ...]
 
@@ -116,21 +116,15 @@ class Combination:
 
 
 @dataclass(frozen=True)
-class Condition:
+class Combination(_OfColumns):
+    """Only combinations of these columns that the table has are possible."""
+
+
+@dataclass(frozen=True)
+class Condition(_OfColumns):
     """Any other expression that is true or false."""
 
     tree: ast.expr = field(compare=False)
-    columns: tuple[str, ...] = ()
-
-    @property
-    def column(self) -> str:
-        """The first column that the expression names."""
-        return self.columns[0]
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The other columns."""
-        return self.columns[1:]
 
 
 Form: TypeAlias = Formula | Dependency | Missingness | Combination | Condition
@@ -282,7 +276,7 @@ def read_form(text: str) -> Form:
                 "≈ stands between a column and an expression without it: y ≈ f(x) ± 0.1"
             )
         return Formula(form.column, "≈", form.value, form.parents, (), tolerance)
-    return form or Condition(tree, names_in(tree))
+    return form or Condition(names_in(tree), tree)
 
 
 def _without_tolerance(text: str) -> tuple[str, float, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from catalog.job_kinds import SCORE_DRAWS, ReportSpec, SampleSpec, ScoreSpec, Tr
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
-from worker.work.outputs import publish
+from worker.work.outputs import publish, publish_report
 from worker.work.tables import stored_database
 
 if TYPE_CHECKING:
@@ -157,15 +156,8 @@ def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
         ),
     )
     document = made.to_json()
-    file = attempt.folder / "report.json"
-    file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
-    return publish(
-        attempt,
-        "report.json",
-        file,
-        media_type="application/json",
-        rows=sum(map(len, real.values())),
-        summary=_worst(document["tables"]),
+    return publish_report(
+        attempt, document, rows=sum(map(len, real.values())), summary=_worst(document["tables"])
     )
 
 

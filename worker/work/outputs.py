@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -83,3 +84,13 @@ def publish(
         rows=rows,
         summary=summary,
     )
+
+
+def publish_report(
+    attempt: Attempt, document: dict[str, Any], *, rows: int, summary: dict[str, Any]
+) -> Produced:
+    """Publishes a report as the job's result, in JSON; arguments and errors as `publish`."""
+    file = attempt.folder / "report.json"
+    file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    kind = "application/json"
+    return publish(attempt, file.name, file, media_type=kind, rows=rows, summary=summary)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from catalog import Produced
@@ -14,7 +13,7 @@ from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
 from worker.work.databases import report_database
-from worker.work.outputs import publish
+from worker.work.outputs import publish_report
 from worker.work.tables import stored_table
 
 if TYPE_CHECKING:
@@ -47,15 +46,8 @@ def report(attempt: Attempt) -> Produced:
         progress=lambda share: attempt.report("reporting", share),
     )
     document = made.to_json()
-    file = attempt.folder / "report.json"
-    file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
-    return publish(
-        attempt,
-        "report.json",
-        file,
-        media_type="application/json",
-        rows=sum(made.table_rows.values()),
-        summary=_summary(document),
+    return publish_report(
+        attempt, document, rows=sum(made.table_rows.values()), summary=_summary(document)
     )
 
 
