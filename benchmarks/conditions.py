@@ -90,7 +90,7 @@ CONTRADICTIONS: Mapping[str, list[Given]] = {
         {"order_date": "2025-05-10", "ship_date": "2025-05-01"},
         {"net_amount": 100.0, "gross_amount": 50.0},
         {"product": "Chef Knife", "category": "Sport"},
-        {"product": "Chef Knife", "category": ["Sport", "Garden"]},
+        {"product": "Chef Knife", "category": ["Sport", "Shoes"]},
     ],
     "staff": [
         {"birth_date": "13.07.1998", "age": 44},

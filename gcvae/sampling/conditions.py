@@ -34,6 +34,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
+from gcvae.codec.region import Region
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.expressions.date_spans import in_utc, span_of
@@ -121,7 +122,7 @@ def read_condition(
         except _NotUnderstoodError as error:
             place = json_pointer("given", name)
             problems.append(error.problem(place, name))
-    problems += _broken_rules(codec, functions, known) if not problems else []
+    problems += _broken_rules(codec, functions, known, condition) if not problems else []
     if problems:
         raise ConditionError(*problems)
     cells = known.reindex(columns=list(codec.schema.names))
@@ -133,13 +134,16 @@ def read_condition(
 
 
 def _broken_rules(
-    codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
+    codec: TableCodec,
+    functions: Sequence[LevelFunction],
+    known: pd.DataFrame,
+    condition: Condition,
 ) -> Iterator[Problem]:
     """Yields a problem for each rule without exceptions in the table that the known cells break."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
-        has_all = set(rule.columns) <= set(known.columns)
-        if is_sure and has_all and _breaks(rule, codec, functions, known):
+        has_parents = set(rule.parents) <= set(known.columns)
+        if is_sure and has_parents and _breaks(rule, codec, functions, known, condition):
             yield _broken(rule.column, str(rule))
     for rewriting in codec.reduction.rewritings:
         if not isinstance(rewriting, Residual | Alternative) or rewriting.rule.share != 1.0:
@@ -157,16 +161,26 @@ def _broken(column: str, rule: str) -> Problem:
 
 
 def _breaks(
-    rule: Rule, codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
+    rule: Rule,
+    codec: TableCodec,
+    functions: Sequence[LevelFunction],
+    known: pd.DataFrame,
+    condition: Condition,
 ) -> bool:
-    """Returns whether rows of the table have the known cells of a rule's parents with another y."""
+    """Returns whether no level that the condition allows of y has the known parents in the table,
+    while another has."""
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
             continue
-        codes = [codec.columns[j].encode(known[names[j]])[0][0] for j in function.columns]
-        own = function.pairs[(function.pairs[:, :-1] == codes[:-1]).all(axis=1), -1]
-        return function.blanks is None and len(own) > 0 and codes[-1] not in own
+        *parents, y = function.columns
+        region = condition.regions[y]
+        if not isinstance(region, Region) or function.blanks is not None:
+            return False
+        codes = [codec.columns[j].encode(known[names[j]])[0][0] for j in parents]
+        own = function.pairs[(function.pairs[:, :-1] == codes).all(axis=1), -1]
+        is_allowed = ~torch.isneginf(region.log_share[0]).numpy()
+        return len(own) > 0 and not is_allowed[own].any()
     return False
 
 

@@ -101,8 +101,11 @@ def test_a_condition_that_breaks_a_function_of_every_row_is_refused_by_its_name(
     hard: Synthesizer, kept: Synthesizer
 ) -> None:
     broken = {"ware": "Ware 0", "группа": "tea"}
-    with refuses(ConditionError, "/given/группа", names="ware determines группа"):
-        hard.sample(5, seed=0, given=broken)
+    for groups in ("tea", ["tea"], ["tea", "塩"]):
+        with refuses(ConditionError, "/given/группа", names="ware determines группа"):
+            hard.sample(5, seed=0, given=broken | {"группа": groups})
+    either = hard.sample(5, seed=0, given=broken | {"группа": ["tea", "Öl"]})
+    assert (either["группа"] == "Öl").all()
     assert (hard.sample(5, seed=0, given=broken | {"группа": "Öl"})["группа"] == "Öl").all()
     assert (kept.sample(5, seed=0, given=broken)["группа"] == "tea").all()  # four rows break it
 
