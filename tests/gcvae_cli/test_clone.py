@@ -15,7 +15,7 @@ from gcvae_cli.__main__ import main
 from tests.gcvae.linked.shop import shop
 from tests.servers.servers import PostgresServer
 
-QUICK = ["--preset", "fast", "--set", "max_steps=20", "--device", "cpu"]
+QUICK = ["--preset", "fast", "--set", "max_steps=20", "--device", "cpu", "--seed", "0"]
 
 DDL = """
 CREATE TABLE products (product_id INTEGER PRIMARY KEY, title VARCHAR(40) NOT NULL, colour TEXT,
