@@ -97,9 +97,9 @@ _ALL = (
                 for name in (
                     "calibrate",
                     "rows_drawn",
-                    "_drawn",
-                    "_effort",
-                    "_rows_that_fit",
+                    "_draw_in_chunks",
+                    "_relative_time",
+                    "_most_rows",
                     "_calibrate_biases",
                     "_shares",
                     "_calibrated_codes",
@@ -121,7 +121,7 @@ _ALL = (
         ),
         tuple(
             f"gcvae.training.calibration:{name}"
-            for name in ("shrink", "_factor", "_log_prob", "_multiply", "_additions")
+            for name in ("shrink", "_factor", "_log_prob", "_scale_logits", "_network_terms")
         ),
     ),
     Switch(
@@ -231,7 +231,7 @@ _ALL = (
             ),
         ),
         (
-            "gcvae.codec.number_distribution:NumberDistribution._of_clusters",
+            "gcvae.codec.number_distribution:NumberDistribution._with_clusters",
             "gcvae.codec.number_distribution:_gaps",
         ),
     ),
@@ -242,14 +242,14 @@ _ALL = (
         (
             "gcvae/model/level_functions.py",
             "gcvae.training.functions:level_functions",
-            "gcvae.training.functions:_of_blanks",
-            "gcvae.training.functions:_beside_blank_parents",
+            "gcvae.training.functions:_missingness_functions",
+            "gcvae.training.functions:_residuals_of_missing_parents",
         ),
         has_conditions=True,
     ),
     _end("end by patience", "held_until", _without_patience),
     _end("start of the patience", "held_until", _waiting_from_the_start),
     _end("annealing", "annealing_steps", always(1)),
-    _end("gap", "_worth", lambda original, schedule, look: look.bound_held_out),
+    _end("gap", "_objective", lambda original, schedule, look: look.bound_held_out),
 )
 SWITCHES: Mapping[str, Switch] = {switch.name: switch for switch in _ALL}

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, get_args
 
 from gcvae.errors import Problem
 from gcvae.schema.expressions import quoted_name
-from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rules import (
     Combination,
     Condition,
@@ -345,7 +345,7 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
     is_condition = isinstance(rule.form, Combination | Condition)
     for name in rule.columns:
         column = schema[name]
-        is_known = is_condition and column.kind is ColumnKind.CONSTANT and not column.drop
+        is_known = is_condition and column.kind.outcomes is Outcomes.ONE_VALUE and not column.drop
         if not column.is_modelled and not is_known:
             what = "is dropped" if column.drop else f"is of kind {column.kind}"
             found.append((f"column {name!r} {what}: no rule holds it", "columns that are modelled"))

@@ -71,11 +71,17 @@ def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
     return result_body(job, None, content_path(job))
 
 
-def result_routes(router: APIRouter, kind: JobKind) -> None:
-    """Add the routes of one kind of result."""
+def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) -> None:
+    """Add the routes that read, download and delete one kind of result.
+
+    Args:
+        router: Receives the routes.
+        kind: Kind of the jobs that make the results.
+        has_tables: Whether a result may be a database, of which `?table=` downloads one table.
+    """
     place = f"/v1/{kind.collection}"
     word = kind.value
-    content = SAMPLE_CONTENT if kind is JobKind.SAMPLE else TABLE_CONTENT
+    content = SAMPLE_CONTENT if has_tables else TABLE_CONTENT
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
@@ -95,7 +101,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
             206: {"content": content, "description": "the range asked"},
         },
         name=f"download_{word}",
-        openapi_extra={"parameters": [_TABLE_PARAMETER]} if kind is JobKind.SAMPLE else None,
+        openapi_extra={"parameters": [_TABLE_PARAMETER]} if has_tables else None,
     )
     def download_result(
         result_id: str, request: Request, resources: Shared, workspace: Workspace

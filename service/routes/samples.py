@@ -137,7 +137,7 @@ async def sample_model(
     return response
 
 
-result_routes(router, JobKind.SAMPLE)
+result_routes(router, JobKind.SAMPLE, has_tables=True)
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
