@@ -92,8 +92,10 @@ def command_line(process: psutil.Process) -> str:
 
 
 def whole_family(process: subprocess.Popen[bytes]) -> bool:
-    """True once API, worker, Celery and its pool run."""
-    return len(named(descendants(process), "celeryd: ")) >= 2
+    """True once API, worker, Celery and the fork servers of both run."""
+    family = descendants(process)
+    servers = ("runtime.fork_server service", "runtime.fork_server worker")
+    return all(named(family, words) for words in ("celeryd: ", *servers))
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
