@@ -4,6 +4,7 @@
     year(d)  quarter(d)  month(d)  day(d)  weekday(d)  hour(d)  minute(d)  second(d)  week(d)
     day_of_year(d)  day_of_week(d)                                                parts of a date
     days(d, e)  months(d, e)  years(d, e)                                completed, from d to e
+    days_in_month(year, month)                              28 to 31, of the Gregorian calendar
     clock(t, minutes)                        the time of day so many minutes after t, 517 for 05:17
     lower(t)  upper(t)  prefix(t, 2)  concat(t, u, ...)                           texts
     is_missing(c)                                                                 of any column
@@ -221,6 +222,18 @@ def _years(first: Times, last: Times) -> Amount:
     return replace(months, values=np.floor(months.values / 12.0))
 
 
+def _days_in_month(year: Amount, month: Amount) -> Amount:
+    """Returns the number of days of a month; missing if the month is not 1 to 12."""
+    y, m = np.broadcast_arrays(year.values.astype(np.float64), month.values.astype(np.float64))
+    known = np.logical_and(year.known, month.known) & np.isin(m, np.arange(1, 13))
+    first = 12 * (np.where(known, np.floor(y), 1970) - 1970) + np.where(known, m, 1) - 1
+    begins, ends = (
+        months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        for months in (first.astype(np.int64), first.astype(np.int64) + 1)
+    )
+    return Amount(np.where(known, ends - begins, np.nan), 0.0, known)
+
+
 def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
     """Returns the time of day `minutes` after `start`, as a number such as 517 for 05:17."""
     begin = start.values.astype(np.float64)
@@ -317,6 +330,7 @@ FUNCTIONS: dict[str, Function] = {
     "days": Function((_D, _D), _N, _days),
     "months": Function((_D, _D), _N, _months),
     "years": Function((_D, _D), _N, _years),
+    "days_in_month": Function((_N, _N), _N, _days_in_month),
     "lower": Function((_T,), _T, _mapped(str.lower)),
     "upper": Function((_T,), _T, _mapped(str.upper)),
     "prefix": Function((_T, _N), _T, _prefix),

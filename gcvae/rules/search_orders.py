@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -45,6 +45,9 @@ _LEAST_SIEVED = 8
 _BEHIND = 1e-3
 _FEW_ROWS = 1_000
 """Of dates: of fewer rows their histograms say little."""
+_MOST_SHIFTS = 1_000
+_DAYS, _MONTHS, _YEARS = (1, 31), (1, 12), (1000, 9999)
+_FEWEST_DAYS = 28  # of a month
 _LEAST_APART, _LEAST_OTHERS = 0.01, 10
 """Share of the rows of a number that stands apart, and how many others there are."""
 _N_GROUPS, _N_BINS = 8, 16
@@ -60,7 +63,35 @@ def find_orders(sample: RowSample) -> list[Candidate]:
             candidate = _judged(sample, low, high, n_tried)
             if candidate is not None:
                 found.append(candidate)
-    return sorted(found, key=lambda candidate: -candidate.nats)
+    return sorted([*found, *_calendars(sample)], key=lambda candidate: -candidate.nats)
+
+
+def _calendars(sample: RowSample) -> Iterator[Candidate]:
+    """Yields `day <= days_in_month(year, month)` of three columns of whole numbers."""
+    halves = (sample.finding, sample.judging)
+    ends = {}
+    for column in sample.numeric:
+        cells = np.concatenate([half.numbers[column.name] for half in halves])
+        if grid_unit(column) == 1.0 and not np.isnan(cells).all():
+            ends[column.name] = (np.nanmin(cells), np.nanmax(cells))
+    days, months, years = (
+        [name for name, (low, high) in ends.items() if first <= low and high <= last]
+        for first, last in (_DAYS, _MONTHS, _YEARS)
+    )
+    days = [name for name in days if ends[name][1] > _FEWEST_DAYS]
+    n_tried = len(days) * len(months) * len(years)
+    for day, month, year in product(days, months, years):
+        limit = f"days_in_month({quoted_name(year)}, {quoted_name(month)})"
+        rule = Rule(f"{quoted_name(day)} <= {limit}", source="found")
+        predicted = Prediction.of(rule, sample.schema).predicted
+        known = []
+        for half in halves:
+            lasts, values = quantities(predicted(half.frame)), half.numbers[day]
+            is_known = ~(np.isnan(lasts) | np.isnan(values))
+            known.append((values[is_known], lasts[is_known]))
+        candidate = _kept_by_all(rule, known, n_tried)
+        if candidate is not None:
+            yield candidate
 
 
 def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
@@ -121,16 +152,20 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
     if nats >= least:
         return Candidate(rule, nats * sum(n_known) / n_high, share)
     is_few = low.has_times and sum(n_known) < _FEW_ROWS
-    return _of_few_rows(rule, halves, n_tried) if is_few else None
+    return _kept_by_all(rule, halves, n_tried) if is_few else None
 
 
-def _of_few_rows(
+def _kept_by_all(
     rule: Rule, halves: Sequence[tuple[Numbers, Numbers]], n_tried: int
 ) -> Candidate | None:
-    """An order of dates that every one of few rows keeps, far beyond chance: histograms of so few
-    say nothing."""
+    """Returns an order that every row keeps, if that is far beyond chance; its gap is not judged.
+
+    Chance is the share of rows that keep it when one of the columns is shifted against the other.
+    """
     low, high = (np.concatenate(part) for part in zip(*halves, strict=True))
-    shifts = range(1, len(low))
+    if len(low) < 2 * LEAST_ROWS:
+        return None
+    shifts = np.unique(np.linspace(1, len(low) - 1, _MOST_SHIFTS).astype(np.int64))
     chance = float(np.mean([(high >= np.roll(low, shift)).mean() for shift in shifts]))
     nats = -math.log(max(chance, 1 / len(low)))
     is_news = nats * len(low) > _LEAST_SUM + math.log(n_tried)

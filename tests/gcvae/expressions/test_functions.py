@@ -38,6 +38,7 @@ from tests.wordings import refuses, same_wording
         "months('1700-01-01', end) == 3889",
         "weekday(start) == 'Tuesday'",
         "days(start, end) == 30 and months(start, end) == 0 and years(start, end) == 0",
+        "days_in_month(year(start), 2) == 29 and days_in_month(year(start) - 124, 2) == 28",
         "months('2023-01-30', end) == 12 and years('2020-02-29', end) == 4",
         "years('2020-03-01', end) == 3",
         "upper(colour) == 'RED' and lower('X') == 'x'",

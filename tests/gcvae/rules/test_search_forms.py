@@ -132,3 +132,14 @@ def test_an_order_of_dates_of_few_rows_is_found_where_every_one_keeps_it() -> No
 @pytest.mark.parametrize("seed", [1, 2, 4])
 def test_no_rule_is_found_between_independent_columns(seed: int) -> None:
     assert found_in(draw_independent(seed)) == {}
+
+
+def test_days_of_three_columns_are_days_of_their_months() -> None:
+    random = random_of(2)
+    dates = pd.Timestamp("2019-01-01") + pd.to_timedelta(random.integers(0, 2_000, N), unit="D")
+    parts = pd.DataFrame({"年": dates.year, "of month": dates.day, "month": dates.month})
+    parts["cost"] = random.gamma(2, 30, N).round(2)
+    found = found_in(parts.astype(str))
+    assert found["`of month` <= days_in_month(年, month)"].rule.share == 1.0
+    parts["of month"] = random.permutation(parts["of month"])
+    assert not found_in(parts.astype(str))

@@ -176,7 +176,7 @@ SLIPS = (
     ),
     Slip(
         "a hard rule that no row fulfils",
-        ("/rules/0", "60 of 60 rows break price <= doors", "every row of the table"),
+        ("/rules/0", "60 of 60 rows break price <= doors", "a rule that every row keeps"),
         shell=("schema cars.csv --schema never.json", f"train cars.csv --schema never.json {IN}"),
         python=upload_of(
             "cars.csv", {"rules": [{"rule": "price <= doors", "keep": "hard"}], "find_rules": True}

@@ -17,7 +17,7 @@ SCHEMAS = {
     "foreign.json": '{"columns": [{"name": "make", "kind": "nominal"}]}',
     "number.json": '{"columns": [{"name": "price", "kind": "continuous"}]}',
     "date.json": '{"columns": [{"name": "bought", "kind": "datetime"}]}',
-    "never.json": '{"rules": [{"rule": "price <= doors", "keep": "hard"}], "find_rules": True}',
+    "never.json": '{"rules": [{"rule": "price <= doors", "keep": "hard"}], "find_rules": true}',
 }
 
 

@@ -79,7 +79,7 @@ def test_a_job_that_asks_for_a_gpu_fails_where_its_worker_has_none(real_system: 
     done = real_system.finished(_train(real_system, device="cuda"))
     assert (done.status, done.attempt) == (JobStatus.FAILED, 1)
     assert done.error["code"] == "input"
-    assert "the worker that took this job has no GPU" in done.error["message"]
+    assert "the worker of this job has no GPU" in done.error["message"]
     assert done.error["problems"][0]["pointer"] == "/training/device"
 
 

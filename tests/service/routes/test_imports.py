@@ -16,8 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import torch
 
+from catalog.database.tables import ModelRow
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors
 from service.http.uploads import Upload
 from service.reservations import collect_garbage
@@ -163,7 +165,7 @@ def _enormous(data: bytes) -> bytes:
 
 def _version(data: bytes) -> bytes:
     tensors, manifest = unpack_tensors(data)
-    return pack_tensors(tensors, manifest | {"version": 99})
+    return pack_tensors(tensors, manifest | {"version": 3})
 
 
 BAD: dict[str, Callable[[bytes], bytes]] = {
@@ -296,3 +298,19 @@ def test_the_bare_file_of_a_command_line_is_read(service: Running) -> None:
     brought = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert (brought["name"], brought["status"]) == ("mine", "ready")
     assert brought["artifact_sha256"] == hashlib.sha256(read_artifact(STORED)).hexdigest()
+
+
+def test_a_stored_model_of_another_version_says_what_to_do(
+    service: Running, imported: dict[str, Any], file: bytes
+) -> None:
+    stored = service.store.publish(f"models/{imported['id']}/other", _version(file))
+    with service.catalog.database.engine.begin() as connection:
+        connection.execute(
+            sa.update(ModelRow)
+            .where(ModelRow.id == imported["id"])
+            .values(artifact_key=stored.key, artifact_sha256=stored.sha256)
+        )
+    answer = service.http.post(f"/v1/models/{imported['id']}/samples", json={"rows": 5})
+    problem = assert_problem(answer, 409, "model-of-another-version")
+    assert "version 3" in problem["detail"]
+    assert "train the model again" in problem["detail"]
