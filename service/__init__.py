@@ -1,4 +1,4 @@
-"""The HTTP API: thin routes over plain functions. It takes requests and writes records."""
+"""The HTTP API. Routes are thin functions that validate requests and write records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOMES = {"ServiceSettings": "settings", "create_app": "app", "run": "server"}
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a public name on first use, so that the settings cost no web framework."""
+    """Imports a public name on first use, so that reading settings does not import FastAPI."""
     from importlib import import_module
 
     if name not in _HOMES:

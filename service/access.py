@@ -1,4 +1,4 @@
-"""Who may ask: the workspace of a request, and what a service without keys refuses."""
+"""Access checks that need no key: workspace of a request, host names, origins and addresses."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def get_workspace(request: Request) -> OpenedWorkspace:
-    """The records that the request may see: its workspace's, as `service.http.gate` found it.
+    """Returns the catalog restricted to the workspace that `service.http.gate` determined.
 
     Raises:
-        NotFoundError: the id is none.
+        NotFoundError: An id in the path contains a null character.
     """
     for name, value in request.path_params.items():
-        if "\0" in value:  # PostgreSQL could not even be asked
+        if "\0" in value:  # PostgreSQL refuses such a text
             raise NotFoundError(name.removesuffix("_id"), value)
     catalog = request.app.state.resources.catalog
     assert isinstance(catalog, Catalog)
@@ -36,10 +36,10 @@ Workspace = Annotated[OpenedWorkspace, Depends(get_workspace)]
 
 
 def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
-    """Stop DNS rebinding: a page whose name was made to point at this machine.
+    """Prevents DNS rebinding: requests by a foreign host name that resolves to this machine.
 
     Raises:
-        ForeignSiteError: the Host header is none of the allowed ones.
+        ForeignSiteError: The Host header is not an allowed name.
     """
     host = request.url.hostname or ""
     if host.strip("[]") not in settings.allowed_hosts:
@@ -51,7 +51,7 @@ def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
 
 
 def is_address(request: Request) -> bool:
-    """Whether the request names this machine by an address, or as machines name themselves."""
+    """Whether the request names this machine by an IP address or `localhost`."""
     host = (request.url.hostname or "").strip("[]")
     try:
         ipaddress.ip_address(host)
@@ -61,10 +61,10 @@ def is_address(request: Request) -> bool:
 
 
 def refuse_foreign_page(request: Request) -> None:
-    """Stop another site's page from changing anything here in its reader's name.
+    """Prevents cross-site request forgery.
 
     Raises:
-        ForeignSiteError: a changing request carries another site's Origin.
+        ForeignSiteError: A request that changes something has the Origin of another site.
     """
     origin = request.headers.get("Origin")
     if origin is None or request.method in SAFE_METHODS:
@@ -74,10 +74,10 @@ def refuse_foreign_page(request: Request) -> None:
 
 
 def refuse_open_address(settings: ServiceSettings) -> None:
-    """Stop a service without keys from listening to other machines.
+    """Prevents a service without keys from listening to other machines.
 
     Raises:
-        StartError: the address is not the loopback one, and there is no key.
+        StartError: The address is not a loopback address, and there is no key.
     """
     if not (is_loopback(settings.host) or _has_keys(settings)):
         raise StartError(
@@ -88,12 +88,13 @@ def refuse_open_address(settings: ServiceSettings) -> None:
 
 
 def _has_keys(settings: ServiceSettings) -> bool:
+    """Whether the service's database has API keys."""
     if not settings.has_database():
         return False
     try:
         check(settings.database())
     except SchemaVersionError:
-        return False  # nothing was ever made here, or it is told when the tables are needed
+        return False  # an empty or outdated database; the start reports it
     catalog = Catalog(settings.database())
     try:
         return catalog.keys.exist()
@@ -102,7 +103,7 @@ def _has_keys(settings: ServiceSettings) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """True where only this machine reaches the address.
+    """Whether only this machine can reach the address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)

@@ -1,4 +1,4 @@
-"""The application: routes, middleware and errors around one set of resources."""
+"""The FastAPI application: routes, middleware and error handlers around its resources."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ log = logging.getLogger("service")
 
 
 def create_app(settings: ServiceSettings, resources: Resources | None = None) -> FastAPI:
-    """The application. It owns its resources and closes them when it ends.
+    """Creates the application, which owns its resources and closes them at its end.
 
     Args:
-        resources: given where the three connections are made elsewhere.
+        resources: Resources to use instead of those of the settings.
     """
     shared = connect(settings) if resources is None else resources
     app = FastAPI(
@@ -73,7 +73,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.state.key_ring = KeyRing(shared.catalog.keys, shared.catalog.sessions)
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (
-        job_polling,  # first: the others' routes are not tried before it
+        job_polling,  # first, because it is called most often
         datasets,
         *(import_module(f"service.routes.{kind.collection}") for kind in JobKind),
         imports,
@@ -103,7 +103,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
 
 
 def connect(settings: ServiceSettings) -> Resources:
-    """Resources on the database, the store and the broker of the settings."""
+    """Connects to the database, the store and the broker of the settings."""
     urls = {"database_url": settings.database(), "broker_url": settings.broker()}
     records = CatalogSettings.model_validate(urls)
     catalog = Catalog(
@@ -118,6 +118,7 @@ def connect(settings: ServiceSettings) -> Resources:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Runs background tasks while the application runs, then closes the resources."""
     resources: Resources = app.state.resources
     background = [asyncio.create_task(watch_lag(resources.metrics))]
     if resources.settings.preload_torch:
@@ -125,12 +126,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     for task in background:
         task.cancel()
-    # In a thread: requests that were cut off have their last words to say meanwhile.
+    # In a thread, because cut-off requests still log meanwhile.
     await asyncio.to_thread(resources.close)
 
 
 async def _warm(resources: Resources) -> None:
-    # After the port is open: torch takes seconds, and readiness must not wait for it.
+    """Starts the first inline process after the port is open, because importing torch takes
+    seconds.
+    """
     await asyncio.sleep(_PRELOAD_AFTER_SECONDS)
     try:
         await resources.inline.warm()

@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, as the OpenAPI page shows them."""
+"""Pydantic models of request and response bodies, as the OpenAPI document shows them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from gcvae.schema.suggestions import unknown_name
 from gcvae.training.settings import meant_setting
 
 UNKNOWN_MEMBER = "unknown_member"
-"""Pydantic's type of the finding that a body has a member that is not known."""
+"""Pydantic error type of an unknown member of a body."""
 
 
 def _whole(value: object) -> object:
-    """Numbers pass, text and booleans do not: JSON has a type for each."""
+    """Refuses text and booleans as numbers, because JSON has separate types."""
     if isinstance(value, str | bool):
         raise ValueError("Input should be a whole number, not text or a boolean")
     return value
@@ -44,13 +44,14 @@ ItemT = TypeVar("ItemT")
 
 
 class RequestBody(BaseModel):
-    """What a request brings: a member that is not known is answered with the one that was meant."""
+    """Body of a request. Errors about unknown members suggest the member that was meant."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Replaces the errors of unknown members."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -59,6 +60,7 @@ class RequestBody(BaseModel):
 
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
+        """Returns an error with the suggestion for an unknown member."""
         if found["type"] != "extra_forbidden":
             return found
         problem = cls.unknown_member(str(found["loc"][-1]))
@@ -67,39 +69,39 @@ class RequestBody(BaseModel):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """What is wrong with a member of this name, which the body does not have."""
+        """Returns the problem of an unknown member."""
         return unknown_name(f"unknown member {name!r}", name, cls.model_fields)
 
 
 class PageBody(BaseModel, Generic[ItemT]):
-    """A page of a list, newest first."""
+    """A page of a list, newest items first."""
 
     items: list[ItemT]
     next_cursor: str | None = Field(description="the next page's `cursor`; null at the end")
 
 
 class PrivacyCapBody(RequestBody):
-    """The largest joint epsilon of the models of a table."""
+    """A cap on the joint epsilon of all models of a table."""
 
     epsilon: float = Field(gt=0, le=1e6)
     delta: float = Field(gt=0, lt=1)
 
 
 class NewPrivacyCapBody(RequestBody):
-    """A cap on what the models of a dataset may spend together; null for none."""
+    """A new cap on the privacy budget of a dataset's models; null removes the cap."""
 
     cap: PrivacyCapBody | None
 
 
-class ToldCapBody(BaseModel):
-    """A cap that is in force."""
+class EffectiveCapBody(BaseModel):
+    """The cap that is in force."""
 
     epsilon: float
     delta: float
 
 
 class PrivacyBody(BaseModel):
-    """What the private models of a table have spent together."""
+    """The privacy budget that the models of a table have spent."""
 
     rho_spent: float = Field(0.0, description="of zero-concentrated differential privacy")
     rho_set_aside: float = Field(0.0, description="reserved by trainings that have not started")
@@ -109,7 +111,7 @@ class PrivacyBody(BaseModel):
         "there are models without differential privacy, which have no bound",
     )
     delta: float | None = None
-    cap: ToldCapBody | None = Field(
+    cap: EffectiveCapBody | None = Field(
         None,
         description=(
             "the strictest cap of all datasets with the same content; it applies to each of them"
@@ -123,7 +125,7 @@ class PrivacyBody(BaseModel):
 
 
 class SpendingBody(BaseModel):
-    """What a training has spent, or set aside."""
+    """The privacy budget that one training has spent or reserved."""
 
     model_id: str
     job_id: str
@@ -135,7 +137,7 @@ class SpendingBody(BaseModel):
 
 
 class PrivacyLedgerBody(PrivacyBody):
-    """The ledger of a table: deleted models and failed trainings stay in it."""
+    """The privacy ledger of a table, including deleted models and failed trainings."""
 
     dataset_id: str
     spendings: list[SpendingBody]
@@ -154,7 +156,7 @@ class LinkedTableBody(BaseModel):
 
 
 class DatasetBody(BaseModel):
-    """An uploaded table, or a database of them."""
+    """An uploaded table or database."""
 
     id: str
     name: str
@@ -165,7 +167,7 @@ class DatasetBody(BaseModel):
     table_schema: dict[str, Any] = Field(
         alias="schema",
         description="of a table its columns; of a database `tables`, each with its `primary_key`, "
-        "`foreign_keys` and `order`, and what becomes of `dirty` references",
+        "`foreign_keys` and `order`, and the treatment of `dirty` references",
     )
     given_schema: dict[str, Any] = Field(
         description=(
@@ -189,21 +191,21 @@ class DatasetBody(BaseModel):
 
 
 class ChangeBody(BaseModel):
-    """A member of a column's schema; null where it has none."""
+    """Old and new value of a schema member; null if it is missing."""
 
     before: Any = None
     after: Any = None
 
 
 class RuleChangesBody(BaseModel):
-    """Rules that only the new schema has, and that only the old one had."""
+    """Rules that were added to the schema and rules that were removed."""
 
     added: list[dict[str, Any]]
     lost: list[dict[str, Any]]
 
 
 class SchemaChangesBody(BaseModel):
-    """What a request changed in a schema."""
+    """Changes of a schema by a request."""
 
     columns: dict[str, dict[str, ChangeBody]] = Field(
         description="changed members by column; of a newly dropped column only `drop`"
@@ -213,28 +215,29 @@ class SchemaChangesBody(BaseModel):
 
 
 class ChangedDatasetBody(DatasetBody):
-    """A dataset whose schema was changed."""
+    """A dataset with changed schema."""
 
     changes: SchemaChangesBody
 
 
 class HistogramBody(BaseModel):
-    """`counts[i]` values lie between `edges[i]` and `edges[i + 1]`."""
+    """A histogram: `counts[i]` values are between `edges[i]` and `edges[i + 1]`."""
 
     edges: list[float] | list[str]
     counts: list[int]
 
 
 class LevelBody(BaseModel):
-    """How often a level comes."""
+    """A level and its number of cells."""
 
     level: str | int | float | bool
     count: int
 
 
 class ColumnProfileBody(BaseModel):
-    """What one column holds; dates are text. What its kind does not have is null, and of a dropped
-    one all but the name."""
+    """Summary of one column. Dates are text. Members that do not apply to the kind, or to a dropped
+    column, are null.
+    """
 
     name: str
     drop: bool = Field(False, description="excluded from the model and not profiled")
@@ -253,25 +256,25 @@ class ColumnProfileBody(BaseModel):
 
 
 class RuleExceptionBody(BaseModel):
-    """A row that breaks a rule."""
+    """A row that violates a rule."""
 
     row: int = Field(description="position, counted from 0")
     line: int | None = Field(description="in the file; null if the format has no lines")
 
 
 class RuleBody(BaseModel):
-    """What holds between some columns of a table in most rows."""
+    """A rule that most rows of a table satisfy."""
 
-    rule: dict[str, Any] = Field(description="as the schema has it: rule, keep, source and share")
-    columns: list[str] = Field(description="the one that follows from the others comes first")
+    rule: dict[str, Any] = Field(description="the rule's members in the schema")
+    columns: list[str] = Field(description="columns of the rule, the dependent column first")
     formula: str = Field(description="the rule in words")
     rows: int = Field(description="rows that the rule applies to")
     kept: int = Field(description="rows that satisfy the rule")
-    exceptions: list[RuleExceptionBody] = Field(description="the first ten rows that break it")
+    exceptions: list[RuleExceptionBody] = Field(description="first ten rows that violate the rule")
 
 
 class ProfileBody(BaseModel):
-    """What a table holds, column by column, and what holds between its columns."""
+    """Summary of a table's columns, and its rules."""
 
     dataset_id: str
     rows: int
@@ -280,14 +283,14 @@ class ProfileBody(BaseModel):
 
 
 class RulesBody(BaseModel):
-    """What holds between the columns of a table in most rows."""
+    """Rules that most rows of a table satisfy."""
 
     dataset_id: str
     rules: list[RuleBody]
 
 
 class FirstRowsBody(BaseModel):
-    """The first rows of a table, as they were uploaded."""
+    """The first rows of an uploaded table."""
 
     dataset_id: str
     columns: list[str]
@@ -302,7 +305,7 @@ SCORING = "scoring of rows: full scores (full), only whether each row is rare (f
 
 
 class ReportSummaryBody(BaseModel):
-    """What the report of a model found, by its parts."""
+    """Summary of a model's report."""
 
     id: str
     job_id: str
@@ -320,7 +323,7 @@ class ReportSummaryBody(BaseModel):
 
 
 class ModelBody(BaseModel):
-    """A model, ready or in the making."""
+    """A model, ready or in training."""
 
     id: str
     name: str
@@ -458,7 +461,7 @@ class NewModelBody(RequestBody):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """Settings stand in `training`: of one that stands beside it, that it belongs there."""
+        """Returns the problem of an unknown member; a setting is referred to `training`."""
         problem = super().unknown_member(name)
         setting = meant_setting(name)
         if setting is None or (problem.suggestion is not None and setting != name):
@@ -468,7 +471,7 @@ class NewModelBody(RequestBody):
 
 
 class ChangedModelBody(RequestBody):
-    """Changes of a model."""
+    """Changes to a model."""
 
     scoring: Scoring | None = Field(
         None, description=f"{SCORING}; it can only become more restrictive"
@@ -492,7 +495,7 @@ class RowsBody(RequestBody):
 
 
 class NewMapBody(RequestBody):
-    """The row, or the latent vector, of a local dependency map."""
+    """Row or latent vector of a local dependency map."""
 
     row: dict[str, Cell] | None = Field(
         None, description="known cells by column; missing ones are integrated out"
@@ -502,7 +505,7 @@ class NewMapBody(RequestBody):
 
 
 class HealthBody(BaseModel):
-    """The process is alive."""
+    """The process is running."""
 
     status: Literal["alive"] = "alive"
 
@@ -515,12 +518,12 @@ class ReadinessBody(BaseModel):
 
 
 def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> DatasetBody:
-    """The answer's form of a dataset, with what its private models have spent."""
+    """Returns the response body of a dataset."""
     return DatasetBody.model_validate(vars(dataset) | {"privacy": privacy})
 
 
 def model_body(model: Model, report: Result | None = None) -> ModelBody:
-    """The answer's form of a model, with what its report found where there is one."""
+    """Returns the response body of a model, with the summary of its report."""
     record = model.record
     bound = (record or {}).get("bound_held_out")
     if record is not None and model.scoring != Scoring.FULL:
@@ -532,12 +535,12 @@ def model_body(model: Model, report: Result | None = None) -> ModelBody:
 
 
 def job_body(job: Job) -> JobBody:
-    """The answer's form of a job."""
+    """Returns the response body of a job."""
     return JobBody.model_validate(vars(job))
 
 
 def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
-    """The answer's form of a result: of the job alone while there is none."""
+    """Returns the response body of a result, or of its job if there is no result yet."""
     internal = job.kind.spec.internal
     return ResultBody(
         id=str(job.result_id),

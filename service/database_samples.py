@@ -1,4 +1,4 @@
-"""Samples of databases: what may be asked of them, and about how many rows come of it."""
+"""Samples of databases: checks of requests, and estimates of the number of rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_TIMES = 1_000_000
 
 
 def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
-    """What is asked of the model of a database; the real number of rows where nothing is said.
+    """Returns the request to sample a database, with `scale` 1 if no size is given.
 
     Raises:
-        RequestError: it names no table of the model, or rows in two ways or in none of a database.
-        NotOfferedError: what single tables have: conditions, and other formats.
+        RequestError: The table is unknown, or the size is invalid or given twice.
+        NotOfferedError: An option is only supported for single tables: conditions, other formats.
     """
     for name in ("given", "distribution", "given_rows"):
         if getattr(spec, name) is not None:
@@ -51,14 +51,14 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
 
 
 def drawn_tables(model: Model) -> dict[str, Document]:
-    """What the record of a model says of the tables that a draw has."""
+    """Returns the records of the tables of a sample, by name."""
     record = model.record or {}
     made = {split["entities"] for split in record["splits"]}
     return {name: table for name, table in record["tables"].items() if name not in made}
 
 
 def expected_rows(model: Model, spec: SampleSpec) -> int:
-    """About how many rows a draw has in all."""
+    """Returns the approximate number of rows of a sample, all tables together."""
     tables = (model.record or {})["tables"]
     times: dict[str, float] = {}
 
@@ -78,7 +78,7 @@ def expected_rows(model: Model, spec: SampleSpec) -> int:
 
 
 def cost_of(model: Model, rows: int) -> Document | None:
-    """What drawing so many rows is likely to take; None of another version's preset."""
+    """Returns the estimated cost of a sample; None if this version lacks the model's preset."""
     record = model.record or {}
     if record.get("preset") not in PRESETS:
         return None

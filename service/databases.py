@@ -1,7 +1,7 @@
-"""From a ZIP file of tables to a database whose keys hold, within the limits.
+"""Reads databases from ZIP files of tables, within the limits, and checks their keys.
 
-As `service/ingestion.py`, in a process of its own: a table is looked at before memory holds it, and
-then all of them at once, for keys are found and checked across tables.
+The functions run in a separate process (`service/table_process.py`). Each table is checked against
+the limits before it is loaded; then all are loaded, because keys are checked across tables.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from gcvae.linked.database_schema import DatabaseSchema
 
 DIRTY = ("refuse", "drop", "null")
-"""What becomes of rows whose foreign key does not exist."""
+"""Treatments of rows whose foreign key does not exist."""
 _MEMBERS = ("tables", "dirty")
 
 
 @dataclass(frozen=True)
 class CheckedDatabase:
-    """What a ZIP file turned out to be.
+    """Database that was read from a ZIP file.
 
     Attributes:
-        tables: each with its name, format, rows, columns and schema.
-        schema: of the database: its tables, their keys and orders, and what becomes of dirty rows.
+        tables: Name, format, rows, columns and schema of each table.
+        schema: Schema of the database: tables, keys, orders, and the treatment of dirty rows.
     """
 
     tables: list[Document]
@@ -51,32 +51,33 @@ class CheckedDatabase:
     warnings: tuple[str, ...]
 
     def total(self, what: str) -> int:
-        """How many rows, or columns, all tables have."""
+        """Returns the number of `rows` or `columns` of all tables."""
         return sum(int(table[what]) for table in self.tables)
 
 
 def check_database(
     file: BinaryIO, schema: Document | None, encoding: str | None, settings: ServiceSettings
 ) -> CheckedDatabase:
-    """The tables of a ZIP file, and the completed schema of the database.
+    """Reads the tables of a ZIP file and completes the schema of the database.
 
     Args:
-        schema: what is said of its tables and keys, and `dirty`.
-        encoding: of its text files, None for UTF-8.
+        schema: Stated tables and keys, and `dirty`.
+        encoding: Encoding of text files; None for UTF-8.
 
     Raises:
-        TableError: it is no ZIP file of tables; a table can not be modelled, keys are not unique,
-            or references are dirty.
-        SchemaError: the schema is malformed, or names what is not there.
-        TableLimitError, TooLargeError: as `service.ingestion.check_table`, all tables together.
+        TableError: The file is not a ZIP file of tables, a table can not be modelled, keys are not
+            unique, or foreign keys do not exist.
+        SchemaError: The schema is malformed, or names an unknown table or column.
+        TableLimitError, TooLargeError: As for `service.ingestion.check_table`, for all tables
+            together.
     """
     from gcvae.linked.database_fit import typed_table, with_found_plans
     from gcvae.linked.infer_links import infer_database
 
-    said, dirty = read_schema(schema or {})
+    stated, dirty = read_schema(schema or {})
     frames, formats = _frames(file, encoding, settings)
-    links = infer_database(frames, said)
-    kept, warnings = _referring(frames, links, dirty)
+    links = infer_database(frames, stated)
+    kept, warnings = _with_valid_references(frames, links, dirty)
     tables, schemas, typed = [], {}, {}
     for name, frame in frames.items():
         schemas[name], typed[name] = typed_table(name, kept[name], links[name])
@@ -92,10 +93,10 @@ def check_database(
 
 
 def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
-    """(what a document says of tables and keys, what becomes of dirty rows).
+    """Reads a schema document. Returns (stated tables and keys, treatment of dirty rows).
 
     Raises:
-        SchemaError: it has another member, or there is no such choice.
+        SchemaError: A member or the treatment is unknown.
     """
     problems = [
         unknown_name(f"unknown member {name!r}", name, _MEMBERS, pointer=json_pointer(name))
@@ -121,7 +122,7 @@ def profile_of_table(
     encoding: str | None,
     settings: ServiceSettings,
 ) -> dict[str, Any]:
-    """The profile of one table of a checked database, under its schema."""
+    """Returns the profile of one table of a checked database."""
     from gcvae.cells.values import parse_table
     from gcvae.files.tables import read_table
     from gcvae.rules.search import find_rules
@@ -139,7 +140,7 @@ def profile_of_table(
 def first_rows_of_table(
     file: BinaryIO, name: str, n_rows: int, encoding: str | None, settings: ServiceSettings
 ) -> tuple[list[str], list[list[str | None]]]:
-    """The first rows of one table of a checked database, as `first_rows_of` has them."""
+    """Returns the first rows of one table of a checked database, as `first_rows_of`."""
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
         return first_rows_of(table, n_rows, text)
@@ -148,14 +149,14 @@ def first_rows_of_table(
 def check_scored_database(
     file: BinaryIO, tables: Mapping[str, Document], encoding: str | None, settings: ServiceSettings
 ) -> int:
-    """How many rows the tables of a ZIP file have in all, which a model is to score.
+    """Returns the number of rows of all tables in a ZIP file that a model is to score.
 
     Args:
-        tables: of the model, by name, as its record has them; catalogues may be left out.
+        tables: Tables of the model by name, from its record; catalogues are optional.
 
     Raises:
-        TableError: it is no ZIP file of these tables.
-        TableLimitError, TooLargeError: as `check_database`.
+        TableError: The file is not a ZIP file of these tables.
+        TableLimitError, TooLargeError: As for `check_database`.
     """
     expected = "a ZIP file of the database's tables, or several files"
     if table_format(file) != "zip":
@@ -178,7 +179,7 @@ def check_scored_database(
 
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
-    """Errors of one table name it, and point into its part of the schema."""
+    """Adds the table's name and pointer to errors raised in the block."""
     from gcvae.linked.database_part import of_table as input_errors_of
 
     try:
@@ -192,9 +193,10 @@ def of_table(name: str) -> Iterator[None]:
 def _frames(
     file: BinaryIO, encoding: str | None, settings: ServiceSettings
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """(the tables as they were read, their formats), each by name.
+    """Returns (tables, formats), each by table name.
 
-    Raises: as `check_database`, of what it reads.
+    Raises:
+        TableError, TableLimitError, TooLargeError: As for `check_database`.
     """
     from gcvae.files.table_archives import opened_archive
     from gcvae.files.tables import read_table
@@ -203,9 +205,9 @@ def _frames(
     formats: dict[str, str] = {}
     n_bytes = n_rows = n_cells = 0
     with opened_archive(file) as (archive, members):
-        _check_sum("tables", len(members), "max_tables", settings)
+        _check_total("tables", len(members), "max_tables", settings)
         for name, member in members.items():
-            with of_table(name), _written(archive, member, n_bytes, settings) as table:
+            with of_table(name), _unpacked_member(archive, member, n_bytes, settings) as table:
                 n_bytes += table.seek(0, SEEK_END)
                 formats[name] = table_format(table)
                 text = None if formats[name] == "parquet" else encoding
@@ -215,8 +217,8 @@ def _frames(
                 ):
                     n_rows += len(source)
                     n_cells += len(source) * len(source.names)
-                _check_sum("rows", n_rows, "max_rows", settings)
-                _check_sum("cells", n_cells, "max_cells", settings)
+                _check_total("rows", n_rows, "max_rows", settings)
+                _check_total("cells", n_cells, "max_cells", settings)
                 table.seek(0)
                 frames[name] = read_table(table, encoding=text, may_be_empty=True)
     return frames, formats
@@ -224,24 +226,24 @@ def _frames(
 
 @contextmanager
 def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[BinaryIO]:
-    """One table of a database, in a file of its own."""
+    """Extracts one table of a database to a temporary file."""
     from gcvae.files.table_archives import opened_archive
 
     with (
         opened_archive(file) as (archive, members),
-        _written(archive, members[name], 0, settings) as table,
+        _unpacked_member(archive, members[name], 0, settings) as table,
     ):
         yield table
 
 
 @contextmanager
-def _written(
+def _unpacked_member(
     archive: Any, member: Any, n_before: int, settings: ServiceSettings
 ) -> Iterator[BinaryIO]:
-    """A file of an archive, unpacked within the limit of all tables together.
+    """Extracts a file of an archive to a temporary file, within the limit of all tables.
 
     Raises:
-        TooLargeError: it is exceeded, whatever the archive says of sizes.
+        TooLargeError: The limit is exceeded, whatever sizes the archive states.
     """
     from gcvae.files.table_archives import unpack
 
@@ -257,11 +259,11 @@ def _written(
         yield file
 
 
-def _check_sum(what: str, count: int, field: str, settings: ServiceSettings) -> None:
-    """Let databases pass that have no more of something than one table may.
+def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -> None:
+    """Checks that all tables together do not exceed the limit of one table.
 
     Raises:
-        TableLimitError: all tables together have more.
+        TableLimitError: They do.
     """
     limit = getattr(settings, field)
     if count > limit:
@@ -269,13 +271,14 @@ def _check_sum(what: str, count: int, field: str, settings: ServiceSettings) -> 
         raise TableLimitError(f"the database has at least {count} {what}", limit, field, problem)
 
 
-def _referring(
+def _with_valid_references(
     frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, dirty: str
 ) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
-    """(the tables, of which every foreign key is found or missing; what was done for that).
+    """Returns (tables whose foreign keys exist or are missing, warnings about changes).
 
     Raises:
-        TableError: keys are not unique, or references are dirty and to be refused: the first ten.
+        TableError: Keys are not unique, or foreign keys do not exist and `dirty` is `refuse`; it
+            shows the first ten.
     """
     from gcvae.linked.references import checked_references
 

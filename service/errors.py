@@ -1,34 +1,33 @@
-"""The errors of the service. Which HTTP answer each becomes stands in `problems.py` alone.
+"""Exceptions of the service. `problems.py` alone maps them to HTTP responses.
 
-Those of which nothing else says what to do have `advice`, for callers of REST.
+Errors whose message does not say how to proceed have an `advice` for REST clients.
 
-ServiceError
-├── RequestError            the request can not be understood; carries `problems`
-├── MediaTypeError          a body of a kind that this call does not read
-├── NotAcceptableError      an answer of a kind that this call does not write
-├── NotOfferedError         well formed, but nothing here can do it; names what there is
-├── LimitError              a limit; carries its setting and its value
-│   ├── TooLargeError       bytes
-│   ├── HeadTooLongError    line and headers of a request
-│   ├── TableLimitError     rows, columns, cells, levels
-│   ├── QueueFullError      jobs that wait
-│   ├── PoolFullError       inline work that waits
-│   ├── QuotaError          what a workspace may take in all
-│   └── TooManyRequestsError  requests of one key
-├── InvalidModelError       a file that is no model, or none that can be used here
-├── StateError              the resource is not in the state that this call needs
-├── NoReportError           a model has no report, or none yet; carries the job
-├── PreconditionError       the resource is not the one that the caller has read
-├── ProcessDiedError        a process of inline work ended in the midst of it
-├── SlowReaderError         an answer was read so slowly that it lost its place
-├── StoppingError           the service stops and answers no more
-├── NotReadyError           a server that the service stands on does not answer
-├── UnauthorizedError       the request has no key that is in force
-├── MissingScopeError       its key does not let it do that
-├── ForeignSiteError        a keyless service is called from another site's page
-└── StartError              the service can not start as it is set up
-
-CutOffError (no Exception)  an answer was cut off after it had begun, and that is logged
+    ServiceError
+    ├── RequestError            the request is not valid; carries `problems`
+    ├── MediaTypeError          the call does not read bodies of this media type
+    ├── NotAcceptableError      the call can not respond in an accepted media type
+    ├── NotOfferedError         a valid request that this version does not support
+    ├── LimitError              a limit is exceeded; carries its setting and value
+    │   ├── TooLargeError       bytes of a body or table
+    │   ├── HeadTooLongError    bytes of the request line and headers
+    │   ├── TableLimitError     rows, columns, cells, levels
+    │   ├── QueueFullError      waiting jobs
+    │   ├── PoolFullError       waiting inline work
+    │   ├── QuotaError          storage or training time of a workspace
+    │   └── TooManyRequestsError  requests of one key
+    ├── InvalidModelError       the file is not a usable model
+    ├── StateError              the state of the resource does not allow the call
+    ├── NoReportError           the model has no report (yet); carries the job
+    ├── PreconditionError       the resource changed since the caller read it
+    ├── ProcessDiedError        a process of inline work died during the request
+    ├── SlowReaderError         a client read a stream too slowly
+    ├── StoppingError           the service is shutting down
+    ├── NotReadyError           a server that the service depends on does not respond
+    ├── UnauthorizedError       the request has no valid key
+    ├── MissingScopeError       the key lacks a scope
+    ├── ForeignSiteError        another site's page calls a service without keys
+    └── StartError              the service can not start with this configuration
+    CutOffError (no Exception)  a response ended early after its start, and this was logged
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _SHEET = 'save the sheet as "CSV UTF-8" and send that as text/csv'
 
 
 class ServiceError(Exception):
-    """Root of the service's errors."""
+    """Base class of the service's errors."""
 
 
 class PreconditionError(ServiceError):
@@ -48,19 +47,19 @@ class PreconditionError(ServiceError):
 
 
 class RequestError(ServiceError):
-    """The request can not be understood."""
+    """The request is not valid."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__(*problems)
         self.problems = problems
 
     def __str__(self) -> str:
-        """The first problem in one line."""
+        """Returns the first problem in one line."""
         return str(self.problems[0])
 
 
 class MediaTypeError(ServiceError):
-    """The body is of a kind that this call does not read."""
+    """The call does not read bodies of this media type."""
 
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
         said = "has no Content-Type" if given is None else f"is {given!r}"
@@ -72,7 +71,7 @@ class MediaTypeError(ServiceError):
 
 
 class NotAcceptableError(ServiceError):
-    """The answer can not be written in any of the accepted kinds."""
+    """The response can not be written in an accepted media type."""
 
     def __init__(self, accept: str, writable: tuple[str, ...]) -> None:
         super().__init__(f"Accept is {accept!r}; this call can return {', '.join(writable)}")
@@ -80,7 +79,7 @@ class NotAcceptableError(ServiceError):
 
 
 class NotOfferedError(ServiceError):
-    """What was asked is well formed, but this version can not do it."""
+    """The request is valid, but this version does not support it."""
 
     def __init__(self, problem: Problem, offered: tuple[str, ...] = ()) -> None:
         super().__init__(problem)
@@ -88,12 +87,12 @@ class NotOfferedError(ServiceError):
         self.offered = offered
 
     def __str__(self) -> str:
-        """The problem in one line."""
+        """Returns the problem in one line."""
         return str(self.problems[0])
 
 
 class LimitError(ServiceError):
-    """A limit of this service; `setting` is the environment variable that moves it."""
+    """A limit of this service is exceeded; `setting` is the environment variable of the limit."""
 
     def __init__(self, what: str, limit: float, field: str, *problems: Problem) -> None:
         self.limit = limit
@@ -103,38 +102,38 @@ class LimitError(ServiceError):
 
 
 class TooLargeError(LimitError):
-    """More bytes than this service takes."""
+    """The body or table has too many bytes."""
 
 
 class HeadTooLongError(LimitError):
-    """Line and headers of a request have more bytes than this service takes."""
+    """The request line and headers have too many bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__("the request line and headers are too long", limit, "max_head_bytes")
 
 
 class TableLimitError(LimitError):
-    """More rows, columns, cells or levels than this service takes."""
+    """The table has too many rows, columns, cells or levels."""
 
 
 class QueueFullError(LimitError):
-    """Too many jobs wait already."""
+    """Too many jobs are waiting."""
 
     retry_after_seconds = 30
 
 
 class PoolFullError(LimitError):
-    """Too much inline work waits already."""
+    """Too much inline work is waiting."""
 
     retry_after_seconds = 2
 
 
 class QuotaError(LimitError):
-    """A workspace has taken as much as it may: storage, or time of training."""
+    """The workspace has used up its storage or training time."""
 
 
 class TooManyRequestsError(LimitError):
-    """A key has sent as many requests as it may for now."""
+    """The key has sent too many requests in this minute or second."""
 
     def __init__(self, when: str, limit: int, retry_after_seconds: int) -> None:
         message = f"this key has sent too many requests {when}"
@@ -143,7 +142,7 @@ class TooManyRequestsError(LimitError):
 
 
 class InvalidModelError(ServiceError):
-    """A file is no model, or none that can be used here."""
+    """The file is not a model, or not one that this service can use."""
 
     def __init__(self, why: str) -> None:
         expected = "a model file, as written by `gcvae train` or downloaded as a model's `artifact`"
@@ -152,16 +151,16 @@ class InvalidModelError(ServiceError):
 
 
 class StateError(ServiceError):
-    """The resource is not in the state that this call needs."""
+    """The state of the resource does not allow this call."""
 
 
 class NoReportError(ServiceError):
-    """A model has no report.
+    """The model has no report.
 
     Attributes:
-        job_id: of the job that makes it, or was to make it; of the training that comes before.
-        is_under_way: it comes by itself.
-        advice: how one is made, where that can be.
+        job_id: Job that makes the report or failed to, or the training that precedes it.
+        is_under_way: Whether that job is waiting or running.
+        advice: How to create a report, if that is possible.
     """
 
     def __init__(
@@ -179,7 +178,7 @@ class NoReportError(ServiceError):
 
 
 class ProcessDiedError(ServiceError):
-    """The process that worked on a request ended in the midst of it."""
+    """The process that handled a request died."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -189,7 +188,7 @@ class ProcessDiedError(ServiceError):
 
 
 class SlowReaderError(ServiceError):
-    """The reader of a streamed answer took so long that the rest of it is not sent."""
+    """The client read a streamed response too slowly; the rest is not sent."""
 
     def __init__(self, limit_seconds: float) -> None:
         super().__init__(
@@ -199,14 +198,14 @@ class SlowReaderError(ServiceError):
 
 
 class StoppingError(ServiceError):
-    """The service was asked to stop and has no time left for this request."""
+    """The service is shutting down and has no time left for this request."""
 
     def __init__(self) -> None:
         super().__init__("the service is shutting down; send the request again later")
 
 
 class NotReadyError(ServiceError):
-    """A server that this service stands on does not answer; `checks` says which, and why."""
+    """A server that this service depends on does not respond; `checks` has the reasons."""
 
     def __init__(self, checks: dict[str, str]) -> None:
         silent = ", ".join(name for name, answer in checks.items() if answer != "ok")
@@ -215,7 +214,7 @@ class NotReadyError(ServiceError):
 
 
 class UnauthorizedError(ServiceError):
-    """The service has keys, and the request has none that is in force."""
+    """The service has keys, and the request has no valid one."""
 
     def __init__(self, why: str, *, of_session: bool = False) -> None:
         super().__init__(why)
@@ -228,7 +227,7 @@ class UnauthorizedError(ServiceError):
 
 
 class MissingScopeError(ServiceError):
-    """The request's key does not let it do what it asks for."""
+    """The key of the request lacks the scope of the call."""
 
     def __init__(self, scope: str, held: list[str]) -> None:
         super().__init__(
@@ -240,15 +239,15 @@ class MissingScopeError(ServiceError):
 
 
 class ForeignSiteError(ServiceError):
-    """A keyless service answers its own machine only, not the pages of other sites."""
+    """A service without keys was called by a foreign host name or another site's page."""
 
 
 class StartError(ServiceError):
-    """The service can not start as it is set up."""
+    """The service can not start with this configuration."""
 
 
 class CutOffError(BaseException):
-    """An answer was cut off after it had begun: the connection is to be closed, nothing else.
+    """A response ended early, after its start: the server only closes the connection.
 
-    It passes every `except Exception`: nobody is there to answer, and the log has its line.
+    A BaseException, so that no `except Exception` handles it. It is logged before it is raised.
     """

@@ -1,4 +1,4 @@
-"""What a job of a model is likely to take: known before it starts, and shown in its record."""
+"""Cost estimates of jobs, shown in their records."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gcvae.training.settings import PRESETS
 
 
 def estimate(model: Model, cost: Callable[..., Cost]) -> Document | None:
-    """The cost of a job; None where this version has no preset of the model's name.
+    """Returns the estimated cost of a job; None if this version lacks the model's preset.
 
     Args:
-        cost: takes the preset that the model was trained with, and `columns`, their number.
+        cost: Computes the cost from the model's preset and its number of `columns`.
     """
     preset = (model.record or {}).get("preset")
     if preset not in PRESETS:

@@ -1,9 +1,8 @@
-"""From bytes to a table with a schema, within the limits.
+"""Reads uploaded tables and infers their schemas, within the limits.
 
-The functions that take a file run in a process of their own (`service/table_process.py`). A table
-need not fit into memory there: it is read column by column, or block by block.
-
-pandas and pyarrow are imported where they are used: the API has none of them.
+The functions that take a file run in a separate process (`service/table_process.py`). A table is
+read column by column or block by block, so that it need not fit into memory. pandas and pyarrow are
+imported inside functions, because the API process does not need them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 @dataclass(frozen=True)
 class CheckedTable:
-    """What an upload turned out to be."""
+    """Format, size and schema of an uploaded table."""
 
     format: str
     rows: int
@@ -48,10 +47,10 @@ class CheckedTable:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Rows that a model's schema fits.
+    """Size of rows that a model's schema fits.
 
     Attributes:
-        frame: the pickled frame of few rows, for inline work; None where a job is to read them.
+        frame: Pickled frame for inline work; None if a job is to read the rows.
     """
 
     rows: int
@@ -62,17 +61,18 @@ class CheckedRows:
 def check_table(
     file: BinaryIO, schema: dict[str, Any] | None, encoding: str | None, settings: ServiceSettings
 ) -> CheckedTable:
-    """The format, size and completed schema of a table.
+    """Reads a table. Returns its format, size and completed schema.
 
     Args:
-        schema: what is said of it.
-        encoding: of its text, None for UTF-8.
+        schema: Stated schema.
+        encoding: Encoding of the text; None for UTF-8.
 
     Raises:
-        TableError: it is no table, or not one that can be modelled.
-        SchemaError: the schema is malformed or contradicts the table.
-        TableLimitError: rows, columns, cells, levels or a cell are over their limits.
-        TooLargeError: it holds too many bytes.
+        TableError: The file is not a table, or not one that can be modelled.
+        SchemaError: The schema is malformed or contradicts the table.
+        TableLimitError: The number of rows, columns, cells or levels, or the length of a cell,
+            exceeds its limit.
+        TooLargeError: The table has too many bytes.
     """
     with checked_columns(file, settings, encoding) as source:
         inferred = _infer_within_limits(source, schema, settings)
@@ -82,7 +82,7 @@ def check_table(
 def profile_of(
     file: BinaryIO, schema: TableSchema, encoding: str | None, settings: ServiceSettings
 ) -> dict[str, Any]:
-    """The profile of a table under its schema."""
+    """Returns the profile of a table."""
     from gcvae.files.typed_columns import typed_columns
     from gcvae.profiling.profile import profile_table
 
@@ -96,7 +96,7 @@ def profile_of(
 def first_rows_of(
     file: BinaryIO, n_rows: int, encoding: str | None
 ) -> tuple[list[str], list[list[str | None]]]:
-    """The names of the columns, and the first rows as texts, of a table that has been checked."""
+    """Returns (column names, first rows as text) of a checked table."""
     import pandas as pd
 
     from gcvae.files.table_reader import TableReader
@@ -115,16 +115,17 @@ def check_rows(
     *,
     is_json: bool,
 ) -> CheckedRows:
-    """The size of rows that are to be scored, completed or encoded, and few of them themselves.
+    """Reads rows that are to be scored, imputed or encoded. Returns their size, and a frame if they
+    are few.
 
     Args:
-        is_json: whether they were made of the `rows` of a JSON body.
+        is_json: Whether the file was made from the `rows` of a JSON body.
 
     Raises:
-        TableError: the rows are no table, have no modelled column, or a cell can not be read
-            under the schema.
-        UnknownColumnError: a column that the schema does not have.
-        TableLimitError, TooLargeError: as `check_table`.
+        TableError: The file is not a table, has no modelled column, or has a cell that the schema
+            can not parse.
+        UnknownColumnError: The schema lacks a column.
+        TableLimitError, TooLargeError: As for `check_table`.
     """
     from gcvae.files.table_reader import TableReader, parsed_chunks
 
@@ -132,7 +133,7 @@ def check_rows(
         rows, columns = len(source), len(source.names)
     if rows > settings.max_inline_score_rows and not is_json:
         for _ in parsed_chunks(TableReader(file, encoding=encoding), schema):
-            pass  # as the job will read them
+            pass  # the job will read them in the same way
         return CheckedRows(rows, columns, None)
     dropped = {column.name for column in schema if column.drop}
     frame = _parsed(file, schema, encoding, dropped, is_json=is_json)
@@ -149,7 +150,7 @@ def _parsed(
     *,
     is_json: bool,
 ) -> pd.DataFrame:
-    """The rows as they were read; the schema fits them."""
+    """Reads rows and checks that the schema can parse them. Returns them unparsed."""
     from gcvae.cells.values import parse_table, with_absent_columns
     from gcvae.files.tables import read_table
 
@@ -167,12 +168,13 @@ def _parsed(
 def checked_columns(
     file: BinaryIO, settings: ServiceSettings, encoding: str | None = None
 ) -> Iterator[SourceColumns]:
-    """The columns of a table, one at a time.
+    """Opens a table for reading one column at a time, and checks its size.
 
     Raises:
-        TableError: the file is no table.
-        TableLimitError: rows, columns, cells or a cell are over their limits.
-        TooLargeError: it holds too many bytes.
+        TableError: The file is not a table.
+        TableLimitError: The number of rows, columns or cells, or the length of a cell, exceeds its
+            limit.
+        TooLargeError: The table has too many bytes.
     """
     from gcvae.files.source_columns import source_columns
     from gcvae.files.table_reader import TableReader
@@ -187,10 +189,10 @@ def checked_columns(
 
 @contextmanager
 def stored_table(store: Store, dataset: Dataset) -> Iterator[BinaryIO]:
-    """An uploaded table on this disk, as it was when it came.
+    """Copies an uploaded table from the store to a temporary file.
 
     Raises:
-        CorruptedError: the stored bytes are not those that came.
+        CorruptedError: The stored bytes differ from the uploaded ones.
     """
     with tempfile.TemporaryFile(prefix="gcvae-dataset-") as file:
         for chunk in store.stream(dataset.object_key, dataset.sha256):
@@ -201,12 +203,12 @@ def stored_table(store: Store, dataset: Dataset) -> Iterator[BinaryIO]:
 def _infer_within_limits(
     source: SourceColumns, schema: dict[str, Any] | None, settings: ServiceSettings
 ) -> InferredSchema:
-    """The completed schema.
+    """Completes a stated schema by inference.
 
     Raises:
-        TableError: nothing in the table can be modelled.
-        SchemaError: the schema is malformed or contradicts the table.
-        TableLimitError: a column has too many levels.
+        TableError: No column can be modelled.
+        SchemaError: The schema is malformed or contradicts the table.
+        TableLimitError: A column has too many levels.
     """
     from gcvae.profiling.infer import complete_schema
 
@@ -216,7 +218,7 @@ def _infer_within_limits(
 
 
 def table_format(file: BinaryIO) -> str:
-    """`csv`, `csv.gz`, `parquet`, or `zip` of a database, by the first bytes."""
+    """Returns `csv`, `csv.gz`, `parquet` or `zip` according to the first bytes."""
     file.seek(0)
     start = file.read(len(_PARQUET))
     file.seek(0)
@@ -228,13 +230,13 @@ def table_format(file: BinaryIO) -> str:
 
 
 def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str = "") -> None:
-    """Let tables within the limits pass.
+    """Checks the size of a table.
 
     Args:
-        at_least: said of the counts where there may be more.
+        at_least: Prefix of the counts in errors, if there may be more.
 
     Raises:
-        TableLimitError: there are too many rows, columns or cells.
+        TableLimitError: The table has too many rows, columns or cells.
     """
     for what, count, field in (
         ("columns", columns, "max_columns"),
@@ -249,10 +251,10 @@ def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str
 
 
 def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
-    """Let columns within the limit pass.
+    """Checks the numbers of levels of all columns.
 
     Raises:
-        TableLimitError: a column has too many levels.
+        TableLimitError: A column has too many levels.
     """
     limit = settings.max_levels
     problems = [
@@ -269,11 +271,11 @@ def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
 
 
 def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
-    """Let a text file pass that is within the limits so far.
+    """Checks a text file while it is read.
 
     Raises:
-        TableLimitError: there are too many rows, columns or cells, or a cell is too long.
-        TooLargeError: there are too many bytes.
+        TableLimitError: There are too many rows, columns or cells, or a cell is too long.
+        TooLargeError: There are too many bytes.
     """
     if read.n_bytes > settings.max_table_bytes:
         what = f"the table has more than {settings.max_table_bytes} bytes after decompression"
@@ -283,13 +285,13 @@ def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
 
 
 def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None:
-    """Let a table pass whose longest cell has so many characters.
+    """Checks the length of the longest cell of a table.
 
     Args:
-        place: of that cell, as of a Problem.
+        place: Location of that cell, as arguments of `Problem`.
 
     Raises:
-        TableLimitError: they are too many.
+        TableLimitError: The cell is too long.
     """
     limit = settings.max_cell_characters
     if characters > limit:
@@ -301,12 +303,13 @@ def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None
 
 
 def check_parquet(file: BinaryIO, settings: ServiceSettings) -> None:
-    """Let a Parquet file within the limits pass. Looks at the footer before the columns, and at
-    cells before all of a column are read: a small file can unfold to an enormous table.
+    """Checks a Parquet file before its columns are decoded, as a small file can expand to a huge
+    table.
 
     Raises:
-        TableError: it is none.
-        TableLimitError: rows, columns, cells or a cell are over their limits.
+        TableError: The file is not a valid Parquet file.
+        TableLimitError: The number of rows, columns or cells, or the length of a cell, exceeds its
+            limit.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

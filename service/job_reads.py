@@ -1,8 +1,7 @@
-"""Polls of jobs: those that come at the same time share one read of the database.
+"""Batched reads of jobs: polls that arrive together share one database query.
 
-Hundreds of clients poll. A thread and a query for each poll would cost three times what the rest
-of its answer does. So reads have a distance: a poll that comes alone is answered at once, those
-that come soon after it wait a moment for each other.
+One thread and one query per poll would cost three times the rest of its answer. A read begins at
+most every 20 ms: a single poll is answered at once, and polls soon after it wait for the next read.
 """
 
 from __future__ import annotations
@@ -17,51 +16,53 @@ from catalog.records import Job
 
 Found = Mapping[str, Job]
 
-DISTANCE_SECONDS = 0.02
-"""From the beginning of a read to that of the next."""
+INTERVAL_SECONDS = 0.02
+"""Minimum time between the starts of two reads."""
 
 
 class JobReads:
-    """Reads jobs for one event loop. What is answered was read after it was asked for.
+    """Reads jobs for one event loop. A job is never older than the request for it.
 
     Args:
-        read_many: reads jobs by their ids; called in a thread.
+        read_many: Reads jobs by their ids; called in a thread.
     """
 
     def __init__(self, read_many: Callable[[Collection[str]], Found]) -> None:
         self._read_many = read_many
-        self._asked: asyncio.Future[Found] | None = None
+        self._pending: asyncio.Future[Found] | None = None
         self._ids: set[str] = set()
         self._reader: asyncio.Task[None] | None = None
 
     async def get(self, job_id: str, *, workspace: str) -> Job:
-        """The job.
+        """Returns the job.
 
         Raises:
-            NotFoundError: no such job in this workspace.
+            NotFoundError: The workspace has no such job.
         """
-        if self._asked is None:
-            self._asked = asyncio.get_running_loop().create_future()
+        if self._pending is None:
+            self._pending = asyncio.get_running_loop().create_future()
         self._ids.add(job_id)
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
-        # Shielded: one who leaves takes nothing from those who asked with it.
-        job = (await asyncio.shield(self._asked)).get(job_id)
+        # Shielded: a cancelled request must not cancel the read of the others.
+        job = (await asyncio.shield(self._pending)).get(job_id)
         if job is None or job.workspace != workspace:
             raise NotFoundError("job", job_id)
         return job
 
     async def _read(self) -> None:
-        """Answer, read by read, until nobody asks; whoever asks meanwhile is in the next read."""
+        """Reads requested jobs until there are no more requests; requests during a read join the
+        next.
+        """
         loop = asyncio.get_running_loop()
-        while self._asked is not None:
-            next_at = loop.time() + DISTANCE_SECONDS
-            asked, ids = self._asked, self._ids
-            self._asked, self._ids = None, set()
+        while self._pending is not None:
+            next_at = loop.time() + INTERVAL_SECONDS
+            pending, ids = self._pending, self._ids
+            self._pending, self._ids = None, set()
             try:
-                asked.set_result(await run_in_threadpool(self._read_many, ids))
+                pending.set_result(await run_in_threadpool(self._read_many, ids))
             except Exception as error:
-                asked.set_exception(error)
-                asked.exception()  # those who still wait get it; nobody is no mistake
+                pending.set_exception(error)
+                pending.exception()  # retrieved, because there may be no one waiting
             await asyncio.sleep(next_at - loop.time())
         self._reader = None

@@ -1,4 +1,4 @@
-"""The keys of requests, as one process knows them: looked up now and then, not for every poll."""
+"""Authentication of requests, with a cache that holds each result for half a second."""
 
 from __future__ import annotations
 
@@ -20,50 +20,55 @@ from service.errors import UnauthorizedError
 AnswerT = TypeVar("AnswerT")
 
 FRESH_SECONDS = 0.5
-"""How long what was read of a key holds: a revoked one is refused after that at the latest, and one
-that was asked for before it was made is let in."""
+"""Lifetime of cached results: the longest delay before a revoked key is refused or a new key is
+accepted."""
 _MOST_KEPT = 1024
 _NOTE_SECONDS = 60.0
 _SCHEME = "Bearer "
 
 
 class KeyRing:
-    """Admits requests by their keys, and pages by their sessions. For one event loop."""
+    """Authenticates requests by API key or page session. For one event loop."""
 
     def __init__(self, keys: Keys, sessions: Sessions) -> None:
         self._keys = keys
         self._sessions = sessions
-        self._admitted = _Remembered[Key]()
-        self._refused = _Remembered[str]()
+        self._admitted = _RecentResults[Key]()
+        self._refused = _RecentResults[str]()
         self._keyless_until = 0.0
         self._has_keys = False
 
-    async def holder(self, authorization: str | None, session: str | None = None) -> Key | None:
-        """The key of a request with this header, or else with this session; None where the service
-        has no keys at all.
+    async def authenticate(
+        self, authorization: str | None, session: str | None = None
+    ) -> Key | None:
+        """Returns the key of a request with this Authorization header or session.
+
+        None if the service has no keys.
 
         Raises:
-            UnauthorizedError: there are keys, and the request has none that is in force.
+            UnauthorizedError: The service has keys, and the request has no valid one.
         """
         if authorization is not None:
-            self._keyless_until = 0.0  # who sends a key knows that there are some
+            self._keyless_until = 0.0  # a request with a key suggests that there are keys now
         if not await self.keys_exist():
             return None
         if authorization is None and session is not None:
-            return await self._remembered("session", session, self._of_session)
+            return await self._recent_or_find("session", session, self._of_session)
         if authorization is None:
             raise UnauthorizedError("the request has no API key")
         if authorization[: len(_SCHEME)].lower() != _SCHEME.lower():
             raise UnauthorizedError("the Authorization header is not a bearer token")
-        return await self._remembered("key", authorization[len(_SCHEME) :].strip(), self._verified)
+        return await self._recent_or_find(
+            "key", authorization[len(_SCHEME) :].strip(), self._verified
+        )
 
     def forget_session(self, session: str) -> None:
-        """Ask anew for this session: it has ended."""
-        self._admitted.forget(_name_of("session", session))
+        """Removes a session that has ended from the cache."""
+        self._admitted.forget(_digest_of("session", session))
 
-    async def _remembered(self, kind: str, text: str, find: Callable[[str], Key]) -> Key:
-        """The key, or the refusal, of a moment ago: a flood of either is cheap."""
-        name = _name_of(kind, text)
+    async def _recent_or_find(self, kind: str, text: str, find: Callable[[str], Key]) -> Key:
+        """Returns the cached key, or raises the cached refusal; else calls `find` in a thread."""
+        name = _digest_of(kind, text)
         if (key := self._admitted.get(name)) is not None:
             return key
         if (why := self._refused.get(name)) is not None:
@@ -77,51 +82,57 @@ class KeyRing:
         return key
 
     async def keys_exist(self) -> bool:
-        """Whether the service has keys, and so asks every call for one."""
+        """Whether the service has keys, so that calls require one."""
         if not self._has_keys and time.monotonic() >= self._keyless_until:
             self._has_keys = await run_in_threadpool(self._keys.exist)
             self._keyless_until = time.monotonic() + FRESH_SECONDS
         return self._has_keys
 
     def _verified(self, text: str) -> Key:
+        """Returns the key of a token."""
         try:
-            return self._noted(self._keys.verify(text))
+            return self._with_use_noted(self._keys.verify(text))
         except BadKeyError as error:
             raise UnauthorizedError(str(error)) from None
 
     def _of_session(self, text: str) -> Key:
+        """Returns the key of a page session."""
         try:
-            return self._noted(self._sessions.find(text)[0])
+            return self._with_use_noted(self._sessions.find(text)[0])
         except BadKeyError as error:
             raise UnauthorizedError(str(error), of_session=True) from None
 
-    def _noted(self, key: Key) -> Key:
+    def _with_use_noted(self, key: Key) -> Key:
+        """Records the use of a key, at most once a minute, and returns the key."""
         noted = datetime.now(UTC) - timedelta(seconds=_NOTE_SECONDS)
         if key.last_used_at is None or key.last_used_at < noted:
             self._keys.note_use(key.id)
         return key
 
 
-class _Remembered(Generic[AnswerT]):
-    """What was found a moment ago, of the last `_MOST_KEPT`."""
+class _RecentResults(Generic[AnswerT]):
+    """Cache of the last `_MOST_KEPT` results, each for `FRESH_SECONDS`."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, tuple[float, AnswerT]] = OrderedDict()
 
     def get(self, name: bytes) -> AnswerT | None:
+        """Returns the result, or None if it is missing or has expired."""
         until, answer = self._kept.get(name, (0.0, None))
         return answer if until > time.monotonic() else None
 
     def keep(self, name: bytes, answer: AnswerT) -> None:
+        """Stores a result."""
         self._kept[name] = time.monotonic() + FRESH_SECONDS, answer
         self._kept.move_to_end(name)
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
 
     def forget(self, name: bytes) -> None:
+        """Removes a result."""
         self._kept.pop(name, None)
 
 
-def _name_of(kind: str, text: str) -> bytes:
-    """What is kept in memory of a key or a token: neither itself."""
+def _digest_of(kind: str, text: str) -> bytes:
+    """Returns the cache key of a token: a hash, so that tokens are not kept in memory."""
     return hashlib.sha256(f"{kind} {text}".encode()).digest()

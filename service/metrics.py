@@ -1,8 +1,8 @@
-"""What Prometheus reads at `/metrics`: this process's figures, and those of the records.
+"""Prometheus metrics at `/metrics`: of this process, and of the records in the database.
 
-What happens to jobs is counted in the database, in the transaction that does it
-(`catalog/database/counts.py`). So every API process reports the same of the jobs, and nothing is
-lost with a process: take `max by (…)` over the instances, never their sum.
+Job events are counted in the database, in the transaction that causes them
+(`catalog/database/counts.py`). All API processes therefore report the same job metrics, and none
+are lost with a process. Aggregate them over instances with `max by (…)`, not with a sum.
 """
 
 from __future__ import annotations
@@ -31,46 +31,46 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Metrics:
-    """The figures of one API process. Labels are few and fixed words: never an id.
+    """Metrics of one API process. Labels have few fixed values, never ids.
 
     Args:
-        statistics: of the records, asked at every scrape.
+        statistics: Statistics of the records, queried at each scrape.
     """
 
     def __init__(self, statistics: Statistics) -> None:
         self.registry = CollectorRegistry()
         self._requests = Histogram(
             "gcvae_http_request_duration_seconds",
-            "From a request to the beginning of its answer",
+            "Time from a request to the start of its response",
             ["method", "route", "status"],
             buckets=_REQUEST_BUCKETS,
             registry=self.registry,
         )
         self.in_progress = Gauge(
             "gcvae_http_requests_in_progress",
-            "Requests whose answer is not at its end",
+            "Requests whose response is not complete",
             registry=self.registry,
         )
         self._lookups = Counter(
             "gcvae_model_cache_requests",
-            "Looks for a loaded model: a hit found it, a miss had to load it",
+            "Lookups of models in memory; a miss loads the model",
             ["result"],
             registry=self.registry,
         )
         self._inline_rows = Counter(
             "gcvae_inline_rows",
-            "Rows that requests got at once, without a job",
+            "Rows returned without a job",
             ["kind"],
             registry=self.registry,
         )
         self._deaths = Counter(
             "gcvae_inline_process_deaths",
-            "Processes of inline work that ended without being asked to",
+            "Processes of inline work that died",
             registry=self.registry,
         )
         self._lag = Histogram(
             "gcvae_event_loop_lag_seconds",
-            "How much later than it was due the event loop came to a task, looked at regularly",
+            "Delay of a periodic task in the event loop",
             buckets=_LAG_BUCKETS,
             registry=self.registry,
         )
@@ -83,39 +83,39 @@ class Metrics:
         self.registry.register(RecordsCollector(statistics))
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request's answer began `seconds` after it."""
+        """Records that the response to a request started after `seconds`."""
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, str(status)).observe(seconds)
 
     def add(self, tally: Tally) -> None:
-        """What a process of inline work counted since its last report."""
+        """Adds the counts of an inline process."""
         for result, n in tally.lookups.items():
             self._lookups.labels(result).inc(n)
         for kind, n_rows in tally.rows.items():
             self._inline_rows.labels(kind).inc(n_rows)
 
     def process_died(self) -> None:
-        """A process of inline work ended by itself, or was killed."""
+        """Counts the death of an inline process."""
         self._deaths.inc()
 
     def lagged(self, seconds: float) -> None:
-        """The event loop came to a task so much later than it was due."""
+        """Records the lag of the event loop."""
         self._lag.observe(seconds)
 
 
 class RecordsCollector(Collector):
-    """The figures of the records, read anew at every scrape."""
+    """Metrics of the records, queried at each scrape."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
 
     def describe(self) -> list[Metric]:
-        """Nothing: registering asks no database."""
+        """Returns no metrics, so that registration does not query the database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Every figure; where the database does not answer, only that it does not."""
-        up = GaugeMetricFamily("gcvae_records_up", "1 where the database answered this scrape")
+        """Yields all metrics; only `gcvae_records_up` if the database does not respond."""
+        up = GaugeMetricFamily("gcvae_records_up", "1 if the database responded to this scrape")
         try:
             kinds = self._statistics.kinds()
             counts = self._statistics.counts()
@@ -129,16 +129,17 @@ class RecordsCollector(Collector):
         yield from _queue_gauges(kinds)
         yield from _kind_gauges(kinds)
         yield GaugeMetricFamily(
-            "gcvae_leftovers_due", "Prefixes in the store that are due to be swept", orphans
+            "gcvae_leftovers_due", "Prefixes in the store that are due for deletion", orphans
         )
         yield from _counters(counts)
         yield from _histograms(counts)
 
 
 def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
-    depth = GaugeMetricFamily("gcvae_queue_depth", "Jobs that wait", labels=["queue"])
+    """Yields depth and age of each queue."""
+    depth = GaugeMetricFamily("gcvae_queue_depth", "Waiting jobs", labels=["queue"])
     age = GaugeMetricFamily(
-        "gcvae_queue_oldest_age_seconds", "Since the oldest waiting job waits", labels=["queue"]
+        "gcvae_queue_oldest_age_seconds", "Waiting time of the oldest waiting job", labels=["queue"]
     )
     for queue in Queue:
         states = [state for state in kinds if state.kind.queue is queue]
@@ -148,12 +149,13 @@ def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
 
 
 def _kind_gauges(kinds: list[KindState]) -> Iterator[Metric]:
-    running = GaugeMetricFamily("gcvae_jobs_running", "Jobs that run", labels=["kind"])
+    """Yields running and abandoned jobs, and rows per second, of each kind."""
+    running = GaugeMetricFamily("gcvae_jobs_running", "Running jobs", labels=["kind"])
     abandoned = GaugeMetricFamily(
         "gcvae_jobs_abandoned", "Running jobs whose lease has expired", labels=["kind"]
     )
     speed = GaugeMetricFamily(
-        "gcvae_rows_per_second", "Of all running jobs together, as they report", labels=["kind"]
+        "gcvae_rows_per_second", "Rows per second of all running jobs, as reported", labels=["kind"]
     )
     for state in kinds:
         running.add_metric([state.kind.value], state.running)
@@ -170,26 +172,31 @@ _ENDINGS = [
     if status.is_final
 ]
 _COUNTERS = {
-    Counted.CREATED: ("Jobs that were asked for", ["kind"], _KINDS),
-    Counted.ATTEMPTS: ("Attempts that began", ["kind"], _KINDS),
+    Counted.CREATED: ("Created jobs", ["kind"], _KINDS),
+    Counted.ATTEMPTS: ("Started attempts", ["kind"], _KINDS),
     Counted.RETRIES: (
-        "Attempts that ended without an outcome, so that another follows",
+        "Attempts that ended without an outcome and are repeated",
         ["kind", "reason"],
         [labels | {"reason": "lease_lost"} for labels in _KINDS],
     ),
     Counted.LEASE_LOSSES: ("Attempts whose lease expired", ["kind"], _KINDS),
-    Counted.FINISHED: ("Jobs that are over", ["kind", "outcome"], _ENDINGS),
+    Counted.FINISHED: ("Finished jobs", ["kind", "outcome"], _ENDINGS),
     Counted.ROWS: ("Rows in the results of jobs", ["kind"], _KINDS[1:]),
 }
-"""Help, labels, and the label values that are reported as 0 before the first of them is counted."""
+"""Help, label names, and the label values that are reported as 0 until they are counted."""
 
 _HISTOGRAMS = {
-    Counted.DURATION: ("From a job's first start to its end", ["kind", "outcome"], _ENDINGS),
-    Counted.WAIT: ("From when a job is queued to when an attempt begins", ["kind"], _KINDS),
+    Counted.DURATION: (
+        "Time from a job's first start to its end",
+        ["kind", "outcome"],
+        _ENDINGS,
+    ),
+    Counted.WAIT: ("Time from queueing a job to the start of an attempt", ["kind"], _KINDS),
 }
 
 
 def _counters(counts: list[Count]) -> Iterator[Metric]:
+    """Yields the counters of job events."""
     for name, (text, labels, known) in _COUNTERS.items():
         family = CounterMetricFamily(f"gcvae_{name}", text, labels=labels)
         values = {_key(each, labels): 0.0 for each in known}
@@ -202,6 +209,7 @@ def _counters(counts: list[Count]) -> Iterator[Metric]:
 
 
 def _histograms(counts: list[Count]) -> Iterator[Metric]:
+    """Yields the histograms of job times."""
     bounds = [*(str(bound) for bound in BUCKETS_SECONDS), "+Inf"]
     for name, (text, labels, known) in _HISTOGRAMS.items():
         family = HistogramMetricFamily(f"gcvae_{name}", text, labels=labels)
@@ -219,4 +227,5 @@ def _histograms(counts: list[Count]) -> Iterator[Metric]:
 
 
 def _key(labels: dict[str, str], names: list[str]) -> tuple[str, ...]:
+    """Returns the values of the named labels."""
     return tuple(labels[name] for name in names)

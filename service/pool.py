@@ -1,4 +1,4 @@
-"""A bounded pool of threads: reading tables neither blocks the event loop nor piles up."""
+"""Bounded thread pool for reading tables, which must not block the event loop."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ ResultT = TypeVar("ResultT")
 
 
 class WorkPool:
-    """`workers` threads; at most `waiting` more pieces of work may wait for one.
+    """Runs `workers` calls at once; at most `waiting` further calls wait for a thread.
 
     Args:
-        name: what the pool does, for threads and errors.
-        waiting_setting: the field of the settings that `waiting` came from.
+        name: Name of the work, for threads and errors.
+        waiting_setting: Setting that `waiting` came from, for errors.
     """
 
     def __init__(self, name: str, workers: int, waiting: int, waiting_setting: str) -> None:
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix=name)
-        self._places = threading.BoundedSemaphore(workers + waiting)
+        self._slots = threading.BoundedSemaphore(workers + waiting)
         self._name = name
         self._waiting = waiting
         self._waiting_setting = waiting_setting
 
     async def run(self, work: Callable[[], ResultT]) -> ResultT:
-        """What `work` returns, computed in a thread of the pool.
+        """Calls `work` in a thread of the pool and returns its result.
 
         Raises:
-            PoolFullError: every place is taken.
+            PoolFullError: All threads are busy and the queue is full.
         """
-        if not self._places.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             what = (
                 f"all threads for {self._name} are busy and the queue of waiting requests is full"
             )
             raise PoolFullError(what, self._waiting, self._waiting_setting)
-        future = self._executor.submit(copy_context().run, work)  # its log lines say the request
-        # The place is the thread's, not the request's: a client that leaves stops no thread.
-        future.add_done_callback(lambda _: self._places.release())
+        future = self._executor.submit(copy_context().run, work)  # for the request id in log lines
+        # The slot is held until the thread is done, also if the client disconnects.
+        future.add_done_callback(lambda _: self._slots.release())
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Let running work end and take no more."""
+        """Waits for running work and refuses new work."""
         self._executor.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What a workspace may take in all: bytes in the store, and time of training. Off unless set."""
+"""Quotas of a workspace: stored bytes and training time. Both are unlimited by default."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from service.errors import QuotaError
 from service.resources import Resources
 
 TRAINING_DAYS = 30
-"""Trainings that began before count no more."""
+"""Number of days whose trainings count."""
 _DAY_SECONDS = 86_400
 
 
 def require_storage(resources: Resources, workspace: Workspace, n_bytes: int) -> None:
-    """Let so many more bytes pass; 0 where nobody knows yet how many there will be.
+    """Checks that `n_bytes` more can be stored; 0 if their number is not yet known.
 
     Raises:
-        QuotaError: the workspace would store more than it may, or does already.
+        QuotaError: The workspace has reached the limit, or would exceed it.
     """
     limit = resources.settings.max_stored_bytes
     if limit is None:
@@ -32,10 +32,10 @@ def require_storage(resources: Resources, workspace: Workspace, n_bytes: int) ->
 
 
 def require_training_time(resources: Resources, workspace: Workspace) -> None:
-    """Let one more training pass. What runs is not stopped, so it may end beyond the limit.
+    """Checks that a training can start. Running trainings are not stopped at the limit.
 
     Raises:
-        QuotaError: the workspace's trainings took as long as they may.
+        QuotaError: The workspace has used its training time.
     """
     limit = resources.settings.max_training_seconds
     if limit is None:

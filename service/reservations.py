@@ -1,4 +1,6 @@
-"""Bytes on their way to a record: reserved before they are written, gone where it fails."""
+"""Reservations of stored bytes that have no record yet; the bytes are deleted if the request
+fails.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ log = logging.getLogger("service")
 
 @contextmanager
 def reserved(resources: Resources, prefix: str) -> Iterator[None]:
-    """The block may write bytes under `prefix`, and makes the record that stands for them.
+    """Reserves `prefix` while the block writes bytes under it and creates their record.
 
-    Where it fails the bytes go: at once, or, while the database is away, when the reservation
-    runs out.
+    If the block fails, the bytes are deleted at once; if the database does not respond, they are
+    deleted when the reservation expires.
     """
     resources.catalog.orphans.reserve(prefix, resources.settings.reservation_seconds)
     try:
@@ -30,7 +32,7 @@ def reserved(resources: Resources, prefix: str) -> Iterator[None]:
 
 
 def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
-    """Delete bytes that no record stands for any more; a worker repeats what fails here."""
+    """Deletes bytes without a record. A worker retries deletions that fail."""
     for prefix in prefixes:
         try:
             resources.store.delete(prefix)
@@ -41,6 +43,7 @@ def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
 
 
 def _abandon(resources: Resources, prefix: str) -> None:
+    """Deletes the bytes of a failed request."""
     try:
         if resources.catalog.orphans.abandon(prefix):
             collect_garbage(resources, [prefix])

@@ -1,4 +1,4 @@
-"""What the routes share, made once per app: settings, records, bytes, queue, pools, models."""
+"""Objects that all requests share: settings, catalog, store, queue, pools and caches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resources:
-    """Everything that outlives a request."""
+    """Objects that outlive a request."""
 
     settings: ServiceSettings
     catalog: Catalog
@@ -37,10 +37,10 @@ class Resources:
     job_reads: JobReads
     profiles: SingleFlightCache[tuple[str, str], bytes]
     closing: threading.Event = field(default_factory=threading.Event)
-    """Set when the server stops: endless streams end."""
+    """Set when the server stops, so that endless streams end."""
 
     def close(self) -> None:
-        """End inline work, let tables be read to their end, then close the connections."""
+        """Stops inline work, waits for tables that are being read, and closes connections."""
         self.closing.set()
         self.inline.close()
         self.tables.close()
@@ -51,10 +51,10 @@ class Resources:
 def make_resources(
     settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: Dispatcher
 ) -> Resources:
-    """The resources of one app, from its three connections.
+    """Creates the resources of an application from its three connections.
 
     Raises:
-        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
+        MissingExtraError: Traces are configured, but OpenTelemetry is not installed.
     """
     from service.metrics import Metrics
 
@@ -76,9 +76,9 @@ def make_resources(
 
 
 async def get_resources(request: Request) -> Resources:
-    """The resources of the app that answers this request.
+    """Returns the resources of the application that answers this request.
 
-    Asynchronous, as every check that waits for nothing: a thread for it would cost more than it.
+    A coroutine, because FastAPI would run a plain function in a thread, which costs more.
     """
     resources = request.app.state.resources
     assert isinstance(resources, Resources)

@@ -1,7 +1,8 @@
-"""What requests say of a dataset's schema, one after the other, and what that changes in it.
+"""Changes of a dataset's schema by requests, and descriptions of what changed.
 
-What was said is kept apart from what was inferred: a patch changes what was said, and all the rest
-is inferred anew.
+    schema = inferred members + stated members
+
+Stated members are stored separately. A patch changes them, and all other members are inferred anew.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from service.errors import RequestError
 _MOST_CHARACTERS = 60
 
 
-def what_is_said(document: Document) -> Document:
-    """What a schema document says: of a dropped column that it is dropped, and nothing else."""
+def stated_schema(document: Document) -> Document:
+    """Returns the members that a schema document states; of a dropped column, only `drop`."""
     columns = [
         {"name": column["name"], "drop": True} if column.get("drop") else _given(column)
         for column in document.get("columns") or []
@@ -31,29 +32,29 @@ def what_is_said(document: Document) -> Document:
     return {"columns": columns} | given
 
 
-def what_is_said_of_database(document: Document) -> Document:
-    """What the schema document of a database says."""
+def stated_database_schema(document: Document) -> Document:
+    """Returns the members that the schema document of a database states."""
     return {"tables": document.get("tables", {}), **document}
 
 
-def patched(said: Document, patch: Document) -> Document:
-    """The document that says what was said and what a merge patch says; the patch wins.
+def patched(stated: Document, patch: Document) -> Document:
+    """Applies a merge patch to the stated members of a schema.
 
     Raises:
-        RequestError: the patch has no columns by name.
+        RequestError: `columns` of the patch is not an object by column name.
     """
-    if "tables" in said:
-        of_database: Document = merge(said, patch)
+    if "tables" in stated:
+        of_database: Document = merge(stated, patch)
         return of_database
     _check_columns(patch.get("columns"))
-    by_name = {column["name"]: _without_name(column) for column in said.get("columns", ())}
-    merged: Document = merge(said | {"columns": by_name}, patch)
+    by_name = {column["name"]: _without_name(column) for column in stated.get("columns", ())}
+    merged: Document = merge(stated | {"columns": by_name}, patch)
     columns = [{"name": name, **column} for name, column in (merged.get("columns") or {}).items()]
     return merged | {"columns": columns}
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7396): its members win, and null takes one away.
+    """Applies a JSON merge patch (RFC 7396): members of the patch win, and null removes a member.
 
     >>> merge({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": [4]}})
     {'b': {'c': [4], 'd': 3}}
@@ -70,15 +71,16 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def pointed_at_patch(error: SchemaError, document: Document, patch: Document) -> SchemaError:
-    """The error of a patched document, its places in the patch.
+    """Returns the error of a patched document with pointers into the patch.
 
-    What the patch does not say itself was said before, and does not go with it.
+    Errors in members that earlier requests stated point to the closest member of the patch.
     """
     names = [column["name"] for column in document.get("columns", ())]
     return SchemaError(*(_pointed_at_patch(p, names, patch) for p in error.problems))
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
+    """Returns one problem with its pointer into the patch."""
     if problem.pointer is None:
         return problem
     steps = _steps(problem.pointer)
@@ -87,24 +89,24 @@ def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Pr
         steps = steps[:2] if steps[2:] == ["name"] else steps
     place, found = "", cast(Any, patch)
     for number, step in enumerate(steps):
-        if not isinstance(found, Mapping):  # a list, which a patch has whole
+        if not isinstance(found, Mapping):  # a patch replaces lists as a whole
             place += json_pointer(*steps[number:])
             break
         if step not in found:
-            said = "/".join(map(str, steps[number:]))
-            message = f"{problem.message} ({said} was set before; null resets it)"
+            stated = "/".join(map(str, steps[number:]))
+            message = f"{problem.message} ({stated} was set before; null resets it)"
             return replace(problem, message=message, pointer=place or None)
         place, found = place + json_pointer(step), found[step]
     return replace(problem, pointer=place)
 
 
 def _steps(pointer: str) -> list[str]:
-    """What `json_pointer` made a pointer of, as texts."""
+    """Splits a JSON pointer into its steps, the inverse of `json_pointer`."""
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
 def changes(before: Document, after: Document) -> SchemaChangesBody:
-    """What is different in the second of two complete schema documents of one dataset."""
+    """Compares two complete schema documents of a dataset."""
     if "tables" in after:
         return _changes_of_database(before, after)
     old = {column["name"]: column for column in before["columns"]}
@@ -113,10 +115,10 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
         for column in after["columns"]
         if (different := _different(old[column["name"]], column))
     }
-    words = [_in_words(name, different) for name, different in columns.items()]
+    words = [_described_change(name, different) for name, different in columns.items()]
     lost_rules, added_rules = _rules_that_differ(before, after)
-    words += [f"the rule {text} is added" for text in _rules_written(added_rules, after)]
-    words += [f"the rule {text} is removed" for text in _rules_written(lost_rules, before)]
+    words += [f"the rule {text} is added" for text in _described_rules(added_rules, after)]
+    words += [f"the rule {text} is removed" for text in _described_rules(lost_rules, before)]
     separators = [document.get("separator", ",") for document in (before, after)]
     if separators[0] != separators[1]:
         words.append("separator is {1!r} (it was {0!r})".format(*separators))
@@ -128,10 +130,10 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
 
 
 def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody:
-    """What is different in keys and orders, in words."""
+    """Compares the keys and orders of two schema documents of a database."""
     old, new = before["tables"], after["tables"]
     words = [
-        f"table {name!r}: {_member(member, ChangeBody(before=was, after=now))}"
+        f"table {name!r}: {_described_member(member, ChangeBody(before=was, after=now))}"
         for name, table in new.items()
         for member in dict.fromkeys((*old[name], *table))
         if (was := old[name].get(member)) != (now := table.get(member))
@@ -144,19 +146,21 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:
-    """Returns (rules of the first document alone, rules of the second alone); shares do not count.
+    """Returns (rules only in the first document, rules only in the second), ignoring their shares.
 
-    A rule of a column that is dropped now is left out: it may hold cells of the column.
+    Rules of columns that are dropped now are left out, because they may contain cells of the
+    column.
     """
-    old, new = (_by_what_it_says(document) for document in (before, after))
+    old, new = (_by_statement(document) for document in (before, after))
     dropped = {column["name"] for column in after["columns"] if column.get("drop")}
     read = TableSchema.from_json(before).rules or ()
     gone = {rule.text for rule in read if not dropped.isdisjoint(rule.columns)}
-    lost = [rule for said, rule in old.items() if said not in new and rule["rule"] not in gone]
-    return lost, [rule for said, rule in new.items() if said not in old]
+    lost = [rule for stated, rule in old.items() if stated not in new and rule["rule"] not in gone]
+    return lost, [rule for stated, rule in new.items() if stated not in old]
 
 
-def _by_what_it_says(document: Document) -> dict[str, Document]:
+def _by_statement(document: Document) -> dict[str, Document]:
+    """Returns the rules by their members, without share and source."""
     rules = document.get("rules") or []
     return {
         json.dumps({m: v for m, v in rule.items() if m not in ("share", "source")}): rule
@@ -164,15 +168,15 @@ def _by_what_it_says(document: Document) -> dict[str, Document]:
     }
 
 
-def _rules_written(rules: list[Document], schema: Document) -> list[str]:
-    """Rules as messages write them, with what becomes of one that is not just modelled."""
+def _described_rules(rules: list[Document], schema: Document) -> list[str]:
+    """Describes rules in words, with `keep` unless it is soft."""
     read = TableSchema.from_json(schema | {"rules": rules}).rules or ()
     kept = {"soft": "", "hard": " (hard)", "off": " (off)"}
     return [f"{rule}{kept[rule.keep]}" for rule in read]
 
 
 def _check_columns(columns: Any) -> None:
-    """Lets columns by name pass, or none."""
+    """Checks that `columns` of a patch is an object of objects by column name, or missing."""
     if columns is None:
         return
     if not isinstance(columns, Mapping):
@@ -196,15 +200,17 @@ def _check_columns(columns: Any) -> None:
 
 
 def _given(column: Document) -> Document:
+    """Returns the members of a column that are not null."""
     return {member: value for member, value in column.items() if value is not None}
 
 
 def _without_name(column: Document) -> Document:
+    """Returns the members of a column except its name."""
     return {member: value for member, value in column.items() if member != "name"}
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """The members that differ, their old values only where the column is not dropped now."""
+    """Returns the members that differ; of a newly dropped column only `drop`, without its cells."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
         member: ChangeBody(before=old.get(member), after=new.get(member))
@@ -213,16 +219,18 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
     }
 
 
-def _in_words(name: str, different: Mapping[str, ChangeBody]) -> str:
+def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:
+    """Describes the changes of a column in words."""
     dropped = different.get("drop")
     if dropped is not None and dropped.after:
         return f"column {name!r} is dropped"
-    members = [_member(m, change) for m, change in different.items() if m != "drop"]
+    members = [_described_member(m, change) for m, change in different.items() if m != "drop"]
     start = f"column {name!r}" if dropped is None else f"column {name!r} is no longer dropped"
     return f"{start}: {'; '.join(members)}"
 
 
-def _member(member: str, change: ChangeBody) -> str:
+def _described_member(member: str, change: ChangeBody) -> str:
+    """Describes the change of one member in words."""
     if change.before is None:
         return f"{member} is {_shown(change.after)}"
     if change.after is None:
@@ -231,5 +239,6 @@ def _member(member: str, change: ChangeBody) -> str:
 
 
 def _shown(value: Any) -> str:
+    """Returns a value as text, shortened to 60 characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."

@@ -1,4 +1,4 @@
-"""Run the application on its port until a signal ends it."""
+"""Runs the application on a port until a signal ends it."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from service.resources import Resources
 from service.settings import ServiceSettings, variable
 
 _SWITCH_SECONDS = 0.0005
-"""How long a thread that reads a table may keep Python to itself while the event loop wants it;
-Python's own 5 ms would be spent at every turn between the two."""
+"""Interval at which threads release Python's lock. The default of 5 ms would delay the event loop
+while tables are read."""
 
 _CLOSING_SECONDS = 2.0
-"""Of the time that there is for the end: what is left for it when the last requests are cut off."""
-_LAST_WORDS_SECONDS = 0.5
+"""Part of `shutdown_seconds` that remains after the last requests are cut off."""
+_LOGGING_SECONDS = 0.5
 
 
 def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM.
+    """Serves until SIGINT or SIGTERM.
 
     Args:
-        on_ready: called with the service's URL once its port is open.
+        on_ready: Called with the service's URL once its port is open.
 
     Raises:
-        StartError: the address needs keys, the port is taken, the database is not set up, or a
-            setting asks for what is not installed.
+        StartError: The address requires keys, the port is taken, the database is not set up, or a
+            setting needs a package that is not installed.
     """
     set_up_logs(settings)
     refuse_open_address(settings)
@@ -60,8 +60,8 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
     config = uvicorn.Config(
         app,
         http=head_protocol(settings),
-        log_config=None,  # what uvicorn says goes where our own lines go
-        access_log=False,  # `service/http/observations.py` has a line for each request
+        log_config=None,  # uvicorn logs through our handlers
+        access_log=False,  # `service/http/observations.py` logs requests
         server_header=False,
         timeout_graceful_shutdown=request_seconds(settings),  # type: ignore[arg-type]  # a float does
     )
@@ -69,15 +69,15 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
 
 
 def request_seconds(settings: ServiceSettings) -> float:
-    """How long open requests may take once the service is asked to end."""
+    """Returns the time that open requests have after a stop signal, in seconds."""
     return max(settings.shutdown_seconds - _CLOSING_SECONDS, settings.shutdown_seconds / 2)
 
 
 def bind(settings: ServiceSettings) -> socket.socket:
-    """A socket that listens on the settings' address.
+    """Opens a listening socket on the settings' address.
 
     Raises:
-        StartError: the address is not available.
+        StartError: The address is not available.
     """
     family, kind, protocol, _, address = _resolve(settings)
     listening = socket.socket(family, kind, protocol)
@@ -94,7 +94,7 @@ def bind(settings: ServiceSettings) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which says when it is ready and ends endless streams when it stops."""
+    """uvicorn server that reports readiness and ends endless streams when it stops."""
 
     def __init__(
         self,
@@ -103,14 +103,14 @@ class Server(uvicorn.Server):
         on_ready: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(config)
-        logging.getLogger("uvicorn.error").addFilter(_is_news)
+        logging.getLogger("uvicorn.error").addFilter(_is_unlogged)
         self._resources = resources
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the port."""
+        """Opens the port and calls `on_ready`."""
         await super().startup(sockets)
-        # A look at all that is imported takes a tenth of a second, for which every request waits.
+        # A collection of all imported objects would delay every request by a tenth of a second.
         gc.freeze()
         gc.enable()
         if self.started and self._on_ready is not None:
@@ -118,29 +118,30 @@ class Server(uvicorn.Server):
             self._on_ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let every request end, or cut it off when its time is up."""
+        """Waits for open requests, and cuts them off at the end of their time."""
         self._resources.closing.set()
         await super().shutdown(sockets)
         if self.server_state.tasks:
-            await asyncio.wait(self.server_state.tasks, timeout=_LAST_WORDS_SECONDS)
+            await asyncio.wait(self.server_state.tasks, timeout=_LOGGING_SECONDS)
 
 
 class ProcessServer(Server):
-    """The server that its process ends with: all of it within `shutdown_seconds`."""
+    """Server that ends its process within `shutdown_seconds`."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the end, which has its limit from now on."""
+        """Starts the shutdown and its time limit."""
         if not self.should_exit:
             end_within(self._resources.settings.shutdown_seconds)
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let every request end, and nothing begin any more."""
+        """Waits for open requests and stops the fork server."""
         await super().shutdown(sockets)
         FORK_SERVER.close()  # it may still be importing torch
 
 
 def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
+    """Returns the address information of the settings' host and port."""
     try:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
@@ -150,6 +151,6 @@ def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
     return found[0]
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """False of an answer that was cut off: it has its line already, with the request's id."""
+def _is_unlogged(record: logging.LogRecord) -> bool:
+    """Whether a log record is not about a cut-off response, which has its own line."""
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

@@ -1,4 +1,4 @@
-"""Everything that can be set of the service: one frozen object, read from `GCVAE_…` at the edge."""
+"""Settings of the service: one frozen object, read from `GCVAE_…` environment variables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MEBIBYTE = 1024 * KIBIBYTE
 GIBIBYTE = 1024 * MEBIBYTE
 
 DATABASE_FILE = "catalog.sqlite"
-"""In the data folder, where no other database is named."""
+"""Name of the default database in the data folder."""
 
 
 class ServiceSettings(ServerSettings, RuntimeSettings):
-    """Address, the three URLs, and the limits. Each field is `GCVAE_` and its name in capitals."""
+    """Address, URLs and limits. The variable of a field is `GCVAE_` and its name in capitals."""
 
     model_config = SettingsConfigDict(extra="forbid")
 
@@ -150,33 +150,34 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         return [host.strip() for host in hosts.split(",")] if isinstance(hosts, str) else hosts
 
     def database(self) -> str:
-        """The database's URL."""
+        """Returns the database's URL."""
         if self.database_url is not None:
             return self.database_url
         return f"sqlite:///{self._folder() / DATABASE_FILE}"
 
     def has_database(self) -> bool:
-        """False where the data folder has none yet: asking for it would make one."""
+        """Whether the database exists; does not create one."""
         return self.database_url is not None or (self.home_dir / DATABASE_FILE).exists()
 
     def broker(self) -> str:
-        """The broker's URL."""
+        """Returns the broker's URL."""
         if self.broker_url is not None:
             return self.broker_url
         return f"filesystem://{self._folder() / 'queue'}"
 
     def store(self) -> str:
-        """The store's URL."""
+        """Returns the store's URL."""
         if self.store_url is not None:
             return self.store_url
         return f"file://{self._folder() / 'store'}"
 
     def _folder(self) -> Path:
+        """Returns the absolute path of the data folder."""
         return self.home_dir.absolute()
 
 
 def variable(field: str) -> str:
-    """The environment variable of a field: what an error names so that it can be set.
+    """Returns the environment variable of a field, for error messages.
 
     >>> variable("max_rows")
     'GCVAE_MAX_ROWS'

@@ -1,4 +1,4 @@
-"""How a job's rows are cut into shards, for several workers to make."""
+"""Division of a job's rows into shards for several workers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from gcvae.files.shards import SHARD_UNIT_ROWS
 
 
 def cut_rows(rows: int, shard_rows: int) -> list[range]:
-    """Runs of at most `shard_rows` rows, rounded up to whole blocks; none where one run is all.
+    """Returns ranges of at most `shard_rows` rows, rounded up to whole blocks; none if one range
+    would suffice.
 
     >>> cut_rows(20_000, 8_192)
     [range(0, 8192), range(8192, 16384), range(16384, 20000)]

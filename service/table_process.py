@@ -1,7 +1,7 @@
-"""A table is read in a process of its own, with limits of memory and processor time.
+"""Reads tables in separate processes with limits on memory and processor time.
 
-A hostile file ends that process, and nothing else: the service says what was exceeded, and answers
-others meanwhile. Each piece of work gets a fresh process, and what it took goes back with it.
+A hostile file can end only its own process. The error names the exceeded limit. Each call gets a
+new process, whose memory is freed afterwards.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from gcvae.errors import GcvaeError, Problem
 from runtime.logs import log_context
 from runtime.processes import answer_all, received_file
 from service.errors import ProcessDiedError, ServiceError, TableLimitError
-from service.inline.process import FORK_SERVER, Raised, begin_apart
+from service.inline.process import FORK_SERVER, Raised, start_isolated
 from service.settings import ServiceSettings
 
 ResultT = TypeVar("ResultT")
 
 _FAULTS = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
-"""How native code ends that gets no memory, or stumbles over what it reads."""
+"""Exit signals of native code that ran out of memory or crashed."""
 _KILL_AFTER_SECONDS = 5
-"""Processor time from the signal of the limit to the one that nothing survives."""
-_ROOM_BYTES = 1 << 25  # the stacks of some threads
+"""Processor time between the soft and the hard limit (SIGXCPU and SIGKILL)."""
+_ROOM_BYTES = 1 << 25  # for the stacks of threads
 _EXPECTED = "a smaller table or shorter cells"
 
 
-def read_apart(
+def read_isolated(
     work: Callable[[BinaryIO], ResultT], file: BinaryIO, settings: ServiceSettings
 ) -> ResultT:
-    """What `work`, a function of a module with its arguments, makes of the file. It waits for it.
+    """Calls `work`, a picklable function, with the file in a new process and returns its result.
+    Blocks.
 
     Args:
-        file: on this disk; whoever calls may read it again afterwards, from its beginning.
+        file: File on this machine's disk; the caller can read it again from the start.
 
     Raises:
-        TableLimitError: the work took more memory or processor time than it may.
-        ProcessDiedError: the process was killed from outside.
-        Exception: whatever the work raises.
+        TableLimitError: The work exceeded its memory or processor time.
+        ProcessDiedError: The process was killed.
+        Exception: Any exception of `work`.
     """
     process = FORK_SERVER.fork(_serve, settings)
     try:
@@ -67,6 +68,7 @@ def read_apart(
 
 
 def _death(exit_code: int | None, settings: ServiceSettings) -> ServiceError:
+    """Returns the error for the exit code of a process that died."""
     if exit_code == -signal.SIGXCPU:
         problem = Problem("reading it takes too long", expected=_EXPECTED)
         what = "the table took too much processor time"
@@ -75,14 +77,15 @@ def _death(exit_code: int | None, settings: ServiceSettings) -> ServiceError:
 
 
 def _out_of_memory(settings: ServiceSettings) -> TableLimitError:
+    """Returns the error of a process that exceeded its memory."""
     problem = Problem("reading it takes too much memory", expected=_EXPECTED)
     what = "the table took too much memory"
     return TableLimitError(what, settings.table_memory_bytes, "table_memory_bytes", problem)
 
 
 def _serve(pipe: Connection, settings: ServiceSettings) -> None:
-    """The life of the process."""
-    begin_apart(settings)
+    """Main function of the process: receives the file and calls the work."""
+    start_isolated(settings)
     with received_file(pipe) as file:
         _limit(settings)
         answer_all(pipe, partial(_answer, file))
@@ -91,18 +94,19 @@ def _serve(pipe: Connection, settings: ServiceSettings) -> None:
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]]
 ) -> tuple[Any, Raised | None]:
+    """Calls the work. Returns (result, None) or (None, exception)."""
     work, ids = question
     with log_context(**ids):
         try:
             return work(file), None
         except (GcvaeError, ServiceError, MemoryError) as error:
             return None, Raised.of(error)
-        except Exception as error:  # libraries have many words for having got no memory
+        except Exception as error:  # libraries report missing memory by various exceptions
             return None, Raised.of(error if _has_room() else MemoryError())
 
 
 def _has_room() -> bool:
-    """Whether there is memory for more, beside all that the work held when it failed."""
+    """Whether 32 MiB of memory can still be allocated."""
     try:
         bytearray(_ROOM_BYTES)
     except MemoryError:
@@ -111,16 +115,16 @@ def _has_room() -> bool:
 
 
 def _limit(settings: ServiceSettings) -> None:
-    """Bound what is taken from now on: memory that is written to, processor time, core files."""
+    """Limits the further memory and processor time of this process, and disables core dumps."""
     seconds = settings.table_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILL_AFTER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":  # others have no such limit, or do not keep it
+    if sys.platform == "linux":  # other systems lack this limit or do not enforce it
         most = _data_bytes() + settings.table_memory_bytes
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _data_bytes() -> int:
-    """What this process has of the memory that RLIMIT_DATA bounds."""
+    """Returns the size of this process's data segment, which RLIMIT_DATA limits."""
     *_, data, _ = Path("/proc/self/statm").read_text().split()
     return int(data) * os.sysconf("SC_PAGE_SIZE")

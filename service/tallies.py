@@ -1,4 +1,4 @@
-"""What a process of inline work did since its last report: figures on their way to the metrics."""
+"""Counters of an inline process, sent with each answer to the metrics of the API process."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ BlockT = TypeVar("BlockT", bound=Sized)
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts that travel with each answer, so that one process reports the figures of all.
+    """Counters of an inline process since its last answer.
 
     Attributes:
-        lookups: of loaded models, by `hit` and `miss`.
-        rows: that went out without a job, by kind of job.
+        lookups: Lookups of loaded models, by `hit` and `miss`.
+        rows: Rows that were returned without a job, by kind of job.
     """
 
     lookups: Counter[str] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
 
-    def looked_up(self, *, was_loaded: bool) -> None:
-        """A model was asked of the memory of loaded ones."""
+    def count_lookup(self, *, was_loaded: bool) -> None:
+        """Counts a lookup of a loaded model."""
         self.lookups["hit" if was_loaded else "miss"] += 1
 
-    def counted(self, kind: str, blocks: Iterable[BlockT]) -> Iterator[BlockT]:
-        """The blocks of an answer; their rows are counted as they pass."""
+    def count_rows(self, kind: str, blocks: Iterable[BlockT]) -> Iterator[BlockT]:
+        """Yields the blocks, and counts their rows."""
         for block in blocks:
             self.rows[kind] += len(block)
             yield block
 
     def take(self) -> Tally:
-        """What was counted so far; counting begins anew."""
+        """Returns the counts and resets them."""
         taken = Tally(self.lookups.copy(), self.rows.copy())
         self.lookups.clear()
         self.rows.clear()

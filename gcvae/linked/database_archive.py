@@ -1,4 +1,4 @@
-"""What a database's model says of its tables, and the ZIP files that its drawn tables come in."""
+"""Descriptions of a database's model, and ZIP files of generated tables."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def database_record(
     splits: Sequence[Split],
     plans: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What there is to say of a fit, of JSON types: by table its size and how it is drawn.
+    """Describes a fit as a JSON document.
 
-    Each has its `rows` and `columns`, the `parent` that its rows are drawn given, whether it
-    `is_copied`, and its `plan`, the same in words.
+    Each table has its numbers of `rows` and `columns`, its `parent`, whether it `is_copied`, and
+    the `plan` in words.
     """
     records = [p.model.rows.training_record for p in parts.values() if p.model is not None]
     tables = {
@@ -43,7 +43,7 @@ def database_record(
             "parent": None
             if part.plan.parent is None
             else schema[name].foreign_keys[part.plan.parent].table,
-            "is_copied": part.kept is not None,
+            "is_copied": part.catalogue is not None,
             "plan": plans[name],
         }
         for name, part in parts.items()
@@ -63,7 +63,9 @@ def database_record(
 def written_schemas(
     parts: Mapping[str, DatabasePart], splits: Sequence[Split]
 ) -> dict[str, TableSchema]:
-    """How the columns of each drawn table are written; numbers of levels are left open."""
+    """Returns the column schemas of the generated tables; columns of numbered levels are left
+    out.
+    """
     found = {name: part.schema for name, part in parts.items()}
     for split in reversed(splits):
         columns = {c.name: c for c in (*found[split.table], *found.pop(split.parent))}
@@ -77,7 +79,7 @@ def written_schemas(
 def schemas_of_texts(
     record: Mapping[str, Any], schemas: Mapping[str, TableSchema]
 ) -> dict[str, TableSchema]:
-    """The schemas of the tables that a record says came as text, by the `format` of their files."""
+    """Returns the schemas of the tables that were uploaded as text, according to their `format`."""
     formats = {name: table.get("format", "parquet") for name, table in record["tables"].items()}
     return {name: s for name, s in schemas.items() if formats.get(name) not in (None, "parquet")}
 
@@ -90,14 +92,14 @@ def write_database(
     typed: Mapping[str, TableSchema] | None = None,
     escape_formulas: bool = False,
 ) -> dict[str, PackedTable]:
-    """Writes drawn tables as a ZIP file; where each lies in it, by table.
+    """Writes generated tables to a ZIP file. Returns the location of each table in it.
 
     Args:
-        target: An empty file.
-        tables: As they are drawn.
-        format: Of the files in it, `csv` or `parquet`.
-        typed: As `schemas_of_texts` has them; the cells of these tables are values in Parquet.
-        escape_formulas: Of CSV, as in `gcvae.files.table_stream`.
+        target: Empty file.
+        tables: Generated tables.
+        format: Format of the files in the archive, `csv` or `parquet`.
+        typed: Schemas of `schemas_of_texts`; these tables have typed values in Parquet files.
+        escape_formulas: Escape formulas in CSV files (`gcvae.files.table_stream`).
     """
     write = {
         name: partial(_write_csv, frame, escape_formulas)
@@ -136,7 +138,7 @@ def _write_parquet(frame: pd.DataFrame, schema: TableSchema | None, sink: io.Raw
 
 
 _AS_TEXT = ("object", "string")
-"""dtype and type in Parquet files of a column of text."""
+"""Data types of a text column in data frames and Parquet files."""
 
 
 def _texts(frame: pd.DataFrame) -> Collection[str]:

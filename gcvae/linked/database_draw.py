@@ -1,4 +1,4 @@
-"""A draw of a database: tables given their parents, references, then what follows from these."""
+"""Generation of a database: rows given parents, then references, then computed columns and keys."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from gcvae.linked.references import (
 from gcvae.numerics.seeds import derived_seed
 
 _MOST_ROUNDS = 30
-"""Draws of a table until its keys are all different."""
+"""Maximum number of times that rows with repeated keys are generated anew."""
 
 
 class Drawing:
-    """One draw of a database."""
+    """Generates one database."""
 
     def __init__(self, links: DatabaseSchema, parts: Mapping[str, DatabasePart], seed: int) -> None:
         self.links, self.parts, self.seed = links, parts, seed
@@ -35,7 +35,7 @@ class Drawing:
         self.rows: dict[str, dict[int, Codes]] = {name: {} for name in parts}
 
     def tables(self, parents: int | None, scale: float) -> dict[str, pd.DataFrame]:
-        """All tables, their columns as the real ones have them."""
+        """Generates all tables, in the format of the real ones."""
         for name, part in self.parts.items():
             self._draw(name, part, parents, scale)
         for name, part in self.parts.items():
@@ -58,12 +58,12 @@ class Drawing:
             frame = written[name][list(part.order)].reset_index(drop=True)
             unique = () if name in referred else self.links[name].unique
             are_again = repeats(frame, replace(self.links[name], unique=unique))
-            _tell_left_out(name, int(are_again.sum()))
+            _warn_of_left_out_rows(name, int(are_again.sum()))
             frame = frame[~are_again].reset_index(drop=True)
             found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
 
-    def following(
+    def complete(
         self,
         known: LinkedRows,
         frames: Mapping[str, pd.DataFrame],
@@ -71,14 +71,15 @@ class Drawing:
         rows: pd.DataFrame,
         parents: Codes,
     ) -> pd.DataFrame:
-        """Drawn rows of one table as the real ones are, their parents and all others being known.
+        """Returns generated rows of one table in the table's format, with references and keys; all
+        other tables are known.
 
         Args:
-            known: The tables.
-            frames: Their rows with what stands beside them.
-            name: Of the table that gets rows.
-            rows: Of its model.
-            parents: The row of each one's parent.
+            known: Rows of all tables.
+            frames: Rows of all tables with their additional columns.
+            name: Name of the table to complete.
+            rows: Rows that the table's model generated.
+            parents: Parent index of each row.
         """
         part = self.parts[name]
         self.frames = {**frames, name: rows}
@@ -90,18 +91,18 @@ class Drawing:
         return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
-        """The rows of a table, without references."""
+        """Generates the rows of a table, without references."""
         seed = derived_seed(str(self.seed), name)
-        if part.kept is not None:
-            self.frames[name] = part.kept.copy()
+        if part.catalogue is not None:
+            self.frames[name] = part.catalogue.copy()
             return
         assert part.model is not None, "it is no catalogue"
         if part.plan.parent is None:
             n = parents if parents is not None else max(1, round(scale * part.n_rows))
-            self.frames[name] = self._drawn_once(name, part, n, seed)
+            self.frames[name] = self._draw_unique(name, part, n, seed)
             return
         key = self.links[name].foreign_keys[part.plan.parent]
-        above, beside = self.frames[key.table], self.parts[key.table].beside[name]
+        above, beside = self.frames[key.table], self.parts[key.table].child_columns[name]
         counts = above[beside[0]].to_numpy(dtype=np.float64, na_value=0.0).round().astype(np.int64)
         firsts = [c for c in beside if c.endswith(" first")]
         first = above[firsts[0]] if firsts else None
@@ -122,12 +123,14 @@ class Drawing:
             kept = frame[~np.isin(np.arange(len(frame)), again)]
             frame = pd.concat([kept, drawn[list(frame.columns)].set_axis(again)]).sort_index()
         once = ~repeats(frame, self.links[name], key, rows)
-        _tell_left_out(name, int((~once).sum()))
+        _warn_of_left_out_rows(name, int((~once).sum()))
         self.frames[name] = frame[once].reset_index(drop=True)
         self.rows[name][part.plan.parent] = rows[once]
 
-    def _drawn_once(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
-        """n rows of a table without a parent, without those that repeat unique columns."""
+    def _draw_unique(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
+        """Generates `n` rows of a table without a parent, replacing those that repeat unique
+        values.
+        """
         assert part.model is not None, "it is no catalogue"
         found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):
@@ -137,15 +140,20 @@ class Drawing:
             again = part.model.draw(n, derived_seed(str(seed), str(more)))
             found = pd.concat([found, again], ignore_index=True)
         found = found[~repeats(found, links)].head(n).reset_index(drop=True)
-        _tell_left_out(name, n - len(found))
+        _warn_of_left_out_rows(name, n - len(found))
         return found
 
     def _context(self, name: str, child: str) -> pd.DataFrame:
-        """What the rows of a child are told of those of a table, and of those above."""
-        effect = [c for c in self.parts[name].beside[child] if c.startswith(f"{child} effect ")]
+        """Returns the context of a child table's rows: the effect on them, then columns of
+        `name`.
+        """
+        effect = [
+            c for c in self.parts[name].child_columns[child] if c.startswith(f"{child} effect ")
+        ]
         return pd.concat([self.frames[name][effect], self._above(name)], axis=1)
 
     def _above(self, name: str) -> pd.DataFrame:
+        """Returns the columns of a table and its ancestors, for each row of the table."""
         part = self.parts[name]
         context = self.frames[name].add_prefix(f"{name} ")
         if part.plan.parent is None:
@@ -155,8 +163,8 @@ class Drawing:
         return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _refer(self, name: str, part: DatabasePart) -> None:
-        """Chooses the references beside the one to the parent."""
-        if part.kept is not None:
+        """Assigns the references other than the one to the parent."""
+        if part.catalogue is not None:
             return
         for i, (columns, codec) in part.borrowed.items():
             key, frame = self.links[name].foreign_keys[i], self.frames[name]
@@ -174,18 +182,18 @@ class Drawing:
             if not len(others) or not n:
                 self.rows[name][i] = np.full(n, NO_ROW, dtype=np.int64)
                 continue
-            wanted = frame[[f"{prefix} {c}" for c in columns]].set_axis(list(columns), axis=1)
+            target = frame[[f"{prefix} {c}" for c in columns]].set_axis(list(columns), axis=1)
             at = np.flatnonzero(are_there)
             choice = Choice(features_of(others[list(columns)], codec), capacity)
-            taken = self._taken(name, i)
+            paired = self._paired_references(name, i)
             found = choice.assign(
-                features_of(wanted, codec)[at],
-                [rows[at] for rows in taken],
+                features_of(target, codec)[at],
+                [rows[at] for rows in paired],
                 [
                     *([at] if key.table == name else []),
                     *(
                         self.rows[name][j][at]
-                        for j in part.unlike.get(i, ())
+                        for j in part.disjoint.get(i, ())
                         if j in self.rows[name]
                     ),
                 ],
@@ -195,8 +203,8 @@ class Drawing:
             rows[at] = found
             self.rows[name][i] = rows
 
-    def _taken(self, name: str, number: int) -> list[Codes]:
-        """The references that make up a unique key with this one: no pair comes twice."""
+    def _paired_references(self, name: str, number: int) -> list[Codes]:
+        """Returns the reference that is in a unique key together with this one, if there is one."""
         links = self.links[name]
         keys = [set(key.columns) for key in links.foreign_keys]
         others = [
@@ -211,24 +219,26 @@ class Drawing:
     def _restored(
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
-        """The rows with the columns that rules give from the order and the parent's row."""
+        """Returns the rows with the columns that rules compute from the time column and the parent
+        row.
+        """
         part = self.parts[name]
         if not len(part.reduction) or part.plan.parent is None:
             return found
         others = written[self.links[name].foreign_keys[part.plan.parent].table]
         rows = self.rows[name][part.plan.parent]
-        for here, column in part.outside.items():
+        for here, column in part.parent_columns.items():
             found[here] = taken_cells(others[column], rows)
         made = {column for r in part.reduction.rewritings for column in [r.column]}
         kept = [c for c in part.order if c in found.columns or c in made]
         return part.reduction.restore(found)[kept]
 
     def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
-        """The table with its references and what it copies of the rows that they lead to."""
+        """Returns the table with keys, references and the columns copied from referenced rows."""
         if name in written:
             return written[name]
         part, frame = self.parts[name], self.frames[name]
-        if part.kept is not None:
+        if part.catalogue is not None:
             written[name] = frame
             return frame
         found = frame.copy()
@@ -241,7 +251,7 @@ class Drawing:
             others = found if key.table == name else self._write_keys(key.table, written)
             pairs = [*zip(key.columns, key.references, strict=True), *copied.get(i, [])]
             for column, other in pairs:
-                if other not in others:  # a circle: its key is made of its own number
+                if other not in others:  # circular reference: the key is the row's own number
                     continue
                 found[column] = taken_cells(others[other], rows)
         found = self._restored(name, found, written)
@@ -262,7 +272,7 @@ class Drawing:
 
 
 def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFrame:
-    """The frame whose keys have the dtypes of the real ones, where these can hold them."""
+    """Converts keys to the data types of the real keys if they can be converted without loss."""
     for name, dtype in dtypes.items():
         if str(frame[name].dtype) != dtype:
             with suppress(TypeError, ValueError, OverflowError):
@@ -273,10 +283,11 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Rows were left out of a drawn table."""
+    """Rows that would repeat unique values were left out of a generated table."""
 
 
-def _tell_left_out(name: str, n_rows: int) -> None:
+def _warn_of_left_out_rows(name: str, n_rows: int) -> None:
+    """Warns of the number of rows that were left out, if any."""
     if n_rows:
         message = (
             f"table {name!r}: {n_rows} rows are left out, which would repeat values that are unique"
@@ -290,13 +301,13 @@ def repeats(
     key: ForeignKey | None = None,
     parents: Codes | None = None,
 ) -> Mask:
-    """Which rows have what an earlier row has in columns that are unique together. Shape: (n,).
+    """Returns the mask of rows that repeat unique values of an earlier row. Shape: (n,).
 
     Args:
-        frame: Rows of the table; uniqueness that other columns take part in is not judged.
-        table: Its keys.
-        key: The reference to its parent, whose columns the frame has not yet.
-        parents: The row of each one's parent. Shape: (n,).
+        frame: Rows of the table; unique keys with columns that it lacks are not checked.
+        table: Keys of the table.
+        key: Reference to the parent, whose columns the frame lacks.
+        parents: Parent index of each row. Shape: (n,).
     """
     found = np.zeros(len(frame), dtype=bool)
     of_parent = {} if key is None else dict.fromkeys(key.columns, parents)

@@ -1,4 +1,4 @@
-"""The file of a database's model: one safe file that holds a model file for each table."""
+"""Model file of a database: one safetensors file with a model file for each table."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def _bytes(tensor: Tensor) -> bytes:
 
 
 def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """The document of a part; models and rows go to the tensors."""
+    """Returns the document of a fitted table, and adds its models and rows to `tensors`."""
     found: dict[str, Any] = {
         "schema": part.schema.to_json(),
         "plan": {
             "parent": part.plan.parent,
-            "is_kept": part.plan.is_kept,
+            "is_kept": part.plan.is_catalogue,
             "copied": {c: list(at) for c, at in part.plan.copied.items()},
             "order": part.plan.order,
         },
         "n_rows": part.n_rows,
-        "beside": {name: list(columns) for name, columns in part.beside.items()},
+        "beside": {name: list(columns) for name, columns in part.child_columns.items()},
         "context": list(part.context),
         "borrowed": {
             str(i): {"columns": list(columns), "codec": codec.to_json()}
@@ -57,17 +57,17 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         "degrees": {str(i): values.tolist() for i, values in part.degrees.items()},
         "totals": [total.to_json() for total in part.totals],
         "order": list(part.order),
-        "outside": dict(part.outside),
+        "outside": dict(part.parent_columns),
         "key_dtypes": dict(part.key_dtypes),
-        "unlike": {str(i): list(others) for i, others in part.unlike.items()},
+        "unlike": {str(i): list(others) for i, others in part.disjoint.items()},
         "grids": {name: list(grid) for name, grid in part.grids.items()},
         "household_tails": list(part.household_tails),
         "outer_schema": part.reduction.schema.to_json(),
         "outer_rules": part.reduction.to_json(),
     }
-    if part.kept is not None:
+    if part.catalogue is not None:
         buffer = BytesIO()
-        part.kept.to_parquet(buffer, index=False)
+        part.catalogue.to_parquet(buffer, index=False)
         tensors[f"{prefix}.kept"] = _packed(buffer.getvalue())
         found["kept"] = f"{prefix}.kept"
     if part.model is not None:
@@ -77,7 +77,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
             "columns": list(model.columns),
             "rows": f"{prefix}.rows",
             "effect": None if model.effect is None else model.effect.to_json(),
-            "told": list(model.told),
+            "told": list(model.previous_columns),
         }
         if model.sequence is not None:
             sequence = model.sequence
@@ -96,7 +96,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
 
 
 def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> DatabasePart:
-    """The part of a document that `written_part` wrote."""
+    """Reads a fitted table from a document of `written_part`."""
     plan, kept, model = document["plan"], None, None
     if "kept" in document:
         kept = pd.read_parquet(BytesIO(_bytes(tensors[document["kept"]])))

@@ -1,4 +1,6 @@
-"""The fit of a database: its tables as frames of columns to learn, and a model of each."""
+"""Fit of a database: builds the frame of columns that each table's model learns, and fits the
+models.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,10 @@ from gcvae.linked.references import (
 )
 from gcvae.linked.table_model import (
     Fitting,
-    filled,
     fit_children,
     fit_table,
-    limited,
+    limited_context,
+    with_filler_column,
 )
 from gcvae.linked.totals import find_totals
 from gcvae.numerics.generators import numpy_generator
@@ -61,31 +63,33 @@ _SPELLING = (
     "steps",
     "endings",
 )
-"""Members of a column's document that say how cells are written: rows are learned typed."""
+"""Schema members about the format of cells, which models of typed rows do not need."""
 
 
 def typed_table(
     name: str, frame: pd.DataFrame, links: LinkedTable
 ) -> tuple[TableSchema, pd.DataFrame]:
-    """The schema of a table's columns, and its values."""
+    """Infers the schema of a table's columns. Returns (schema, typed rows)."""
     said = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
     own |= {column for key in links.foreign_keys for column in key.columns}
     own |= {columns[0] for columns in links.unique if len(columns) == 1}
-    own = {c for c in own if not is_counted(frame[c])}  # dates and fractions have no template
-    # Those that are said come first, as they are numbered in their document.
+    own = {
+        c for c in own if not is_time_or_fraction(frame[c])
+    }  # dates and fractions have no template
+    # Stated columns come first, so that pointers of errors have their indices in the document.
     columns = [
         {"name": column} | ({"kind": "identifier"} if column in own else {}) | said.get(column, {})
         for column in (*said, *(c for c in frame.columns if c in own and c not in said))
     ]
-    if not len(frame):  # nothing can be read of no rows
+    if not len(frame):  # no kind can be inferred without rows
         bare = [{"name": str(c), "kind": "identifier"} for c in frame.columns]
         return TableSchema.from_json({"version": 1, "columns": bare}), frame
-    # Of one row every column is constant, and it is a table all the same.
+    # All columns of a single row would be constant, which inference refuses.
     seen = pd.concat([frame, frame], ignore_index=True) if len(frame) == 1 else frame
-    # A table of keys alone has nothing to model, and is none to a single model.
+    # Inference refuses a table of keys alone, so a filler column is added.
     with of_table(name):
-        inferred = infer_schema(filled(seen), {"columns": columns}, rules=False).schema
+        inferred = infer_schema(with_filler_column(seen), {"columns": columns}, rules=False).schema
     schema = replace(inferred, columns=inferred.columns[: frame.shape[1]])
     with of_table(name):
         return schema, parse_table(frame, schema)
@@ -94,7 +98,7 @@ def typed_table(
 def with_found_plans(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> DatabaseSchema:
-    """The keys of typed tables, with the orders and catalogues that a fit finds."""
+    """Returns the schema of typed tables with the orders and catalogues that a fit finds."""
     (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
     return with_plans(links, plan_database(tables, of_tables, split_links)[0])
 
@@ -102,10 +106,10 @@ def with_found_plans(
 def completed_schema(
     frames: Mapping[str, pd.DataFrame], document: Mapping[str, Any] | None
 ) -> tuple[DatabaseSchema, dict[str, TableSchema]]:
-    """(keys, orders and catalogues of some tables, the schemas of their columns).
+    """Returns (completed schema of a database, column schemas of its tables).
 
     Raises:
-        SchemaError, TableError: As of a fit.
+        SchemaError, TableError: As for a fit.
     """
     links = infer_database(frames, document)
     frames = without_blanks(frames)
@@ -119,34 +123,35 @@ _ROWS_TO_TELL_DATES = 200
 
 
 def written_schema(schema: TableSchema) -> TableSchema:
-    """What writing rows takes of a schema: no levels, of which the model may withhold some."""
+    """Returns the schema without lists of levels, which may name suppressed categories."""
     listed = {c.name for c in schema if c.kind is ColumnKind.CATEGORICAL and c.dtype != "category"}
     return with_keys(schema, listed)
 
 
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
-    """The reduction with those columns alone that its rules name."""
+    """Returns the reduction with only the columns that its rules use."""
     named = {name for r in reduction.rewritings for name in (r.column, *r.parents)}
     columns = tuple(column for column in reduction.schema if column.name in named)
     return replace(reduction, schema=replace(reduction.schema, columns=columns))
 
 
-def is_counted(cells: pd.Series[Any]) -> bool:
-    """Whether cells of a key are dates or fractions."""
+def is_time_or_fraction(cells: pd.Series[Any]) -> bool:
+    """Whether the cells of a key are dates or fractions."""
     if pd.api.types.is_datetime64_any_dtype(cells.dtype) or not len(cells):
         return len(cells) > 0
     if pd.api.types.is_float_dtype(cells.dtype):
         return True
     if not column_is_text(cells) or len(cells) < 2:
         return False
-    seen = filled(cells.to_frame().head(_ROWS_TO_TELL_DATES))
+    seen = with_filler_column(cells.to_frame().head(_ROWS_TO_TELL_DATES))
     return infer_schema(seen, rules=False).schema[str(cells.name)].has_times
 
 
 def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float, float]]:
-    """(start, step) of a key of dates or fractions: such keys are no texts with a template.
+    """Returns (start, step) of a primary key of dates or fractions, which no text template
+    describes.
 
-    Times in microseconds.
+    Times are in microseconds.
     """
     if len(links.primary_key) != 1 or not len(frame):
         return {}
@@ -165,7 +170,9 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
 
 
 class DatabaseFit(LinkedRows):
-    """A fit of all tables: what is beside the columns of a table needs its children's first."""
+    """Fits all tables, children before parents: a parent's additional columns summarise its
+    children.
+    """
 
     def __init__(
         self,
@@ -179,7 +186,7 @@ class DatabaseFit(LinkedRows):
         progress: Callable[[str, float], None] | bool | None,
         dtypes: Mapping[str, Mapping[str, str]],
     ) -> None:
-        """Plans the tables."""
+        """Plans the tables and builds their frames."""
         self.dtypes = dtypes
         self.schemas = schemas
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
@@ -189,23 +196,26 @@ class DatabaseFit(LinkedRows):
         super().__init__(links, plans, typed, rows)
         self.held_out = self._held_out()
         self.reductions = {name: self._reduction(name) for name in self.plans}
-        self.inner = {name: self._inner(name) for name in self.plans}
+        self.reduced = {name: self._reduced(name) for name in self.plans}
         self.frames = self.degrees()
         self.degree_columns = {name: set(map(str, f.columns)) for name, f in self.frames.items()}
-        self.beside_names: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in typed}
+        self.child_column_names: dict[str, dict[str, tuple[str, ...]]] = {
+            name: {} for name in typed
+        }
         self.effects: dict[str, RandomEffect] = {}
         self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
         for name in reversed(list(self.plans)):
             self._gather(name)
 
     def _held_out(self) -> dict[str, Mask | None]:
-        """Rows of the same random households in all tables, which train no model; None of tables
-        with fewer than ten households."""
+        """Returns the mask of held-out rows of each table: all rows of random households; None for
+        tables of fewer than ten households.
+        """
         found: dict[str, Mask | None] = {}
         share = configure(self.preset, self.settings).held_out_share
         for name in self.plans:
             key, n = self.key(name), len(self.typed[name])
-            if key is None or self.plans[key.table].is_kept:
+            if key is None or self.plans[key.table].is_catalogue:
                 training, held_out = split(
                     n, share, derived_seed(str(self.seed), "households", name)
                 )
@@ -216,9 +226,10 @@ class DatabaseFit(LinkedRows):
                 found[name] = None if of_parents is None else of_parents[self.parents(name)]
         return found
 
-    def _outside(self, name: str) -> dict[str, str]:
-        """Columns of the parent's row that rules may name: what they are called there, by what
-        they are called here."""
+    def _parent_columns(self, name: str) -> dict[str, str]:
+        """Returns the columns of the parent row that rules may use: name in the parent table by
+        name in the rules.
+        """
         key = self.key(name)
         if key is None:
             return {}
@@ -231,48 +242,50 @@ class DatabaseFit(LinkedRows):
         }
 
     def _reduction(self, name: str) -> Reduction:
-        """What replaces columns that rules give from the order, or from the parent's row."""
+        """Returns the rules that compute columns from the time column or the parent row."""
         key, plan, schema = self.key(name), self.plans[name], self.schemas[name]
-        if key is None or plan.is_kept or not len(self.typed[name]):
+        if key is None or plan.is_catalogue or not len(self.typed[name]):
             return Reduction(schema)
-        outside = self._outside(name)
+        outside = self._parent_columns(name)
         columns = [replace(self.schemas[key.table][c], name=here) for here, c in outside.items()]
-        # What is computed from a time may lie beyond the table's own range, as the time may.
+        # Generated times, and values computed from them, may exceed the range of the real table.
         free = [
             replace(c, minimum=None, maximum=None, steps=None, endings=None)
             for c in (*schema.columns, *columns)
         ]
         joined = replace(schema, columns=tuple(free), rules=None)
         given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
-        return outer_reduction(self.joined(name, self._outside(name)), joined, given)
+        return outer_reduction(self.joined(name, self._parent_columns(name)), joined, given)
 
-    def _inner(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
-        """The columns that are learned in the place of the table's own."""
-        reduction, outside = self.reductions[name], set(self._outside(name))
+    def _reduced(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
+        """Returns (schema, frame) with residuals in place of computed columns."""
+        reduction, outside = self.reductions[name], set(self._parent_columns(name))
         if not len(reduction):
             return self.schemas[name], self.typed[name]
         schema = reduction.reduced_schema
         kept = tuple(column for column in schema if column.name not in outside)
-        frame = reduction.reduce(self.joined(name, self._outside(name)))
+        frame = reduction.reduce(self.joined(name, self._parent_columns(name)))
         return replace(schema, columns=kept), frame[[column.name for column in kept]]
 
-    def _own(self, name: str) -> list[str]:
-        """The columns that are modelled: no references, no copies of other rows' columns."""
+    def _modelled(self, name: str) -> list[str]:
+        """Returns the names of the columns to model: without references and copied columns."""
         table, plan = self.links[name], self.plans[name]
         of_keys = {column for key in table.foreign_keys for column in key.columns}
         primary = set(table.primary_key)
         is_own_key = len(primary) == 1 and not primary & of_keys
         left_out = of_keys | set(plan.copied) | (set() if is_own_key else primary & of_keys)
         left_out |= set(self.grids[name])
-        return [c for c in self.inner[name][1].columns if c not in left_out]
+        return [c for c in self.reduced[name][1].columns if c not in left_out]
 
     def _gather(self, name: str) -> None:
-        """The table's own columns and those beside them; its effect goes to its parent."""
+        """Builds the frame of a table, and adds its count and random effect to its parent's
+        frame.
+        """
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]
-        frame = self.inner[name][1][self._own(name)].copy()
+        frame = self.reduced[name][1][self._modelled(name)].copy()
         self.borrowed[name] = {}
         for i, other in enumerate(self.links[name].foreign_keys):
-            if i == plan.parent or plan.is_kept or not len(typed):
+            if i == plan.parent or plan.is_catalogue or not len(typed):
                 continue
             columns, _ = self.borrowed[name][i] = self._borrow(name, other)
             frame = pd.concat([frame, self.borrowed_cells(name, i, columns)], axis=1)
@@ -293,35 +306,36 @@ class DatabaseFit(LinkedRows):
             n_parents,
             noise.standard_normal((n_parents, effect.n_directions)),
         )
-        added = self.beside(name, drawn)
+        added = self.child_columns(name, drawn)
         self.effects[name] = effect
-        self.beside_names[key.table][name] = tuple(map(str, added.columns))
+        self.child_column_names[key.table][name] = tuple(map(str, added.columns))
         before = self.frames.get(key.table)
         self.frames[key.table] = added if before is None else pd.concat([before, added], axis=1)
 
     def _is_learned(self, name: str, column: str) -> bool:
-        schema = self.inner[name][0]
+        """Whether a column of a frame has a modelled kind."""
+        schema = self.reduced[name][0]
         return column not in schema or schema[column].is_modelled
 
     def _borrow(self, name: str, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
-        """The columns of the rows of a reference that tell these apart, and their codec."""
+        """Returns (columns that distinguish the rows of a referenced table, their codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {c for k in links.foreign_keys for c in k.columns} | set(plan.copied)
         free = [
             c for c in others.columns if c not in not_own and self._is_learned(key.table, str(c))
         ]
-        rare = 1 if plan.is_kept else RARE_ROWS
+        rare = 1 if plan.is_catalogue else RARE_ROWS
         chosen = borrowed_columns(others[free], rare)
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
     def _context(self, name: str) -> pd.DataFrame:
-        """What the children of a table are told of its rows, and of those above them."""
+        """Returns the columns of a table and its ancestors that are context of its children."""
         own = [
             c
             for c in self.frames[name].columns
-            if (c in self.inner[name][0] and self._is_learned(name, str(c)))
-            or any(c == columns[0] for columns in self.beside_names[name].values())
+            if (c in self.reduced[name][0] and self._is_learned(name, str(c)))
+            or any(c == columns[0] for columns in self.child_column_names[name].values())
         ]
         context, key = self.frames[name][own].add_prefix(f"{name} "), self.key(name)
         if key is None:
@@ -330,15 +344,15 @@ class DatabaseFit(LinkedRows):
         return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _document(self, name: str) -> dict[str, Any]:
-        """What the model of a table is told of its columns: their kinds."""
-        schema, parts = self.inner[name][0], self.reductions[name].owners
-        counts = {columns[0] for columns in self.beside_names[name].values()}
+        """Returns the schema document of a table's model: kinds of columns, and rules."""
+        schema, parts = self.reduced[name][0], self.reductions[name].owners
+        counts = {columns[0] for columns in self.child_column_names[name].values()}
         counts |= self.degree_columns.get(name, set())
         columns = [
             {
                 k: v
                 for k, v in schema[str(c)].to_json().items()
-                if c in parts or k not in _SPELLING  # parts are made by rules, and limited
+                if c in parts or k not in _SPELLING  # residuals have limits of their rules_context
             }
             if c in schema
             else {"name": str(c), "kind": "integer"}
@@ -349,17 +363,18 @@ class DatabaseFit(LinkedRows):
         return {"columns": columns} | ({} if rules is None else {"rules": list(rules)})
 
     def parts(self) -> dict[str, DatabasePart]:
-        """The fitted tables, parents before their children."""
+        """Fits all tables; parents come before their children."""
         return {name: self._part(name) for name in self.plans}
 
     def _part(self, name: str) -> DatabasePart:
+        """Fits one table; errors name it."""
         with of_table(name):
             return self._fitted(name)
 
     def _fitted(self, name: str) -> DatabasePart:
         plan, key, frame = self.plans[name], self.key(name), self.frames[name]
         model, context = None, pd.DataFrame()
-        if not plan.is_kept and len(frame):
+        if not plan.is_catalogue and len(frame):
             fitting = Fitting(
                 self.preset,
                 self.settings,
@@ -390,11 +405,11 @@ class DatabaseFit(LinkedRows):
             for i, (rows, other) in enumerate(
                 zip(self.rows[name], self.links[name].foreign_keys, strict=True)
             )
-            if i in self.borrowed[name] and self.plans[other.table].is_kept
+            if i in self.borrowed[name] and self.plans[other.table].is_catalogue
         }
         kept = None
-        if plan.is_kept or model is None:
-            beside = [c for columns in self.beside_names[name].values() for c in columns]
+        if plan.is_catalogue or model is None:
+            beside = [c for columns in self.child_column_names[name].values() for c in columns]
             kept = pd.concat([self.typed[name], self.frames[name][beside]], axis=1)
         of_children = {
             child: (self._without_keys(child), self.parents(child)) for child in self.children(name)
@@ -404,34 +419,38 @@ class DatabaseFit(LinkedRows):
             plan,
             len(self.typed[name]),
             model,
-            self.beside_names[name],
+            self.child_column_names[name],
             tuple(map(str, context.columns)),
             self.borrowed[name],
             degrees,
             kept,
-            () if plan.is_kept else find_totals(self._without_keys(name), of_children),
+            () if plan.is_catalogue else find_totals(self._without_keys(name), of_children),
             tuple(map(str, self.typed[name].columns)),
             with_columns_of_rules(self.reductions[name]),
-            self._outside(name),
+            self._parent_columns(name),
             self._key_dtypes(name),
-            self._unlike(name),
+            self._disjoint(name),
             self.grids.get(name, {}),
         )
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
-        """What takes the progress of a table's fit: a bar of its own, or the caller."""
+        """Returns the progress option of a table's fit: a bar, or a function that calls the
+        caller's.
+        """
         told = self.progress
         if told is None or isinstance(told, bool):
             return told
         return lambda progress: told(name, progress.fraction)
 
     def _key_dtypes(self, name: str) -> dict[str, str]:
-        """The dtypes of a table's keys as they were given."""
+        """Returns the data types of a table's key columns in the input."""
         given, typed = self.dtypes.get(name, {}), self.typed[name]
         return {c: given.get(c, str(typed[c].dtype)) for c in key_columns(name, self.links)}
 
-    def _unlike(self, name: str) -> dict[int, tuple[int, ...]]:
-        """References to one table that never lead to the same row, as home and away."""
+    def _disjoint(self, name: str) -> dict[int, tuple[int, ...]]:
+        """Returns for each reference the others to the same table that never lead to the same row,
+        such as home and away team.
+        """
         keys, rows = self.links[name].foreign_keys, self.rows[name]
         return {
             i: tuple(
@@ -445,16 +464,17 @@ class DatabaseFit(LinkedRows):
         }
 
     def _without_keys(self, name: str) -> pd.DataFrame:
-        """The table without its keys, of which nothing is computed."""
+        """Returns the typed table without its key columns."""
         return self.typed[name].drop(columns=key_columns(name, self.links))
 
     def _effect_names(self, name: str) -> list[str]:
+        """Returns the names of the dimensions of the effect on a table."""
         key = self.key(name)
         assert key is not None, "it has a parent"
-        columns = self.beside_names[key.table][name]
+        columns = self.child_column_names[key.table][name]
         return [c for c in columns if c.startswith(f"{name} effect ")]
 
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
-        """Of each parent: the effect on this table first, then its row and those above."""
+        """Returns the context of each parent: the effect on this table, its row, its ancestors."""
         effect = self.frames[key.table][self._effect_names(name)]
-        return limited(pd.concat([effect, self._context(key.table)], axis=1))
+        return limited_context(pd.concat([effect, self._context(key.table)], axis=1))

@@ -1,4 +1,4 @@
-"""One table of a fitted database, and what its fit and its draws have in common."""
+"""A fitted table of a database: schema, model and the columns that its relations add."""
 
 from __future__ import annotations
 
@@ -29,54 +29,57 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True)
 class DatabasePart:
-    """What is known of one table of a fitted database.
+    """One fitted table of a database.
 
     Attributes:
-        schema: Of its columns.
-        plan: How it is modelled.
-        n_rows: Of the real table.
-        model: None of a catalogue.
-        beside: For each table whose parent it is, the columns beside its own: the number of rows,
-            the random effect, the time of the first.
-        context: Names of the columns of its rows' context.
-        borrowed: For each reference that is chosen, its columns and their codec.
-        degrees: For each such reference to a catalogue how many rows refer to each of its rows, in
-            shares of the rows; elsewhere the number is learned beside the other table's columns.
-        kept: Rows of a catalogue, and those columns beside them.
-        totals: Columns that add up columns of children.
-        order: The table's column names.
-        reduction: Of columns that rules give from the order or the parent's row.
-        outside: Columns of the parent's row that rules may name, by their names in these.
-        key_dtypes: Of the columns of keys.
-        unlike: For a reference the others that never lead to the same row.
-        grids: Start and step of keys that are dates or fractions: the next ones are counted.
-        household_tails: How odd rows that training held out were with all rows below them, sorted
-            (`households.Tails.statistic`); of tables without a modelled parent.
+        schema: Schema of the table's columns.
+        plan: How the table is modelled.
+        n_rows: Number of rows of the real table.
+        model: Model of the rows; None for a catalogue.
+        child_columns: Additional columns for each child table, by its name: number of children,
+            random effect, time of the first child.
+        context: Names of the columns of the rows' context.
+        borrowed: For each reference that is assigned after generation, by index: the columns of the
+            referenced row that are modelled with the row, and their codec.
+        degrees: For each such reference to a catalogue, the share of the rows that refer to each
+            row of the catalogue. For other tables, the number of references is a column of the
+            referenced table's model.
+        catalogue: Rows of a catalogue with their additional columns; None for other tables.
+        totals: Columns that are sums over rows of child tables.
+        order: Names of the table's columns, in order.
+        reduction: Rules that compute columns from the time column or the parent row.
+        parent_columns: Columns of the parent row that rules may use: name in the parent table by
+            name in the rules.
+        key_dtypes: Data types of the key columns.
+        disjoint: For each reference, the other references that never lead to the same row.
+        grids: Start and step of keys that are dates or fractions, from which new keys are counted.
+        household_tails: Sorted anomaly statistics (`households.Tails.statistic`) of the held-out
+            households of a table without a modelled parent.
     """
 
     schema: TableSchema
     plan: TablePlan
     n_rows: int
     model: TableModel | None
-    beside: Mapping[str, tuple[str, ...]]
+    child_columns: Mapping[str, tuple[str, ...]]
     context: tuple[str, ...]
     borrowed: Mapping[int, tuple[tuple[str, ...], ContextCodec]]
     degrees: Mapping[int, Numbers]
-    kept: pd.DataFrame | None
+    catalogue: pd.DataFrame | None
     totals: tuple[Total, ...]
     order: tuple[str, ...]
     reduction: Reduction
-    outside: Mapping[str, str]
+    parent_columns: Mapping[str, str]
     key_dtypes: Mapping[str, str]
-    unlike: Mapping[int, tuple[int, ...]]
+    disjoint: Mapping[int, tuple[int, ...]]
     grids: Mapping[str, tuple[float, float]]
     household_tails: tuple[float, ...] = ()
 
     def typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """The values of rows of the table.
+        """Parses rows of the table into typed values.
 
         Raises:
-            TableError: A column is absent, or a cell can not be read.
+            TableError: A column is missing, or a cell can not be parsed.
         """
         with of_table(name):
             absent = [c for c in self.order if c not in frame]
@@ -86,13 +89,13 @@ class DatabasePart:
             return parse_table(frame[list(self.order)], self.schema)
 
     def is_time(self, column: str) -> bool:
-        """Whether a key that is counted on is one of dates."""
+        """Whether a key column with a grid contains dates."""
         return self.schema[column].has_times
 
 
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
-    """Errors of one table name it, and point into its part of the document."""
+    """Adds the table's name and pointer to input errors raised in the block."""
     try:
         yield
     except InputError as error:
@@ -108,12 +111,12 @@ def of_table(name: str) -> Iterator[None]:
 
 
 def degree_name(name: str, key: ForeignKey) -> str:
-    """What the number of rows that refer to a row is called beside its columns."""
+    """Returns the name of the column with the number of rows that reference a row."""
     return f"{name} {', '.join(key.columns)} count"
 
 
 def taken_cells(cells: pd.Series[Any], rows: Codes) -> Any:
-    """Cells of these rows, missing where there is no row."""
+    """Returns the cells of the given rows, missing where the row index is `NO_ROW`."""
     if not len(cells):
         return pd.Series([None] * len(rows), dtype=cells.dtype if cells.dtype == object else None)
     found = cells.take(np.maximum(rows, 0)).reset_index(drop=True)

@@ -1,12 +1,13 @@
-"""Whether a drawn database is good, useful and safe: a report of each table beside its relatives.
+"""Quality report of a synthetic database: the report of a view of each table, and figures of its
+keys.
 
     view of T:  columns of T | of its parent's row | for each child table: number of rows,
                 means of numbers, numbers of different levels
 
-Each view is judged as a table is (`gcvae.evaluation.report`), so that a detector, an attack or a
-pair of columns reaches across keys. Of a child table the view has one row of each parent, chosen at
-random: siblings share their parent's cells, by which a detector would know them again. Beside the
-views stand the keys: how many are found, and how the numbers of children are distributed.
+Each view is evaluated as a table (`gcvae.evaluation.report`), so that detectors, attacks and pairs
+of columns cover relations across keys. The view of a child table has one random row of each parent,
+because siblings share their parent's cells and would be recognised by them. The figures of keys are
+the share of valid references and the distribution of the numbers of children.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ from gcvae.linked.references import NO_ROW, all_row_numbers
 from gcvae.training.reporting.model_report import make_report
 
 _FEW_VALUES = 20
-"""Numbers of so few values are levels."""
+"""Columns with at most so many distinct numbers are treated as levels."""
 _FLOORS = 50
 Tables = Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """One reference of the drawn tables beside the real one.
+    """Comparison of one foreign key between synthetic and real tables.
 
     Attributes:
-        table, columns, referred: Where it stands, and the table that it leads to.
-        found: The share of its values, missing ones apart, that are a row's key.
-        unlike: The Kolmogorov-Smirnov distance of the numbers of rows for each row referred to.
-        floor: That of as many rows drawn from the real numbers, on average.
+        table, columns, referred: Table and columns of the key, and the referenced table.
+        found: Share of the values that are not missing which lead to a row.
+        unlike: Kolmogorov-Smirnov distance between the numbers of children in synthetic and real
+            tables.
+        floor: Mean of that distance for equally many draws from the real numbers.
     """
 
     table: str
@@ -57,12 +59,12 @@ class KeyFigures:
 
 @dataclass(frozen=True, repr=False)
 class DatabaseReport:
-    """Reports of all tables, and the keys.
+    """Reports of all tables, and figures of their keys.
 
     Attributes:
-        tables: The report of each table's view; of those with too few rows there is none.
-        keys: The references of all tables.
-        left_out: Why a table has no report.
+        tables: Report of each table's view, except tables with too few rows.
+        keys: Figures of the foreign keys of all tables.
+        left_out: Reason why a table has no report.
     """
 
     tables: Mapping[str, TableReport]
@@ -70,11 +72,11 @@ class DatabaseReport:
     left_out: Mapping[str, str]
 
     def __repr__(self) -> str:
-        """The verdicts in a line each."""
+        """Returns one line of verdicts per table."""
         return "\n".join(f"{name}: {report!r}" for name, report in self.tables.items())
 
     def to_json(self) -> dict[str, Any]:
-        """The document of the report."""
+        """Returns the report as a JSON document."""
         return {
             "tables": {name: report.to_json() for name, report in self.tables.items()},
             "keys": [vars(key) | {"columns": list(key.columns)} for key in self.keys],
@@ -82,13 +84,13 @@ class DatabaseReport:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Writes `index.html` and a page for each table into a folder, which is made."""
+        """Writes `index.html` and a page for each table into a folder, which is created."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, content in self.pages().items():
             write_artifact(Path(folder) / name, content.encode())
 
     def pages(self) -> dict[str, str]:
-        """The pages by the names of their files."""
+        """Returns the HTML pages, by file name."""
         names = {name: f"table-{i}.html" for i, name in enumerate(self.tables, 1)}
         pages = {names[name]: report.to_html(name) for name, report in self.tables.items()}
         return {"index.html": database_page(self.to_json(), names)} | pages
@@ -103,19 +105,19 @@ def database_report(
     seed: int,
     progress: Callable[[str, float], None] | None,
 ) -> DatabaseReport:
-    """Returns the report of typed tables; catalogues, which are copies, are left out.
+    """Returns the report of typed tables, without catalogues, which are copies.
 
     Args:
-        links, plans: Of the model.
+        links, plans: Keys and plans of the model.
         real, drawn, holdout: Typed tables by name.
         seed: The same seed gives the same report.
-        progress: Takes the name of a table and the share of its report that is done.
+        progress: Receives the name of a table and the fraction of its report that is done.
     """
     sides = [real, drawn, *([] if holdout is None else [holdout])]
     rows = [all_row_numbers(side, links) for side in sides]
     reports, left_out = {}, {}
     for name, plan in plans.items():
-        if plan.is_kept:
+        if plan.is_catalogue:
             left_out[name] = "it is a catalogue, copied unchanged"
             continue
         views = [
@@ -138,6 +140,7 @@ def database_report(
 
 
 def _telling(progress: Callable[[str, float], None], name: str) -> Callable[[float], None]:
+    """Returns a function that passes the fraction of one table's report to `progress`."""
     return lambda done: progress(name, done)
 
 
@@ -149,7 +152,7 @@ def view(
     rows: Mapping[str, list[Codes]],
     seed: int,
 ) -> pd.DataFrame:
-    """A typed table beside its relatives; see the head of the module."""
+    """Returns the view of a typed table (see the module's docstring)."""
     parts = [_without_keys(name, links, tables)]
     number = plans[name].parent
     if number is not None:
@@ -170,6 +173,7 @@ def view(
 
 
 def _without_keys(name: str, links: DatabaseSchema, tables: Tables) -> pd.DataFrame:
+    """Returns a table without its key columns."""
     frame = tables[name].reset_index(drop=True)
     return frame.drop(columns=key_columns(name, links), errors="ignore")
 
@@ -199,7 +203,7 @@ def _keys(
     rows: list[dict[str, list[Codes]]],
     seed: int,
 ) -> tuple[KeyFigures, ...]:
-    """The figures of all references."""
+    """Returns the figures of all foreign keys."""
     found = []
     rng = np.random.default_rng(seed)
     for name, table in links.tables.items():
@@ -222,5 +226,5 @@ def _keys(
 
 
 def _unlike(first: Codes, second: Codes) -> float:
-    """The Kolmogorov-Smirnov distance."""
+    """Returns the Kolmogorov-Smirnov distance."""
     return float(ks_2samp(first, second, method="asymp").statistic)

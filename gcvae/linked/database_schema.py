@@ -1,4 +1,4 @@
-"""The schema of a database: its tables, their keys, and the order of their rows.
+"""Schema of a database: its tables, their keys, and the order of their rows.
 
 {"tables": {"users": {"primary_key": ["id"]},
             "sessions": {"foreign_keys": [{"columns": ["user_id"], "table": "users"}],
@@ -20,12 +20,12 @@ _KEY_MEMBERS = ("columns", "table", "references")
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """Columns whose values are those of a key of another table, or missing.
+    """Columns whose values are keys of a referenced table, or missing.
 
     Attributes:
-        columns: Of the table that refers.
-        table: The table that is referred to; it may be the same.
-        references: Its columns, in the order of `columns`.
+        columns: Columns of the table that has the foreign key.
+        table: Referenced table; it may be the same table.
+        references: Columns of the referenced table, in the order of `columns`.
     """
 
     columns: tuple[str, ...]
@@ -33,11 +33,11 @@ class ForeignKey:
     references: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The key in words: `user_id -> users.id`."""
+        """Returns the key as text: `user_id -> users.id`."""
         return f"{', '.join(self.columns)} -> {self.table}.{', '.join(self.references)}"
 
     def to_json(self) -> dict[str, Any]:
-        """The key's document."""
+        """Returns the key as a JSON document."""
         return {
             "columns": list(self.columns),
             "table": self.table,
@@ -50,16 +50,16 @@ class LinkedTable:
     """One table of a database.
 
     Attributes:
-        primary_key: Columns whose values together are unique; none where the table has no key.
-        foreign_keys: Its references to other tables.
-        unique: Further columns whose values together are unique where none is missing.
-        order: The column by which the rows of one parent follow each other, a date or a number.
-        keep: Whether the table is copied into every sample as it is: a catalogue such as genres.
-            None leaves it to inference.
-        entity: A column that comes again and determines others: the table is modelled as a table
-            of entities and one of their rows. False: there is none; None leaves it to inference.
-        columns: The columns' part of the table's schema document (`TableSchema`).
-        rules: The rules' part of it.
+        primary_key: Columns whose values together are unique; empty if the table has no key.
+        foreign_keys: References to other tables.
+        unique: Further sets of columns whose values together are unique where none is missing.
+        order: Column of dates or numbers that orders the rows of a parent.
+        keep: Whether the table is a catalogue, such as genres, and is copied unchanged into every
+            sample. None: inferred.
+        entity: Column with repeated keys that determine other columns: the table is modelled as a
+            table of entities and a table of their rows. False: no such column. None: inferred.
+        columns: Columns of the table's schema document (`TableSchema`).
+        rules: Rules of that document.
     """
 
     primary_key: tuple[str, ...] = ()
@@ -73,13 +73,13 @@ class LinkedTable:
 
     @property
     def document(self) -> dict[str, Any] | None:
-        """The table's schema document, as far as it is given."""
+        """Schema document of the columns and rules that are stated; None if nothing is."""
         rules = {} if self.rules is None else {"rules": list(self.rules)}
         found = ({"columns": list(self.columns)} if self.columns else {}) | rules
         return found or None
 
     def to_json(self) -> dict[str, Any]:
-        """The table's part of the document."""
+        """Returns the table as a JSON document."""
         found: dict[str, Any] = {
             "primary_key": list(self.primary_key),
             "foreign_keys": [key.to_json() for key in self.foreign_keys],
@@ -99,19 +99,19 @@ class DatabaseSchema:
     tables: Mapping[str, LinkedTable] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> LinkedTable:
-        """The table of that name."""
+        """Returns the table of that name."""
         return self.tables[name]
 
     def to_json(self) -> dict[str, Any]:
-        """The document, of JSON types only."""
+        """Returns the schema as a JSON document."""
         return {"tables": {name: table.to_json() for name, table in self.tables.items()}}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The schema of a document, which may leave anything out.
+        """Reads a schema document, all of whose members are optional.
 
         Raises:
-            SchemaError: A member is unknown or malformed, or a key names a table that is not there.
+            SchemaError: A member is unknown or malformed, or a key names an unknown table.
         """
         problems: list[Problem] = []
         listed = document.get("tables") if isinstance(document, Mapping) else None
@@ -131,10 +131,12 @@ class DatabaseSchema:
         return cls(tables)
 
     def with_references(self) -> Self:
-        """The schema whose foreign keys refer to primary keys where they do not say to what.
+        """Returns the schema with primary keys as the targets of foreign keys that state no
+        columns.
 
         Raises:
-            SchemaError: The table has no primary key of as many columns.
+            SchemaError: A referenced table has no primary key with that number of columns, a key
+                references itself, or two foreign keys share a column.
         """
         problems, tables = [], {}
         for name, table in self.tables.items():
@@ -163,13 +165,13 @@ class DatabaseSchema:
         return type(self)(tables)
 
     def check(self, columns: Mapping[str, Sequence[str]]) -> None:
-        """Refuses a schema that names tables or columns which are not there.
+        """Checks that all tables and columns of the schema exist.
 
         Args:
-            columns: The names of the columns of each table.
+            columns: Column names of each table.
 
         Raises:
-            SchemaError: With a pointer to each.
+            SchemaError: Some do not; it has a pointer to each.
         """
         problems = []
         for name, table in self.tables.items():
@@ -212,12 +214,13 @@ class DatabaseSchema:
 def _no_column(
     column: str, table: str, names: Sequence[str], steps: Sequence[str | int]
 ) -> Problem:
+    """Returns the problem of an unknown column, with the most similar name."""
     message = f"table {table!r} has no column {column!r}"
     return unknown_name(message, column, names, pointer=json_pointer(*steps), column=column)
 
 
 def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedTable:
-    """One table of a document; what is wrong with it is added to `problems`."""
+    """Reads one table of a document, and adds its errors to `problems`."""
     if not isinstance(document, Mapping):
         message = f"table {name!r} is {document!r}"
         problems.append(Problem(message, json_pointer("tables", name), expected="an object"))
@@ -276,7 +279,7 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
 
 
 def _read_key(document: object, steps: Sequence[str | int], problems: list[Problem]) -> ForeignKey:
-    """One foreign key of a document."""
+    """Reads one foreign key of a document, and adds its errors to `problems`."""
     expected = '{"columns": ["user_id"], "table": "users"}'
     if not isinstance(document, Mapping) or not {"columns", "table"} <= document.keys():
         message = f"the foreign key is {document!r}"
@@ -298,7 +301,7 @@ def _read_key(document: object, steps: Sequence[str | int], problems: list[Probl
 
 
 def _names(value: object, steps: Sequence[str | int], problems: list[Problem]) -> tuple[str, ...]:
-    """Names of columns: a list of them, or one."""
+    """Reads a list of column names, or a single one."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence) and all(isinstance(name, str) for name in value):

@@ -1,4 +1,4 @@
-"""A model of linked tables: draws whole databases whose keys hold."""
+"""`DatabaseSynthesizer`: a model of linked tables that generates databases with valid keys."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _OF_SINGLE_TABLES = {
 }
 _MOST_TIMES = 1_000_000
 _REFERENCE_ROWS = 1_000
-"""Held-out households that anomalies are ranked among, at most."""
+"""Maximum number of held-out households among which anomalies are ranked."""
 
 
 class DatabaseSynthesizer:
-    """The model of a database.
+    """Learns linked tables and generates synthetic databases.
 
     Attributes:
-        schema: Its tables, keys and orders, completed by inference, with entities as tables.
-        splits: Tables that are modelled as a table of entities and one of their rows.
+        schema: Tables, keys and orders, completed by inference. Entities are tables.
+        splits: Tables that are modelled as a table of entities and a table of their rows.
 
     Examples:
         >>> users = pd.DataFrame({"id": range(40), "plan": ["free", "paid"] * 20})
@@ -72,12 +72,12 @@ class DatabaseSynthesizer:
         parts: Mapping[str, DatabasePart],
         splits: tuple[Split, ...] = (),
     ) -> None:
-        """Joins the parts; `fit` and `load` are the ways to get one."""
+        """Combines fitted tables. Call `fit` or `load` instead."""
         self.schema, self.splits = schema, splits
         self._parts = dict(parts)
 
     def __repr__(self) -> str:
-        """The tables and how each is drawn."""
+        """Lists the tables."""
         return f"<DatabaseSynthesizer: {', '.join(self._parts)}>"
 
     @classmethod
@@ -93,22 +93,23 @@ class DatabaseSynthesizer:
         dirty: str = "refuse",
         progress: Callable[[str, float], None] | bool | None = None,
     ) -> DatabaseSynthesizer:
-        """Trains a model for each table, given the row of its parent.
+        """Fits a model of each table given the row of its parent.
 
         Args:
-            tables: Data frames or paths of files, by name.
-            schema: What is known of tables, keys and columns (`DatabaseSchema`); inference
-                completes it.
-            preset: As of `Synthesizer.fit`, like `settings`, `seed` and `device`; for every table.
-            dirty: What happens to rows whose foreign key does not exist: `refuse`, `drop` or
-                `null`.
-            progress: Called with a table's name and the fraction of its fit; or, as of
-                `Synthesizer.fit`, whether each fit has a bar.
+            tables: Data frames or paths of files, by table name.
+            schema: Known tables, keys and columns (`DatabaseSchema`); inference completes it.
+            preset: Preset of every table; `settings`, `seed` and `device` also are those of
+                `Synthesizer.fit`.
+            dirty: Treatment of rows whose foreign key does not exist: `refuse`, `drop` or `null`.
+            progress: Function that receives a table's name and the fraction of its fit that is
+                done; or, as in `Synthesizer.fit`, whether to show a bar for each table.
 
         Raises:
-            TableError: A key is not unique, a reference is dirty, or a table can not be modelled.
-            SchemaError: The schema names what is not there.
-            SettingError: `dirty` is none of these, or differential privacy is asked.
+            TableError: A key is not unique, a reference leads to no row, or a table can not be
+                modelled.
+            SchemaError: The schema names a table or column that does not exist.
+            SettingError: `dirty` is another value, or the settings include one that only single
+                tables have, such as differential privacy.
         """
         if dirty not in ("refuse", "drop", "null"):
             message = f"dirty is {dirty!r}"
@@ -148,7 +149,7 @@ class DatabaseSynthesizer:
     def _with_household_tails(
         self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
-        """The model with what anomalies are ranked among: households that no fit trained on."""
+        """Returns the model with the anomaly statistics of households that did not train it."""
         parts = dict(self._parts)
         if self._has_anomalies:
             households = Households(self.schema, parts, self.splits, frames)
@@ -164,11 +165,11 @@ class DatabaseSynthesizer:
 
     @property
     def plans(self) -> dict[str, str]:
-        """How each table is drawn, in words."""
+        """Description of how each table is generated, by name."""
         found = {}
         for name, part in self._parts.items():
             keys, plan = self.schema[name].foreign_keys, part.plan
-            words = ["copied as it is"] if plan.is_kept else []
+            words = ["copied as it is"] if plan.is_catalogue else []
             if plan.parent is not None:
                 words.append(f"given its row of {keys[plan.parent].table}")
             words += [f"in the order of {plan.order}"] if plan.order else []
@@ -177,12 +178,12 @@ class DatabaseSynthesizer:
 
     @property
     def training_record(self) -> dict[str, Any]:
-        """What there is to say of the fit, as `database_record` has it."""
+        """Description of the fit (see `database_record`)."""
         return database_record(self.schema, self._parts, self.splits, self.plans)
 
     @property
     def schemas(self) -> dict[str, TableSchema]:
-        """How the columns of each table are written."""
+        """Column schemas of the generated tables, by name."""
         return written_schemas(self._parts, self.splits)
 
     def sample(
@@ -192,15 +193,17 @@ class DatabaseSynthesizer:
         scale: float = 1.0,
         seed: int | None = None,
     ) -> dict[str, pd.DataFrame]:
-        """A synthetic database: a frame for each table, every key unique and every reference found.
+        """Generates a synthetic database: one frame per table, with unique keys and valid
+        references.
 
         Args:
-            parents: How many rows the tables without a parent have.
-            scale: How many times as many as the real ones they have, where `parents` is not given.
+            parents: Number of rows of each table without a parent.
+            scale: Number of rows of these tables as a multiple of the real number, if `parents` is
+                None.
             seed: The same seed gives the same rows.
 
         Raises:
-            SettingError: `parents` or `scale` is no positive number.
+            SettingError: `parents` or `scale` is not a positive number.
         """
         is_number = isinstance(scale, Real) and not isinstance(scale, bool)
         if not is_number or not 0 < scale < _MOST_TIMES:
@@ -220,22 +223,23 @@ class DatabaseSynthesizer:
 
         A household is a row of a table without a parent, with all rows below it.
 
-        The random effect is integrated out by importance sampling from its posterior. The columns
-        of references that are chosen (all but the parent's) count by the columns of the rows that
-        they lead to; keys and personal columns do not count.
+        The random effect is integrated out by importance sampling from its posterior. References
+        other than the parent's are scored by the columns of the rows that they lead to. Keys and
+        personal columns are not scored.
 
         Args:
-            tables: A database of the same tables, in any order of rows and columns. Catalogues may
-                be left out.
-            draws: Of the random effect of each row, of its children half as many, and so on.
+            tables: Database of the same tables, with rows and columns in any order. Catalogues are
+                optional.
+            draws: Number of draws of the random effect of each root row; each level below has half
+                as many.
             seed: The same seed gives the same numbers.
 
         Returns:
-            By table a series with the index of its rows; of an entity that was split off, its keys.
+            By table, a series with the index of its rows; for an entity table, with its keys.
 
         Raises:
-            TableError: A table or column is absent, a cell can not be read, a key comes twice, or a
-                reference leads to no row.
+            TableError: A table or column is missing, a cell can not be parsed, a key is repeated,
+                or a reference leads to no row.
         """
         found = self._households(tables)
         draws = whole_number("draws", draws, 1)
@@ -254,19 +258,20 @@ class DatabaseSynthesizer:
         seed: int = 0,
         progress: Callable[[float], None] | None = None,
     ) -> dict[str, pd.DataFrame]:
-        """Returns log-likelihood and anomaly of each household, in one pass over the tables.
+        """Returns log-likelihood and anomaly of each household.
 
         Args:
-            tables, draws, seed: As of `log_likelihood`.
-            progress: Takes the share that is done, and may raise.
+            tables, draws, seed: As for `log_likelihood`.
+            progress: Receives the fraction that is done, and may raise.
 
         Returns:
-            By table a frame with the index of `log_likelihood`: `log_likelihood`, its
-            `standard_error` over the draws (missing with one draw, or where the likelihood is
-            zero), and the columns of `anomalies`, missing if the preset's model has none.
+            By table, a frame with the index of `log_likelihood`: `log_likelihood`, its
+                `standard_error`
+            over the draws (missing for one draw or a likelihood of zero), and the columns of
+            `anomalies`, which are missing if the preset's model has no anomalies.
 
         Raises:
-            TableError: As of `log_likelihood`.
+            TableError: As for `log_likelihood`.
         """
         households = self._households(tables)
         draws = whole_number("draws", draws, 1)
@@ -291,17 +296,17 @@ class DatabaseSynthesizer:
         """Generates further rows of every sequence, after the last row of each parent.
 
         Args:
-            tables: A database of the same tables: parents with the first rows of their sequences.
-            rows: How many follow for each parent that has any.
+            tables: Database of the same tables: parents with the first rows of their sequences.
+            rows: Number of rows to add for each parent that has any.
             seed: The same seed gives the same rows.
 
         Returns:
-            By ordered table its new rows, of one parent together and in order, with new keys of
-            their own and their parents' as references. Rows below them are not drawn.
+            By ordered table, its new rows, grouped by parent and in order, with new keys and with
+            references to their parents. No rows are generated below them.
 
         Raises:
-            SettingError: No table of the database has an order, or `rows` is no positive number.
-            TableError: As of `log_likelihood`.
+            SettingError: No table of the database has an order, or `rows` is not a positive number.
+            TableError: As for `log_likelihood`.
         """
         ordered = [name for name, part in self._parts.items() if part.plan.order is not None]
         series = {split.parent for split in self.splits}
@@ -312,7 +317,7 @@ class DatabaseSynthesizer:
         rows = whole_number("rows", rows, 1)
         seed = fresh_seed() if seed is None else seed
         known = self._households(tables)
-        found = {name: known.following(name, rows, seed) for name in names}
+        found = {name: known.extend(name, rows, seed) for name in names}
         for split in reversed(self.splits):
             if split.table in found:
                 found[split.table] = split.joined(found[split.table], known.typed[split.parent])
@@ -322,16 +327,17 @@ class DatabaseSynthesizer:
         """Returns a p-value for each household (see `log_likelihood`), and its oddest cell.
 
         Args:
-            tables, seed: As of `log_likelihood`.
+            tables, seed: As for `log_likelihood`.
 
         Returns:
-            By table a frame with the index of `log_likelihood`: `anomaly`, a p-value among
-            households that training held out (of further households of the same source a share of
-            about p has an anomaly of p or less), and where the oddest cell
-            stands: `odd_table`, `odd_row` (by the index of that table) and `odd_cell`, its column.
+            By table, a frame with the index of `log_likelihood`: `anomaly`, the p-value among
+                held-out
+            households (a share p of new households of the same source has an anomaly of at most p),
+            and the location of the oddest cell: `odd_table`, `odd_row` (index in that table) and
+            `odd_cell` (column).
 
         Raises:
-            TableError: As of `log_likelihood`.
+            TableError: As for `log_likelihood`.
             SettingError: The preset's model has no anomalies.
         """
         households = self._households(tables)
@@ -341,11 +347,12 @@ class DatabaseSynthesizer:
 
     @property
     def _has_anomalies(self) -> bool:
+        """Whether the models of all tables have anomalies."""
         models = [part.model for part in self._parts.values() if part.model is not None]
         return all(model.rows.scorer.has_anomalies for model in models)
 
     def _anomalies(self, households: Households, name: str, seed: int) -> pd.DataFrame:
-        """Those of a root table; missing where a model has none."""
+        """Returns the anomalies of a root table; missing values if a model has none."""
         index, columns = households.index[name], (ANOMALY, "odd_table", "odd_row", ODD_CELL)
         if not self._has_anomalies:
             return pd.DataFrame(None, index, columns)
@@ -370,17 +377,17 @@ class DatabaseSynthesizer:
         seed: int = 0,
         progress: Callable[[str, float], None] | None = None,
     ) -> DatabaseReport:
-        """Judges fidelity, utility and privacy of a synthetic database, table by table.
+        """Evaluates fidelity, utility and privacy of a synthetic database, table by table.
 
         Args:
-            real: The tables of training.
-            holdout: Tables of the same source that had no part in training.
-            synthetic: The database to judge; without it one of the model is drawn.
+            real: Training tables.
+            holdout: Tables of the same source that were not used in training.
+            synthetic: Database to evaluate; generated by the model if None.
             seed: The same seed gives the same report.
-            progress: Takes the name of a table and the share of its report that is done.
+            progress: Receives the name of a table and the fraction of its report that is done.
 
         Raises:
-            TableError: As of `log_likelihood`.
+            TableError: As for `log_likelihood`.
         """
         judged = self.sample(seed=seed) if synthetic is None else synthetic
         plans = {name: part.plan for name, part in self._parts.items()}
@@ -389,12 +396,17 @@ class DatabaseSynthesizer:
         return database_report(self.schema, plans, *sides, seed, progress)
 
     def _typed_tables(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-        """The values of all tables, with entities as tables of their own."""
+        """Parses all tables into typed values, with entities as separate tables."""
         frames, _ = divided_tables(self._frames(tables), self.splits)
         return {name: part.typed(name, frames[name]) for name, part in self._parts.items()}
 
     def _frames(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-        """The tables of a database of this schema. Raises: TableError: Others are there."""
+        """Reads the tables of a database, with the model's own rows of catalogues that are not
+        given.
+
+        Raises:
+            TableError: A table is unknown or missing.
+        """
         frames = {name: _frame(name, table, keep_index=True) for name, table in tables.items()}
         known = {name for name in self._parts if name not in {s.parent for s in self.splits}}
         for name in frames:
@@ -403,25 +415,26 @@ class DatabaseSynthesizer:
                 raise TableError(Problem(message, expected=", ".join(sorted(known))))
         for name, part in self._parts.items():
             if name in known and name not in frames:
-                if part.kept is None:
+                if part.catalogue is None:
                     message = f"there is no table {name!r}"
                     raise TableError(Problem(message, expected="every table of the database"))
-                frames[name] = part.kept[list(part.order)]
+                frames[name] = part.catalogue[list(part.order)]
         return frames
 
     def _households(self, tables: Mapping[str, Any]) -> Households:
+        """Reads the tables into households."""
         return Households(self.schema, self._parts, self.splits, self._frames(tables))
 
     def save(self, path: str | Path) -> None:
-        """Writes the model file, whole or not at all.
+        """Writes the model file atomically.
 
         Raises:
-            UnwritableFileError: There is no such folder, or the file can not be written.
+            UnwritableFileError: The folder does not exist, or the file can not be written.
         """
         write_artifact(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The model file's content. Equal models have equal bytes."""
+        """Returns the content of the model file. Equal models have equal bytes."""
         tensors: dict[str, Tensor] = {}
         documents = {
             name: written_part(f"{i}", part, tensors)
@@ -439,7 +452,11 @@ class DatabaseSynthesizer:
 
     @classmethod
     def load(cls, path: str | Path) -> DatabaseSynthesizer:
-        """Reads a model file. Raises: ArtifactError: it is missing, altered, or another's."""
+        """Reads a model file.
+
+        Raises:
+            ArtifactError: The file is missing or damaged, or is not the model of a database.
+        """
         data = read_artifact(path)
         try:
             return cls.from_bytes(data)
@@ -448,7 +465,7 @@ class DatabaseSynthesizer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DatabaseSynthesizer:
-        """The model of a file's content. Raises as `load`."""
+        """Reads the model from the content of a file. Raises as `load`."""
         tensors, manifest = unpack_tensors(data)
         if manifest.get("format") == FORMAT:
             raise ArtifactError("the file holds a model of one table: Synthesizer.load reads it")
@@ -465,7 +482,7 @@ class DatabaseSynthesizer:
 
 
 def _frame(name: str, table: Any, *, keep_index: bool = False) -> pd.DataFrame:
-    """The cells of a table: of a file as text."""
+    """Reads a table into a frame; cells of a file are text."""
     with of_table(name):
         is_file = isinstance(table, str | Path)
         frame = read_table(table, may_be_empty=True) if is_file else data_frame(table)

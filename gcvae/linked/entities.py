@@ -1,13 +1,13 @@
-"""Entities within one table: what comes again in its rows becomes a table of its own.
+"""Entities within one table: repeated keys and the columns that they determine become a table.
 
     orders(order_no, customer_id, country, email, ...)
         -> orders by customer_id (customer_id, country, email),  orders(order_no, customer_id, ...)
     sales(store, department, week, amount)
         -> sales by store, department (store, department),  sales(store, department, week, amount)
 
-An entity is a column of keys that comes again and determines others, or a parent's row together
-with a level, which tell the rows of each date apart: a series. Both are modelled as parent and
-child, and joined again when rows are drawn.
+An entity is a repeated key that determines other columns, or a series: a parent row and a level
+that together have at most one row per date. The table is modelled as parent and child tables, which
+are joined after generation.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _MOST_SERIES_LEVELS = 500
 
 @dataclass(frozen=True)
 class Split:
-    """A table that is modelled as a table of entities and one of their rows.
+    """A table that is modelled as a table of entities and a table of their rows.
 
     Attributes:
-        table: Its name.
-        key: The columns that name an entity.
+        table: Name of the table.
+        key: Columns that identify an entity.
         determined: Columns that the key determines.
-        columns: Of the whole table, in order.
-        levels: Levels of the key's last column where it is numbered, in order.
+        columns: All columns of the table, in order.
+        levels: Levels of the key's last column, if it is replaced by their indices.
     """
 
     table: str
@@ -51,11 +51,11 @@ class Split:
 
     @property
     def parent(self) -> str:
-        """The name of the table of entities."""
+        """Name of the table of entities."""
         return f"{self.table} by {', '.join(self.key)}"
 
     def joined(self, rows: pd.DataFrame, parents: pd.DataFrame) -> pd.DataFrame:
-        """The whole rows."""
+        """Joins rows and entities to rows of the table."""
         of_parents = parents[[*self.key, *self.determined]]
         found = rows.merge(of_parents, on=list(self.key), how="left")[list(self.columns)]
         if self.levels:
@@ -65,7 +65,9 @@ class Split:
         return found
 
     def divided(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Mask]]:
-        """(rows, entities, of each determined column the entities whose rows differ in it)."""
+        """Divides a table. Returns (rows, entities, mask of the entities whose rows differ, by
+        determined column).
+        """
         if self.levels:
             codes = pd.Index(self.levels).astype(str).get_indexer(frame[self.key[-1]].astype(str))
             frame = frame.assign(**{self.key[-1]: codes.astype(np.int64)})
@@ -81,12 +83,12 @@ class Split:
         return frame[rest], parents, differing
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the split as a JSON document."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The split of a document that `to_json` wrote."""
+        """Reads the split from a document of `to_json`."""
         parts = (tuple(document[name]) for name in ("key", "determined", "columns", "levels"))
         return cls(document["table"], *parts)
 
@@ -94,8 +96,11 @@ class Split:
 def divided_tables(
     tables: Mapping[str, pd.DataFrame], splits: tuple[Split, ...]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Mask]]]:
-    """(tables with entities as tables of their own, by table the columns in which rows of entities
-    differ: masks). Frames have an index from 0."""
+    """Divides tables by their splits. Returns (tables with entity tables, differing).
+
+    `differing` has, by entity table and determined column, the mask of the entities whose rows
+    differ in that column. The frames have an index from 0.
+    """
     found = {name: frame.reset_index(drop=True) for name, frame in tables.items()}
     differing: dict[str, dict[str, Mask]] = {}
     for split in splits:
@@ -111,7 +116,7 @@ Parts = tuple[dict[str, pd.DataFrame], dict[str, TableSchema], DatabaseSchema]
 def split_entities(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> tuple[Parts, tuple[Split, ...]]:
-    """The tables, their schemas and keys with entities as tables of their own, and the splits."""
+    """Finds and divides entities. Returns ((tables, column schemas, database schema), splits)."""
     parts: Parts = dict(typed), dict(schemas), links
     splits = []
     for name in list(links.tables):
@@ -129,7 +134,7 @@ def _apply(
     schemas: dict[str, TableSchema],
     links: DatabaseSchema,
 ) -> Parts:
-    """The parts with a split made."""
+    """Returns the tables, column schemas and database schema after one split."""
     frame, schema, table = typed[split.table], schemas[split.table], links[split.table]
     rows, parents, _ = split.divided(frame)
     of_parent, rest = list(parents.columns), list(rows.columns)
@@ -167,7 +172,7 @@ def _apply(
 
 
 def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
-    """The schema in which columns of keys list none of their values."""
+    """Returns the schema with the named columns as identifiers, without lists of their values."""
     document = schema.to_json()
     kept = ("name", "missing", "dtype", "parquet_type")
     document["columns"] = [
@@ -180,7 +185,7 @@ def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
 
 
 def _bare(name: str, kind: str) -> Column:
-    """A column of which nothing but its kind is known."""
+    """Returns the schema of a column with only a kind."""
     document = {"version": 1, "columns": [{"name": name, "kind": kind}]}
     return TableSchema.from_json(document).columns[0]
 
@@ -191,7 +196,9 @@ def _entity(
     schemas: Mapping[str, TableSchema],
     links: DatabaseSchema,
 ) -> Split | None:
-    """The column of keys that determines most others; the one that the schema names."""
+    """Finds the repeated key that determines most other columns, or the one that the schema
+    states.
+    """
     table, frame = links[name], typed[name]
     if table.entity is False or table.keep:
         return None
@@ -214,7 +221,7 @@ def _entity(
     if not found:
         return None
     _, column, determined = max(found, key=lambda each: each[0])
-    # References of the entity go with it, where it determines them.
+    # Foreign keys that the entity determines move to its table.
     keys = [k for k in table.foreign_keys if not set(k.columns) & set(table.primary_key)]
     references = [
         c
@@ -226,7 +233,7 @@ def _entity(
 
 
 def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
-    """Whether cells are the same in all rows of a key, and not in all rows."""
+    """Whether cells are constant for each key, and not constant in all rows."""
     if cells.nunique(dropna=False) < 2:
         return False
     codes = pd.factorize(cells)[0]
@@ -240,7 +247,7 @@ def _series(
     schemas: Mapping[str, TableSchema],
     links: DatabaseSchema,
 ) -> Split | None:
-    """A column that, with the key of the parent, tells the rows of each date apart."""
+    """Finds a column that, together with the parent's key, has at most one row per date."""
     table, frame = links[name], typed[name]
     if not table.foreign_keys or table.entity is False or table.keep:
         return None

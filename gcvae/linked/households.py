@@ -1,14 +1,15 @@
-"""The likelihood of a row with all rows below it: a customer with its orders and their lines.
+"""Log-likelihood and anomaly of a household: a row with all rows below it, such as a customer's.
 
     p(a, n, x) = ∫ p(a, n, u) Π_k p(x_k | a, n, u) du · n! / Π m!
                ≈ mean over s of  p(a, n, u_s) Π_k p(x_k | a, n, u_s) / q(u_s | x)  · n! / Π m!,
 
-with u_s drawn from q, the posterior of the random effect (`random_effect`). The rows of a parent
-are a set, whose orders all count (m: how often equal rows come); in a sequence they have one order,
-and each counts with its gap from the row before. Rows of rows are integrated in the same way.
+with u_s drawn from q, the posterior of the random effect (`random_effect`). The children of a row
+are a set, so all orders are counted; m are the multiplicities of equal rows. The rows of a sequence
+have one order, and the gap to the previous row is part of a row. Grandchildren are integrated in
+the same way.
 
-What the fit found to be computed, copied or determined has no likelihood of its own: a row that
-breaks it is impossible, or as seldom as such rows were in training at most.
+Columns that the fit found to be computed, copied or determined add no density. A row that violates
+such a relation has likelihood zero, or the largest share of violations that the fit tolerates.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ from gcvae.scoring.score_options import ScoreOptions
 _LEAST_DRAWS = 2
 _ROOTS_AT_ONCE = 200
 _OF_A_ROW = 0.3
-"""Nats: the standard error of the score of a row. Those of a household add up as noise does."""
+"""Standard error of a row's score, in nats. The errors of a household's rows are independent."""
 
 
 @dataclass
 class Tails:
-    """The oddest cell of each row of a table, and of all rows below it.
+    """Smallest tail probability among the cells of each row and of all rows below it.
 
-    Shape: least (n,): its tail probability; cells (n,): how many cells there are; table, row,
-    column (n,): where it stands.
+    Shape: least (n,): the smallest tail probability; cells (n,): number of cells; table, row,
+    column (n,): location of the cell with the smallest tail probability.
     """
 
     least: Numbers
@@ -61,11 +62,14 @@ class Tails:
 
     @property
     def statistic(self) -> Numbers:
-        """The number of cells times the least tail, at most 1: the smaller, the odder."""
+        """Bonferroni-corrected smallest tail probability, min(1, cells * least)."""
         return np.asarray(np.minimum(self.least * self.cells, 1.0))
 
     def with_children(self, found: Tails, parents: Codes) -> None:
-        """Adds those of the rows of a child table. Shape: (m,) parents."""
+        """Merges the tails of a child table's rows into their parents' in place.
+
+        Shape: parents (m,).
+        """
         self.cells += np.bincount(parents, found.cells, len(self.cells))
         order = np.argsort(-found.least, kind="stable")  # of each parent the oddest is last
         least = np.ones(len(self.least))
@@ -81,14 +85,14 @@ class Tails:
 
 
 def _log_mean_exp(of_draws: Numbers) -> Numbers:
-    """The logarithm of the mean likelihood. Shape: (S, n) -> (n,)."""
+    """Returns the log of the mean likelihood over draws. Shape: (S, n) -> (n,)."""
     return np.asarray(logsumexp(of_draws, axis=0) - np.log(len(of_draws)))
 
 
 def _standard_error(of_draws: Numbers) -> Numbers:
-    """That of `_log_mean_exp`, by the delta method; NaN of one draw or an impossible household.
+    """Returns the standard error of `_log_mean_exp` by the delta method, in nats.
 
-    Shape: (S, n) -> (n,).
+    NaN for one draw or a household of likelihood zero. Shape: (S, n) -> (n,).
     """
     n = len(of_draws)
     most = of_draws.max(axis=0, initial=-np.inf)
@@ -99,12 +103,13 @@ def _standard_error(of_draws: Numbers) -> Numbers:
 
 
 @dataclass
-class _Broken:
-    """Where rows break what the fit found, by column: masks, and the log-probability of it."""
+class _Violations:
+    """Rows that violate relations of the fit, by column: their mask, and their log-probability."""
 
     found: dict[str, tuple[Mask, float]] = field(default_factory=dict)
 
     def add(self, column: str, breaks: Mask, log_prob: float) -> None:
+        """Adds the violations of one column, if there are any."""
         if breaks.any():
             self.found[column] = breaks, log_prob
 
@@ -113,11 +118,11 @@ class Households(LinkedRows):
     """Scores households: rows of a root table, each with all rows below it.
 
     Attributes:
-        parts: Fitted tables, and `models` those of them that are no catalogues.
-        frames: Rows of each table with what stands beside their own columns (`linked_rows`).
-        trained: Rows that training saw, where others are scored as if they came later.
-        broken: Rows that break what the fit found to be computed, copied or determined.
-        index: Index of the caller's rows, by table; keys for an entity that was split off.
+        parts: Fitted tables; `models` has the models of those that are not catalogues.
+        frames: Rows of each table with their additional columns (`linked_rows`).
+        trained: Training rows, by table, if other rows are to be scored as new rows.
+        broken: Rows that violate a computed, copied or determined column, by table.
+        index: Index of the caller's rows, by table; the keys of an entity table.
     """
 
     def __init__(
@@ -127,16 +132,16 @@ class Households(LinkedRows):
         splits: tuple[Split, ...],
         tables: Mapping[str, pd.DataFrame],
     ) -> None:
-        """Reads the tables.
+        """Reads and links the tables.
 
         Raises:
-            TableError: A table or a column is absent, a cell can not be read, a key comes twice, or
-                a reference leads to no row.
+            TableError: A table or column is missing, a cell can not be parsed, a key is repeated,
+                or a reference leads to no row.
         """
         self.parts = parts
         self.models = {name: p.model for name, p in parts.items() if p.model is not None}
-        self.broken = {name: _Broken() for name in parts}
-        known = {name: p.kept for name, p in parts.items() if p.kept is not None}
+        self.broken = {name: _Violations() for name in parts}
+        known = {name: p.catalogue for name, p in parts.items() if p.catalogue is not None}
         frames, differing = divided_tables(tables, splits)
         frames |= known
         self.index = {name: frame.index for name, frame in tables.items()}
@@ -164,12 +169,12 @@ class Households(LinkedRows):
             self._gather(name)
 
     def roots(self) -> list[str]:
-        """Tables whose rows are households: those without a parent, or with a catalogue for one."""
+        """Returns the root tables: those without a parent, or whose parent is a catalogue."""
         found = []
         for name, part in self.parts.items():
             key = self.key(name)
-            is_top = key is None or self.parts[key.table].kept is not None
-            found += [name] if part.kept is None and is_top else []
+            is_top = key is None or self.parts[key.table].catalogue is not None
+            found += [name] if part.catalogue is None and is_top else []
         return found
 
     def log_likelihood(
@@ -180,9 +185,9 @@ class Households(LinkedRows):
         progress: Callable[[int], None] = lambda _: None,
     ) -> tuple[Numbers, Numbers]:
         """Returns the log-likelihood of each household of a root table and its standard error, in
-        nats. Shape: (n,), (n,).
+        nats.
 
-        `progress` takes the number of households that are done, and may raise.
+        Shape: (n,), (n,). `progress` receives the number of finished households, and may raise.
         """
         found, errors = [np.zeros(0)], [np.zeros(0)]
         for first in range(0, len(self.typed[name]), _ROOTS_AT_ONCE):
@@ -194,26 +199,26 @@ class Households(LinkedRows):
         return np.concatenate(found), np.concatenate(errors)
 
     def tails(self, name: str, seed: int, at: Codes | None = None) -> Tails:
-        """Returns the tails of all households of a root table, or of those in some rows.
+        """Returns the tails of the households of a root table, or of its rows `at`.
 
-        The random effect is at its posterior mean.
+        The random effect is set to its posterior mean.
         """
         at = np.arange(len(self.typed[name])) if at is None else at
         return self._tails(name, at, self._context_above(name, at), seed)
 
-    def following(self, name: str, n: int, seed: int) -> pd.DataFrame:
-        """n further rows of each parent of an ordered table, as the table has them."""
+    def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
+        """Generates `n` further rows for each parent of an ordered table, in the table's format."""
         part, model, key = self.parts[name], self.models[name], self.key(name)
         assert key is not None, "an ordered table has a parent"
         counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))
-        at = np.flatnonzero(counts)  # without a row there is no time to go on from
+        at = np.flatnonzero(counts)  # a parent without rows has no last time
         above = self.frames[key.table].iloc[at].reset_index(drop=True)
-        above[self.parts[key.table].beside[name][0]] = counts[at] + n
+        above[self.parts[key.table].child_columns[name][0]] = counts[at] + n
         context = above.add_prefix(f"{key.table} ")
         if self.key(key.table) is not None:
             upper = self._context_above(key.table, at)
             context = pd.concat([context, upper], axis=1)
-        of_child = self._of_child(name, above, context, np.arange(len(at)))
+        of_child = self._child_context(name, above, context, np.arange(len(at)))
         last = self.steps[name].order[np.cumsum(counts)[at] - 1]
         rows, parents = model.draw_next(
             of_child[list(part.context)],
@@ -224,15 +229,15 @@ class Households(LinkedRows):
             derived_seed(str(seed), name),
         )
         drawing = Drawing(self.links, self.parts, seed)
-        return drawing.following(self, self.frames, name, rows, at[parents])
+        return drawing.complete(self, self.frames, name, rows, at[parents])
 
     # Reading
 
     def _typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """The values of a table, as its models have them."""
+        """Parses a table into the values that its model uses."""
         part = self.parts[name]
-        if part.kept is not None:
-            return part.kept
+        if part.catalogue is not None:
+            return part.catalogue
         typed = part.typed(name, frame)
         with of_table(name):
             if name not in self.models:
@@ -245,14 +250,14 @@ class Households(LinkedRows):
             return typed.assign(**values)
 
     def _gather(self, name: str) -> None:
-        """The columns of a table that its model has, and what its parent has of it."""
+        """Adds the additional columns of a table's rows, and its summary to the parent's rows."""
         part, frame = self.parts[name], self.typed[name]
-        if part.kept is not None:
-            self.frames[name] = part.kept
+        if part.catalogue is not None:
+            self.frames[name] = part.catalogue
             return
         if len(part.reduction):
-            reduced = part.reduction.reduce(self.joined(name, part.outside))
-            frame = reduced.drop(columns=list(part.outside), errors="ignore")
+            reduced = part.reduction.reduce(self.joined(name, part.parent_columns))
+            frame = reduced.drop(columns=list(part.parent_columns), errors="ignore")
         frame = pd.concat([frame, self.frames.get(name, pd.DataFrame())], axis=1)
         for i, (columns, _) in part.borrowed.items():
             frame = pd.concat([frame, self._borrowed(name, i, columns)], axis=1)
@@ -272,18 +277,21 @@ class Households(LinkedRows):
         if model.sequence is not None:
             times = self.typed[name][model.sequence.column]
             self.steps[name] = Steps.of(
-                frame, times, self.parents(name), model.sequence.clock, model.told
+                frame, times, self.parents(name), model.sequence.clock, model.previous_columns
             )
         self.by_parent[name] = np.argsort(self.parents(name), kind="stable")
         own = frame[[c for c in model.columns if c in frame]]
         groups = own.groupby([*map(str, own.columns), self.parents(name)], dropna=False)
         self.equal[name] = np.asarray(groups.ngroup(), dtype=np.int64)
-        if self.parts[key.table].kept is None:
+        if self.parts[key.table].catalogue is None:
             mean, _ = self._posterior(name)
             before = self.frames.get(key.table, pd.DataFrame())
-            self.frames[key.table] = pd.concat([before, self.beside(name, mean)], axis=1)
+            self.frames[key.table] = pd.concat([before, self.child_columns(name, mean)], axis=1)
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
+        """Returns the columns of referenced rows, and records references missing against the
+        fit.
+        """
         found = self.borrowed_cells(name, number, columns)
         there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
         if there in self.models[name].columns and there not in found:
@@ -295,7 +303,7 @@ class Households(LinkedRows):
         return found
 
     def _posterior(self, name: str) -> tuple[Numbers, Numbers]:
-        """q(u | x) of the parents of a table: means, and roots of covariances."""
+        """Returns q(u | children) of the parents of a table: means and Cholesky factors."""
         key, effect = self.key(name), self.models[name].effect
         assert key is not None, "it has a parent"
         assert effect is not None, "its parents have an effect"
@@ -306,7 +314,7 @@ class Households(LinkedRows):
     # Scoring
 
     def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
-        """The context of rows: the cells of their parents, and of the rows above these."""
+        """Returns the context of rows: columns of their parents and further ancestors."""
         key = self.key(name)
         if key is None:
             return None
@@ -318,7 +326,7 @@ class Households(LinkedRows):
         return pd.concat(parts, axis=1)
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-        """Typed rows of a table's model, and the columns of them that say nothing of their own."""
+        """Returns (typed rows of a table's model, columns that are not scored)."""
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
@@ -329,8 +337,11 @@ class Households(LinkedRows):
     def _score(
         self, name: str, at: Codes, context: pd.DataFrame | None, draws: int, seed: int
     ) -> Numbers:
-        """log p of rows and all rows below them, given their context, by draws of the random
-        effects. Shape: (n,) -> (S, n)."""
+        """Returns log p of rows and all rows below them given their context, for S draws of the
+        effects.
+
+        Shape: at (n,) -> (S, n).
+        """
         children = self.children(name)
         posteriors = {child: self._posterior(child) for child in children}
         n_draws = draws if any(mean.shape[1] for mean, _ in posteriors.values()) else 1
@@ -347,20 +358,20 @@ class Households(LinkedRows):
             rows = rows.assign(**{f"{child} effect {k + 1}": each for k, each in enumerate(u.T)})
             log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
             found += 0.5 * (noise**2 + np.log(2 * np.pi)).sum(axis=1) + log_det[tiled]
-        found += self._of_rows(name, rows, tiled, context, number)
+        found += self._log_density(name, rows, tiled, context, number)
         own = rows.add_prefix(f"{name} ")
         context = own if context is None else pd.concat([own, context], axis=1)
         fewer = max(_LEAST_DRAWS, draws // 2)
         for child in children:
             below, parents = self._below(child, tiled)
-            of_child = self._of_child(child, rows, context, parents)
+            of_child = self._child_context(child, rows, context, parents)
             scores = _log_mean_exp(self._score(child, below, of_child, fewer, number))
-            found += np.bincount(parents, scores, len(tiled)) + self._orders(
+            found += np.bincount(parents, scores, len(tiled)) + self._log_orders(
                 child, below, parents, len(tiled)
             )
         return found.reshape(n_draws, n)
 
-    def _of_rows(
+    def _log_density(
         self,
         name: str,
         rows: pd.DataFrame,
@@ -368,43 +379,46 @@ class Households(LinkedRows):
         context: pd.DataFrame | None,
         seed: int,
     ) -> Numbers:
-        """log p of rows by themselves, given their context. Shape: (n,)."""
+        """Returns log p of rows alone, without the rows below them, given their context.
+
+        Shape: (n,).
+        """
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW, score_missingness=True)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].found.values():
             found += np.where(breaks[at], log_prob, 0.0)
         if context is not None and self.models[name].sequence is not None:
-            found += self._of_gaps(name, at, context, options)
+            found += self._gap_log_density(name, at, context, options)
         typed, unknown = self._encoded(name, rows)
         model = self.models[name].rows
         encoded = None if context is None else self._context_of(name, context, at)
         return found + model.scorer.given(typed, encoded, unknown, options)
 
     def _context_of(self, name: str, context: pd.DataFrame, at: Codes) -> Any:
-        """The encoded context of rows: of a sequence with what each is told of those before."""
+        """Encodes the context of rows, with the steps of a sequence."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
-        told = context[list(self.parts[name].context)]
+        conditions = context[list(self.parts[name].context)]
         if name in self.steps:
-            told = self.steps[name].take(at).context(told)
-        return codec.encode(told)
+            conditions = self.steps[name].take(at).context(conditions)
+        return codec.encode(conditions)
 
-    def _of_gaps(
+    def _gap_log_density(
         self, name: str, at: Codes, context: pd.DataFrame, options: ScoreOptions
     ) -> Numbers:
-        """log p of the gaps of a sequence's rows; the first has none. Shape: (n,)."""
+        """Returns log p of the gaps of a sequence's rows; 0 for first rows. Shape: (n,)."""
         sequence = self.models[name].sequence
         assert sequence is not None, "it has an order"
         gaps, steps = sequence.gaps, self.steps[name].take(at)
-        found, later = np.zeros(len(at)), steps.later
+        found, with_previous = np.zeros(len(at)), steps.with_previous
         if isinstance(gaps, float):
-            found[later] = np.where(steps.gap[later] == gaps, 0.0, -np.inf)
-        elif (told := self._gaps(name, at, context)) is not None:
-            found[later] = gaps.scorer.given(*told, (), options)
+            found[with_previous] = np.where(steps.gap[with_previous] == gaps, 0.0, -np.inf)
+        elif (conditions := self._gaps(name, at, context)) is not None:
+            found[with_previous] = gaps.scorer.given(*conditions, (), options)
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
-        """(rows of a child table, the place in `at` of each one's parent)."""
+        """Returns (rows of a child table, index in `at` of each row's parent)."""
         parents, order = self.parents(child), self.by_parent[child]
         sizes = np.bincount(parents, minlength=int(at.max(initial=0)) + 1)
         starts = np.cumsum(sizes) - sizes
@@ -412,8 +426,8 @@ class Households(LinkedRows):
         inside = np.arange(len(repeats)) - np.repeat(np.cumsum(sizes[at]) - sizes[at], sizes[at])
         return order[starts[at[repeats]] + inside], repeats
 
-    def _orders(self, child: str, below: Codes, parents: Codes, n: int) -> Numbers:
-        """log of how many orders the set of each parent's rows has. Shape: (n,)."""
+    def _log_orders(self, child: str, below: Codes, parents: Codes, n: int) -> Numbers:
+        """Returns the log number of distinct orders of each parent's rows. Shape: (n,)."""
         if self.models[child].sequence is not None:
             return np.zeros(n)
         found = gammaln(np.bincount(parents, minlength=n) + 1.0)
@@ -426,7 +440,7 @@ class Households(LinkedRows):
     # Anomalies
 
     def _tails(self, name: str, at: Codes, context: pd.DataFrame | None, seed: int) -> Tails:
-        """Of some rows of a table, given their context."""
+        """Returns the tails of rows of a table and of all rows below them, given their context."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
@@ -451,42 +465,46 @@ class Households(LinkedRows):
         context = own if context is None else pd.concat([own, context], axis=1)
         for child in self.children(name):
             below, parents = self._below(child, at)
-            of_child = self._of_child(child, rows, context, parents)
+            of_child = self._child_context(child, rows, context, parents)
             found.with_children(self._tails(child, below, of_child, number), parents)
         return found
 
     def _add_gaps(
         self, name: str, at: Codes, context: pd.DataFrame, seed: int, found: Tails
     ) -> None:
-        """Adds the tails of the gaps of a sequence's rows; the oddest stands in its order."""
-        sequence, told = self.models[name].sequence, self._gaps(name, at, context)
+        """Merges the tails of the gaps of a sequence's rows, located at its time column."""
+        sequence, conditions = self.models[name].sequence, self._gaps(name, at, context)
         assert sequence is not None, "it has an order"
-        gaps, later = sequence.gaps, self.steps[name].take(at).later
-        if told is None or isinstance(gaps, float):
+        gaps, with_previous = sequence.gaps, self.steps[name].take(at).with_previous
+        if conditions is None or isinstance(gaps, float):
             return
-        tails, _, _ = gaps.scorer.tails_given(*told, (), seed)
-        are_odder = tails < found.least[later]
-        odder = later[are_odder]
-        found.cells[later] += 1
+        tails, _, _ = gaps.scorer.tails_given(*conditions, (), seed)
+        are_odder = tails < found.least[with_previous]
+        odder = with_previous[are_odder]
+        found.cells[with_previous] += 1
         found.least[odder], found.column[odder] = tails[are_odder], sequence.column
 
     def _gaps(self, name: str, at: Codes, context: pd.DataFrame) -> tuple[pd.DataFrame, Any] | None:
-        """(typed gaps, their encoded contexts) of rows that have one before them, if there are."""
+        """Returns (typed gaps, encoded contexts) of rows with a previous row; None if no gap is
+        modelled.
+        """
         sequence, steps = self.models[name].sequence, self.steps[name].take(at)
-        later = steps.later
-        if sequence is None or isinstance(sequence.gaps, float) or not len(later):
+        with_previous = steps.with_previous
+        if sequence is None or isinstance(sequence.gaps, float) or not len(with_previous):
             return None
-        told = steps.gap_context(context[list(self.parts[name].context)])
+        conditions = steps.gap_context(context[list(self.parts[name].context)])
         codec = sequence.gaps.context
         assert codec is not None, "it is conditional"
-        encoded = codec.encode(told.iloc[later].reset_index(drop=True))
-        typed = parse_table(pd.DataFrame({GAP: steps.gap[later]}), sequence.gaps.schema)
+        encoded = codec.encode(conditions.iloc[with_previous].reset_index(drop=True))
+        typed = parse_table(pd.DataFrame({GAP: steps.gap[with_previous]}), sequence.gaps.schema)
         return typed, encoded
 
-    def _of_child(
+    def _child_context(
         self, child: str, rows: pd.DataFrame, context: pd.DataFrame, parents: Codes
     ) -> pd.DataFrame:
-        """The context of rows of a child table: the effect on them, then their parent's."""
+        """Returns the context of a child table's rows: the effect on them, then their parent's
+        columns.
+        """
         effects = [c for c in rows.columns if c.startswith(f"{child} effect ")]
         whole = pd.concat([rows[effects], context], axis=1)
         return whole.iloc[parents].reset_index(drop=True)

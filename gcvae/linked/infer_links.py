@@ -1,11 +1,10 @@
-"""Keys of the tables of a database, inferred from names, uniqueness and inclusion of values.
+"""Inference of keys from column names, uniqueness and inclusion of values.
 
-    primary key    a column whose cells are unique and present, called like a key
+    primary key    a column whose cells are unique and present, and whose name is like a key's
     foreign key    a column whose values are all among those of another table's primary key,
-                   and which is called like that key, that table, or both
+                   and whose name is like that key, that table, or both
 
-What the given document says wins: a table with the member has what it says, without it what is
-found.
+Members that the given document states are not inferred.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.references import comparable, without_blanks
 
 _RUN_TOGETHER = re.compile(r"(?!paid|valid|bid|grid|said|void|fluid|solid|mid|kid|aid)\w+id")
-"""Names of keys in one word: `userid`, `pid`."""
+"""Key names without a separator: `userid`, `pid`."""
 _KEY_WORDS = frozenset({"id", "key", "no", "nr", "num", "number", "code", "uuid", "guid", "pk"})
 
 
 def infer_database(
     tables: Mapping[str, pd.DataFrame], given: Mapping[str, Any] | None = None
 ) -> DatabaseSchema:
-    """The schema of some tables.
+    """Infers the schema of tables.
 
     Args:
-        tables: By name.
-        given: A document that may leave anything out.
+        tables: Tables by name.
+        given: Schema document, all of whose members are optional.
 
     Raises:
-        SchemaError: The document is malformed, or names what is not there.
+        SchemaError: The document is malformed, or names an unknown table or column.
     """
     tables = without_blanks(tables)
     document = {"tables": {}} if given is None else given
@@ -70,7 +69,9 @@ def infer_database(
 
 
 def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """The columns of two or more references that are unique together: a table that links others."""
+    """Returns the columns of two or more foreign keys that are unique together, the key of a link
+    table.
+    """
     columns = list(dict.fromkeys(c for key in table.foreign_keys for c in key.columns))
     if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
         return ()
@@ -79,14 +80,16 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
 
 _SAME_NAME = 3
 _SUPERIORS = frozenset({"parent", "manager", "boss", "supervisor", "superior", "to", "lead"})
-"""Words of columns by which a row refers to another of its own table."""
+"""Words in the names of columns that reference another row of the same table."""
 _LEAST_INCLUDED = 0.9
-"""Share of values that are keys from which a column with the key's very name refers to it: the
-others are dirty references, which a fit refuses by name."""
+"""Minimum share of existing keys for a foreign key that has the name of the primary key. The other
+values are dirty references, which a fit refuses."""
 
 
 def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
-    """The document's tables, and those that it does not name; malformed ones as they are."""
+    """Returns the document's tables, completed by those that it does not name; malformed ones
+    unchanged.
+    """
     listed = document.get("tables", {})
     if not isinstance(listed, Mapping):
         return listed
@@ -95,12 +98,13 @@ def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> 
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name, in small letters: `CustomerId` -> customer, id."""
+    """Splits a name into lower-case words: `CustomerId` -> customer, id."""
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name))
     return [word for word in re.split(r"[^0-9a-zA-Z]+", parts.lower()) if word]
 
 
 def _singular(word: str) -> str:
+    """Returns the singular of an English word."""
     for ending, stem in (("ies", "y"), ("sses", "ss"), ("s", "")):
         if word.endswith(ending) and len(word) > len(ending) + 1:
             return word.removesuffix(ending) + stem
@@ -108,13 +112,13 @@ def _singular(word: str) -> str:
 
 
 def _joined(name: str) -> str:
-    """A table's name as one singular word."""
+    """Returns a table's name as one singular word."""
     words = _words(name)
     return "".join([*words[:-1], _singular(words[-1])]) if words else ""
 
 
 def is_called_a_key(column: str) -> bool:
-    """Whether a column is called like a key: `customer_id`, `InvoiceNo`."""
+    """Whether a column's name is like a key's: `customer_id`, `InvoiceNo`."""
     words = _words(column)
     if not words:
         return False
@@ -122,6 +126,7 @@ def is_called_a_key(column: str) -> bool:
 
 
 def _is_like_a_key(column: str, table: str) -> bool:
+    """Whether a column's name is like a key's or equals the table's."""
     return is_called_a_key(column) or "".join(_words(column)) == _joined(table)
 
 
@@ -130,7 +135,7 @@ def _is_unique(cells: pd.Series[Any]) -> bool:
 
 
 def _primary_key(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
-    """The column that is a key: unique, and called so; `id` and the table's own name first."""
+    """Returns the unique column with a key's name; `id` or the table's name is preferred."""
     found = [c for c in frame.columns if _is_like_a_key(c, name) and _is_unique(frame[c])]
     own = _joined(name)
 
@@ -144,7 +149,7 @@ def _primary_key(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
 def _foreign_keys(
     name: str, tables: Mapping[str, pd.DataFrame], schema: Mapping[str, LinkedTable]
 ) -> tuple[ForeignKey, ...]:
-    """References to the primary keys of single columns."""
+    """Infers references to primary keys of one column."""
     found = []
     for column in tables[name].columns:
         if (column,) == schema[name].primary_key and len(schema) == 1:
@@ -168,7 +173,7 @@ def _foreign_keys(
 
 
 def _likeness(name: str, column: str, other: str, key: str) -> int:
-    """How much a column is called like the key of another table; 0: not at all."""
+    """Returns the similarity of a column's name to the key of another table, from 0 (none) to 4."""
     words, key_words, own = _words(column), _words(key), _joined(other)
     is_own_key = _joined(name) in ("".join(words), "".join(words[:-1]))
     if is_own_key and name != other and column != key:
@@ -184,6 +189,6 @@ def _likeness(name: str, column: str, other: str, key: str) -> int:
 
 
 def _share_included(values: pd.Series[Any], keys: pd.Series[Any]) -> float:
-    """The share of values that are keys; a number and a text are compared as written."""
+    """Returns the share of values that are keys; numbers and texts are compared as written."""
     values, keys = comparable(values, keys)
     return float(values.isin(keys).mean())

@@ -1,9 +1,10 @@
-"""Typed tables whose references are row numbers, and what stands beside a row's own columns.
+"""Typed tables with references as row indices, and the additional columns that relations give a
+row.
 
-    row of T:  own columns | columns of rows that it refers to | numbers of rows that refer to it
+    row of T:  columns | columns of referenced rows | numbers of rows that reference it
                | for each child table: number of children, random effect u, time of the first
 
-A fit and a score both begin with it: a fit finds the columns and the effects, a score has them.
+The fit and the scores both build these rows.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from gcvae.linked.references import NO_ROW
 
 
 class LinkedRows:
-    """The rows of a database.
+    """Rows of a database.
 
     Attributes:
         links: Keys of the tables.
-        plans: Of each table, parents before their children.
-        typed: The rows.
-        rows: For each foreign key of a table the row that each of its rows refers to.
+        plans: Plan of each table, parents before their children.
+        typed: Typed rows of each table.
+        rows: For each foreign key of a table, the row index that each row references.
     """
 
     def __init__(
@@ -40,21 +41,23 @@ class LinkedRows:
         self.links, self.plans, self.typed, self.rows = links, plans, typed, rows
 
     def key(self, name: str) -> ForeignKey | None:
-        """The reference to the table's parent."""
+        """Returns the reference to the table's parent."""
         number = self.plans[name].parent
         return None if number is None else self.links[name].foreign_keys[number]
 
     def parents(self, name: str) -> Codes:
-        """The row of the parent of each row. Shape: (n,)."""
+        """Returns the parent index of each row. Shape: (n,)."""
         return self.rows[name][self.plans[name].parent or 0]
 
     def children(self, name: str) -> list[str]:
-        """The tables whose parent the table is."""
+        """Returns the names of the table's child tables."""
         keys = {child: self.key(child) for child in self.plans}
         return [child for child, key in keys.items() if key is not None and key.table == name]
 
     def joined(self, name: str, outside: Mapping[str, str]) -> pd.DataFrame:
-        """The table with columns of the parent's row: their names there, by their names here."""
+        """Returns the table with columns of the parent row, which are given by
+        `DatabasePart.parent_columns`.
+        """
         key, typed = self.key(name), self.typed[name]
         if key is None:
             return typed
@@ -63,12 +66,14 @@ class LinkedRows:
         return pd.concat([typed, pd.DataFrame(columns, index=typed.index)], axis=1)
 
     def degrees(self) -> dict[str, pd.DataFrame]:
-        """How many rows refer to each row of a table, by references that are chosen."""
+        """Counts the rows that reference each row of a table, except by references to the
+        parent.
+        """
         found: dict[str, dict[str, Codes]] = {}
         for name, plan in self.plans.items():
             for i, key in enumerate(self.links[name].foreign_keys):
                 other = self.plans[key.table]
-                if i == plan.parent or plan.is_kept or other.is_kept:
+                if i == plan.parent or plan.is_catalogue or other.is_catalogue:
                     continue
                 rows = self.rows[name][i]
                 n = len(self.typed[key.table])
@@ -77,7 +82,7 @@ class LinkedRows:
         return {name: pd.DataFrame(columns) for name, columns in found.items()}
 
     def borrowed_cells(self, name: str, number: int, columns: Sequence[str]) -> pd.DataFrame:
-        """Columns of the rows that a reference leads to; missing where it is."""
+        """Returns columns of the rows that a reference leads to; missing where the reference is."""
         key, rows = self.links[name].foreign_keys[number], self.rows[name][number]
         others, prefix = self.typed[key.table], ", ".join(key.columns)
         found = {f"{prefix} {c}": taken_cells(others[c], rows) for c in columns}
@@ -85,8 +90,8 @@ class LinkedRows:
             found[f"{prefix} there"] = rows != NO_ROW
         return pd.DataFrame(found, index=self.typed[name].index)
 
-    def beside(self, name: str, effect: Numbers) -> pd.DataFrame:
-        """What the parents' rows have of a child table, with the effect u of each parent.
+    def child_columns(self, name: str, effect: Numbers) -> pd.DataFrame:
+        """Returns the columns that a child table adds to its parent's rows, given the effect u.
 
         Shape: (m, q) -> m rows.
         """

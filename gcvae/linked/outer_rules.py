@@ -1,11 +1,11 @@
-"""Rules that reach beyond the columns of a table's model: to its order, and to its parent's row.
+"""Rules between a table's columns and its time column or its parent's row.
 
     orders.shipped >= orders.ordered        the rows are ordered by `ordered`
     orders.shipped >= customers.joined
     orders.gross == orders.net * (1 + customers.vat)
 
-A column that such a rule gives is learned as what the rule leaves open (`gcvae.rules.reduction`),
-and written once the order and the parent's row are there.
+The model learns the residual of the column that such a rule determines (`gcvae.rules.reduction`).
+The column is computed after the time column and the parent row have been generated.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from gcvae.schema.columns import TableSchema
 from gcvae.schema.rules import Formula, Rule
 
 _LEAST_SHARE = 0.95
-"""Rules of fewer rows say little of a column."""
+"""Minimum share of the rows to which a rule applies."""
 
 
 def outer_reduction(
     joined: pd.DataFrame, schema: TableSchema, outside: Collection[str]
 ) -> Reduction:
-    """The reduction of a table by the rules that name a column outside of its model.
+    """Returns the reduction of a table by rules that use a column from outside its model.
 
     Args:
-        joined: Typed rows with the columns outside.
-        schema: Of all of these.
-        outside: Names of the columns that are given, and never rewritten.
+        joined: Typed rows with the outside columns.
+        schema: Schema of all these columns.
+        outside: Names of the outside columns, which are never replaced by residuals.
     """
     if not outside:
         return Reduction(schema)
@@ -49,5 +49,5 @@ def outer_reduction(
 
 
 def _reaches_out(rule: Rule, outside: Collection[str]) -> bool:
-    """Whether a rule gives a column of the table's own from one outside."""
+    """Whether a rule computes a column of the table from an outside column."""
     return rule.column not in outside and any(name in outside for name in rule.parents)

@@ -1,9 +1,9 @@
-"""Which table is drawn given which: the parent of each table, and what it has from elsewhere.
+"""Generation plan of a database: the parent of each table, and its copied and ordered columns.
 
-A table has at most one parent, whose row its rows are drawn given. It is the reference that tells
-most of them: the one with the largest share of their variance between its rows. A table of which
-few rows have children is no parent, nor is a catalogue, unless the schema asks for its copy. All
-other references are chosen once the rows are there.
+A table has at most one parent, and its rows are generated given the parent's row. The parent is the
+reference between whose rows the largest share of the variance of the table lies. It has at least 20
+rows with children, and is not a catalogue unless the schema states `keep`. Other references are
+assigned after the rows are generated.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from gcvae.linked.references import NO_ROW, all_row_numbers
 from gcvae.schema.columns import TableSchema
 
 _LEAST_PARENTS = 20
-"""Rows of a parent table that have children, at least: few tell nothing of their number."""
+"""Minimum number of a parent's rows with children, needed to estimate their numbers."""
 _LEAST_DISTINCT = 0.9
 _LONGEST_LABEL = 60
 _WORD = r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-"""Three letters, or a sign of a script that writes words with one or two."""
+"""Three letters, or a character of a script whose words have one or two characters."""
 LEAST_EQUAL = 0.999
 
 
@@ -36,14 +36,15 @@ class TablePlan:
     """How one table is modelled.
 
     Attributes:
-        parent: Number of the foreign key whose table's row it is drawn given; None: none.
-        is_kept: Whether the table is a catalogue, copied as it is.
-        copied: Columns that equal one of a referred row: (foreign key, its column) by column.
-        order: The column by which the rows of a parent follow each other.
+        parent: Index of the foreign key that leads to the parent; None without a parent.
+        is_catalogue: Whether the table is copied unchanged.
+        copied: Columns that equal a column of a referenced row: (index of the foreign key, column
+            there) by column.
+        order: Column that orders the rows of a parent.
     """
 
     parent: int | None = None
-    is_kept: bool = False
+    is_catalogue: bool = False
     copied: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     order: str | None = None
 
@@ -53,10 +54,12 @@ def plan_database(
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
 ) -> tuple[dict[str, TablePlan], dict[str, list[Codes]]]:
-    """(plans, row numbers of each foreign key) of typed tables, parents before their children."""
+    """Plans typed tables. Returns (plans, row indices of each foreign key), parents before their
+    children.
+    """
     rows = all_row_numbers(tables, schema)
     kept = _catalogues(tables, schemas, schema)
-    # A catalogue that is found is no parent, be it stated or not: `with_plans` states it.
+    # Found catalogues are no parents, also after `with_plans` has stated them in the schema.
     unstated = {
         name: replace(table, keep=None if table.keep else table.keep)
         for name, table in schema.tables.items()
@@ -92,12 +95,12 @@ def plan_database(
 
 
 def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
-    """The keys of tables, with the orders and catalogues that were found."""
+    """Returns the schema with the orders and catalogues of the plans."""
     tables = {
         name: replace(
             table,
             order=table.order if table.order is not None else plans[name].order,
-            keep=table.keep if table.keep is not None or not plans[name].is_kept else True,
+            keep=table.keep if table.keep is not None or not plans[name].is_catalogue else True,
         )
         for name, table in links.tables.items()
     }
@@ -105,7 +108,7 @@ def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> Databas
 
 
 def key_columns(name: str, schema: DatabaseSchema) -> list[str]:
-    """The columns of a table's primary and foreign keys, once each."""
+    """Returns the columns of a table's primary and foreign keys, without repetitions."""
     table = schema[name]
     return list(
         dict.fromkeys([*table.primary_key, *(c for k in table.foreign_keys for c in k.columns)])
@@ -117,8 +120,11 @@ def _catalogues(
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
 ) -> set[str]:
-    """Tables that are copied as they are: those of which the schema says so, and others that are
-    referred to, have a label for each row, and refer to catalogues alone; then what links such."""
+    """Returns the names of the catalogues: stated ones and inferred ones.
+
+    An inferred catalogue is referenced, has a label for each row and refers only to catalogues; or
+    it is a table that links catalogues.
+    """
     referred = {
         k.table for name, t in schema.tables.items() for k in t.foreign_keys if k.table != name
     }
@@ -144,7 +150,7 @@ def _catalogues(
 
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
-    """Whether a table has a short name for nearly each row, nothing personal, and no dates."""
+    """Whether nearly every row has a short text of its own, and no column is personal or a date."""
     if any(column.personal for column in schema):
         return False
     if any(column.has_times for column in schema):
@@ -162,18 +168,18 @@ def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -
 
 
 def column_is_text(cells: pd.Series[Any]) -> bool:
-    """Whether cells are texts."""
+    """Whether a column has the data type of text."""
     return cells.dtype == object or isinstance(cells.dtype, pd.StringDtype)
 
 
 def _is_link(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> bool:
-    """Whether a table only links others: it has two foreign keys, and hardly anything else."""
+    """Whether a table consists of two or more foreign keys and no other columns."""
     keys = schema[name].foreign_keys
     return len(keys) >= 2 and set(frame.columns) == {c for key in keys for c in key.columns}
 
 
 def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> None:
-    """Leaves tables that would be drawn given themselves without a parent."""
+    """Removes the parent of tables that would be their own ancestors."""
     for name in parents:
         seen, at = {name}, name
         while (number := parents[at]) is not None:
@@ -185,7 +191,7 @@ def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> No
 
 
 def _in_order(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list[str]:
-    """The tables, each after its parent."""
+    """Returns the names of the tables, parents before their children."""
     found: list[str] = []
 
     def visit(name: str) -> None:
@@ -206,7 +212,7 @@ def _copied(
     rows: list[Codes],
     schema: DatabaseSchema,
 ) -> dict[str, tuple[int, str]]:
-    """Columns that equal a column of the row that a foreign key refers to."""
+    """Returns the columns that equal a column of the row that a foreign key references."""
     found: dict[str, tuple[int, str]] = {}
     keys = set(key_columns(name, schema))
     for i, key in enumerate(schema[name].foreign_keys):
@@ -231,11 +237,12 @@ def _copied(
 
 
 def _of_references(name: str, schema: DatabaseSchema) -> set[str]:
+    """Returns the columns of a table's foreign keys."""
     return {column for key in schema[name].foreign_keys for column in key.columns}
 
 
 def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
-    """Whether cells are dates or numbers that tell the rows of each parent apart."""
+    """Whether cells are dates or numbers that are distinct within each parent."""
     is_time = pd.api.types.is_datetime64_any_dtype(cells.dtype)
     is_number = pd.api.types.is_numeric_dtype(cells.dtype)
     is_truth = pd.api.types.is_bool_dtype(cells.dtype)
@@ -245,7 +252,9 @@ def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
 
 
 def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None:
-    """Refuses an order that is a key, has blanks, or is no date and no number."""
+    """Refuses a stated order that is a key, has missing values, or has neither dates nor
+    numbers.
+    """
     order = schema[name].order
     if order is None or not len(frame):
         return
@@ -267,11 +276,13 @@ def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None
 
 
 def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
-    """A date that tells the rows of a parent apart; the first such column."""
+    """Returns the first date column that is nearly distinct within each parent; None if there is
+    none.
+    """
     for columns in (schema[name].primary_key, *schema[name].unique):
         own = [c for c in columns if c not in _of_references(name, schema)]
         if len(own) == 1 and len(columns) > 1 and _can_order(frame[own[0]], parents):
-            return own[0]  # they are unique where the rows of a parent have one time each
+            return own[0]  # a unique key of reference and time
     n_parents = len(np.unique(parents))
     if len(frame) < 2 * n_parents or not len(frame):
         return None

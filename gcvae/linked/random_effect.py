@@ -1,12 +1,12 @@
-"""The random effect of a parent: what its children have in common, as a short vector u.
+"""Random effect u of a parent: a short vector of what the parent's children have in common.
 
     phi(x) = normal scores and indicators of frequent levels of a child row
     mean of phi over the n children of parent i = mu + v_i + e_i,  Cov(v) = B,  Cov(e_i) = W / n_i
     u = V^T v,  V the leading eigenvectors of B,  Lambda their eigenvalues
     u | children ~ N(K V^T (mean - mu), Lambda - K Lambda),  K = Lambda (Lambda + V^T W V / n)^-1
 
-B and W are found by moments: W within parents, B = Cov(means) - W mean(1/n). A direction counts as
-long as its eigenvalue is above the largest that children shuffled among the parents have.
+B and W are moment estimates: W within parents, B = Cov(means) - W mean(1/n). V has the eigenvectors
+whose eigenvalue exceeds the largest one after shuffling the children among the parents.
 
 Source: method-of-moments estimators of variance components (Searle, Casella & McCulloch 1992).
 """
@@ -27,22 +27,22 @@ from gcvae.numerics.generators import numpy_generator
 
 MOST_DIRECTIONS = 6
 RARE_ROWS = 5
-"""A level of fewer rows stands in no file."""
+"""Levels with fewer rows are not written to a file."""
 _LEAST_SHARE = 0.01
-"""Levels of so many rows have an indicator."""
+"""Minimum share of rows of a level that has an indicator."""
 _MOST_INDICATORS = 40
 _LEAST_PARENTS = 20
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One column of children as features.
+    """Encoding of one column of child rows as numeric features.
 
     Attributes:
-        column: Its name.
-        knots: Sorted numbers, for normal scores; empty of a column of levels.
-        levels: Levels with an indicator.
-        shares: Of the levels in the rows.
+        column: Name of the column.
+        knots: Sorted numbers that define normal scores; empty for a column of levels.
+        levels: Levels that have an indicator.
+        shares: Shares of these levels in the rows.
     """
 
     column: str
@@ -52,7 +52,7 @@ class Feature:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any]) -> Self:
-        """The features of a typed column."""
+        """Fits the features of a typed column."""
         numbers = as_numbers(cells)
         if numbers is not None:
             known = np.sort(numbers[~np.isnan(numbers)])
@@ -65,7 +65,7 @@ class Feature:
         return cls(str(cells.name), (), names, tuple(map(float, chosen)))
 
     def values(self, cells: pd.Series[Any]) -> Numbers:
-        """Features of typed cells: a missing number is at the middle. Shape: (n, d)."""
+        """Returns the features of typed cells; a missing number has score 0. Shape: (n, d)."""
         if self.levels:
             found = pd.Index(self.levels).get_indexer(pd.Index(cells.astype(str)))
             shares = np.array(self.shares)
@@ -84,7 +84,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class RandomEffect:
-    """p(u) and p(u | children) of the parents of one child table.
+    """Distributions p(u) and p(u | children) of the parents of one child table.
 
     Shape: mean (d,), directions (d, q), within (q, q), variances (q,).
     """
@@ -97,12 +97,12 @@ class RandomEffect:
 
     @classmethod
     def fit(cls, children: pd.DataFrame, parents: Codes, seed: int) -> Self:
-        """The effect of the parents on their children.
+        """Estimates the effect of parents on their children; q = 0 if there is none.
 
         Args:
-            children: Typed columns.
-            parents: The number of each child's parent. Shape: (n,).
-            seed: Of the shuffled children.
+            children: Typed columns of the children.
+            parents: Parent index of each child. Shape: (n,).
+            seed: Seed of the shuffle of children.
         """
         features = tuple(Feature.fit(children[name]) for name in children.columns)
         phi = _stacked(features, children)
@@ -123,13 +123,14 @@ class RandomEffect:
 
     @property
     def n_directions(self) -> int:
-        """q."""
+        """Dimension q of the effect."""
         return len(self.variances)
 
     def posterior(
         self, children: pd.DataFrame, parents: Codes, n_parents: int
     ) -> tuple[Numbers, Numbers]:
-        """Mean and root of the covariance of u for each parent; N(0, Lambda) without children.
+        """Returns mean and Cholesky factor of the covariance of u | children for each parent; those
+        of N(0, Lambda) for a parent without children.
 
         Shape: (n,), -> (n_parents, q), (n_parents, q, q).
         """
@@ -153,7 +154,10 @@ class RandomEffect:
     def draw(
         self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
     ) -> Numbers:
-        """u of each parent at standard normal noise. Shape: noise (n_parents, q) -> as it."""
+        """Draws u of each parent from its posterior, given standard normal noise.
+
+        Shape: noise and result (n_parents, q).
+        """
         mean, root = self.posterior(children, parents, n_parents)
         drawn: Numbers = mean + np.einsum("nij,nj->ni", root, noise)
         return drawn
@@ -161,7 +165,8 @@ class RandomEffect:
     def draw_for_rows(
         self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
     ) -> Numbers:
-        """A fresh u for each child, so that none is read off its siblings' average too well.
+        """Draws u independently for each child, so that a model can not infer a child's cells from
+        its siblings' mean with more certainty than u has.
 
         Shape: noise (n, q) -> (n, q).
         """
@@ -170,7 +175,7 @@ class RandomEffect:
         return drawn
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the effect as a JSON document."""
         return {
             "features": [vars(feature) for feature in self.features],
             "mean": self.mean.tolist(),
@@ -181,7 +186,7 @@ class RandomEffect:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The effect of a document that `to_json` wrote."""
+        """Reads the effect from a document of `to_json`."""
         features = tuple(
             Feature(
                 str(each["column"]),
@@ -200,7 +205,7 @@ class RandomEffect:
 
 
 def _stacked(features: Sequence[Feature], children: pd.DataFrame) -> Numbers:
-    """phi of each child. Shape: (n, d)."""
+    """Returns phi of each child. Shape: (n, d)."""
     parts = [feature.values(children[feature.column]) for feature in features]
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(children), 0))
 
@@ -210,7 +215,10 @@ def _no_directions(d: int) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, Numbers]:
-    """W and B. Shape: (n, d), (n,) -> (d, d) twice."""
+    """Returns the covariances W within and B between parents.
+
+    Shape: (n, d), (n,) -> (d, d), (d, d).
+    """
     counts = np.bincount(parents, minlength=n_parents)
     means = np.stack([np.bincount(parents, c, n_parents) for c in phi.T], axis=1) / counts[:, None]
     residual = phi - means[parents]
@@ -220,7 +228,9 @@ def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, 
 
 
 def share_between(children: pd.DataFrame, parents: Codes) -> float:
-    """The mean share of the variance of children's features that lies between their parents."""
+    """Returns the share of the features' variance that lies between parents, averaged over
+    features.
+    """
     features = [Feature.fit(children[name]) for name in children.columns]
     phi = _stacked(features, children)
     places = np.unique(parents, return_inverse=True)[1]

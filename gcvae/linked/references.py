@@ -1,9 +1,13 @@
-"""References between the rows of tables, as row numbers, and the ones that are drawn.
+"""References between tables as row indices, and their assignment to generated rows.
 
-A table has one parent whose row its own is drawn given; its other references are chosen when all
-rows are there. For these a row is modelled together with a few columns of the row that it refers
-to; then it gets, of some hundred candidates, the one that is most like these. Candidates come in
-proportion to how many more rows may refer to them, so that degrees keep their distribution.
+A generated row has, for each reference other than the parent's, some columns that the referenced
+row should have. It gets the most similar one of 256 candidates:
+
+    cost(row, candidate) = number of different levels + sum of |differences of normal scores|
+                           + 2 max(0, 0.5 - remaining capacity)
+
+Candidates are drawn in proportion to their remaining capacity, which preserves the distribution of
+degrees.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from gcvae.linked.database_schema import DatabaseSchema, ForeignKey
 from gcvae.numerics.generators import numpy_generator
 
 NO_ROW = -1
-"""The row number of a missing reference."""
+"""Row index of a missing reference."""
 MOST_BORROWED = 6
 _MOST_LEVELS = 60
 _CANDIDATES = 256
@@ -31,17 +35,21 @@ _SHOWN = 10
 
 
 def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The tables with empty texts as missing cells: a file cannot leave a key out otherwise."""
+    """Returns the tables with empty texts as missing values, because CSV files have no other way to
+    omit a key.
+    """
     return {name: frame.replace({"": None}) for name, frame in tables.items()}
 
 
 def key_of(frame: pd.DataFrame) -> pd.MultiIndex | pd.Index[Any]:
-    """The values of a key, row by row."""
+    """Returns the values of a key, row by row."""
     return pd.MultiIndex.from_frame(frame) if frame.shape[1] > 1 else pd.Index(frame.iloc[:, 0])
 
 
 def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[Any], ...]:
-    """Two columns of keys in one type: whole numbers are equal with and without a point."""
+    """Converts two key columns to one type; whole numbers with and without a decimal point are
+    equal.
+    """
     if own.dtype == other.dtype and own.dtype != object:
         return own, other
     found = []
@@ -55,9 +63,12 @@ def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[An
 
 
 def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> tuple[Codes, Codes]:
-    """(row number in `parents` of each row, rows whose key is not there). Shape: (n,), (m,).
+    """Returns (row index in `parents` of each row, rows whose key does not exist).
 
-    A key of several columns is missing where all of them are; of which only some are is not there.
+    Shape: (n,), (m,).
+
+    A key of several columns is missing if all of them are; if only some are missing, it does not
+    exist.
     """
     pairs = [
         comparable(frame[own], parents[other])
@@ -77,7 +88,7 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
 def all_row_numbers(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
 ) -> dict[str, list[Codes]]:
-    """Returns, for each foreign key of each table, the row that each of its rows refers to."""
+    """Returns, for each foreign key of each table, the row index that each row references."""
     return {
         name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
         for name, table in schema.tables.items()
@@ -87,15 +98,16 @@ def all_row_numbers(
 def checked_references(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema, dirty: str = "refuse"
 ) -> dict[str, pd.DataFrame]:
-    """The tables, of which every foreign key is found or missing.
+    """Returns the tables after checking that keys are unique and foreign keys exist or are missing.
 
     Args:
-        tables: By name.
-        schema: With their keys.
-        dirty: What happens to rows whose foreign key does not exist: `refuse`, `drop` or `null`.
+        tables: Tables by name.
+        schema: Schema with the keys of all tables.
+        dirty: Treatment of rows whose foreign key does not exist: `refuse`, `drop` or `null`.
 
     Raises:
-        TableError: Keys are not unique, or references are dirty and to be refused: the first ten.
+        TableError: Keys are not unique, or foreign keys do not exist and `dirty` is `refuse`; it
+            shows the first ten.
     """
     tables = without_blanks(tables)
     tables = dict(tables)
@@ -155,7 +167,7 @@ def checked_references(
 def _repeated_key(
     name: str, frame: pd.DataFrame, key: Sequence[str], pointer: str
 ) -> Problem | None:
-    """What is wrong with a key that is referred to: a value of it comes again or is missing."""
+    """Returns the problem of a key with repeated or missing values; None if there are none."""
     if not key or not len(frame):
         return None
     cells = frame[list(key)].apply(lambda column: comparable(column, column)[0])
@@ -171,7 +183,7 @@ def _repeated_key(
 
 
 def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str) -> Problem:
-    """The first of the foreign keys that do not exist."""
+    """Returns the problem of foreign keys that do not exist, with the first ten."""
     shown = frame.iloc[lost][list(key.columns)].drop_duplicates().head(_SHOWN).astype(str)
     values = "; ".join(shown.agg(", ".join, axis=1))
     message = (
@@ -185,8 +197,10 @@ def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer
 
 
 def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
-    """Columns of a table that are modelled with the rows which refer to it: those of few levels
-    first, then numbers. A level has `rare_rows` rows in the mean."""
+    """Returns the columns of a table that are modelled with rows that reference it, at most six.
+
+    Columns of levels, with at least `rare_rows` rows per level on average, come before numbers.
+    """
     n_levels = {str(c): parents[c].nunique() for c in parents.columns}
     most = min(_MOST_LEVELS, len(parents) // rare_rows)
     few = [c for c, n in n_levels.items() if 1 < n <= most]
@@ -200,65 +214,69 @@ def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Choice:
-    """The rows that may be referred to.
+    """Rows that can be referenced.
 
     Attributes:
-        features: Their borrowed columns, as codes and normal scores. Shape: (m, 2 C).
-        capacity: How many more rows may refer to each. Shape: (m,).
+        features: Their borrowed columns as category indices and normal scores. Shape: (m, 2 C).
+        capacity: Number of further references that each row can have. Shape: (m,).
     """
 
     features: Numbers
     capacity: Numbers
 
     def assign(
-        self, wanted: Numbers, taken: Sequence[Codes], others: Sequence[Codes], seed: int
+        self, target: Numbers, paired: Sequence[Codes], others: Sequence[Codes], seed: int
     ) -> Codes:
-        """A row number for each row that refers.
+        """Assigns a referenced row to each row. Returns row indices. Shape: (n,).
 
         Args:
-            wanted: Features that the row has borrowed. Shape: (n, 2 C).
-            taken: For each row the row numbers that it must not get. Shape: n arrays, or none.
-            others: Row numbers that the row must not get: its own, where a table refers to itself,
-                and those of other references that are never the same. Shape: (n,) each.
-            seed: Of the candidates.
+            target: Borrowed features that the row was generated with. Shape: (n, 2 C).
+            paired: References whose pair with the assigned row must be unique. Shape: one (n,)
+                array, or none.
+            others: Row indices that the row must not get: its own in a table that refers to itself,
+                and those of disjoint references. Shape: (n,) each.
+            seed: Seed of the candidates.
         """
         rng, capacity = numpy_generator(seed, "references"), self.capacity.copy()
-        found = np.full(len(wanted), NO_ROW, dtype=np.int64)
+        found = np.full(len(target), NO_ROW, dtype=np.int64)
         chosen_by: dict[int, set[int]] = {}
-        order = rng.permutation(len(wanted))
+        order = rng.permutation(len(target))
         for start in range(0, len(order), _CHUNK_ROWS):
             rows = order[start : start + _CHUNK_ROWS]
             weight = capacity.clip(min=1e-6)
             n = min(_CANDIDATES, len(weight))
             some = rng.choice(len(weight), n, replace=False, p=weight / weight.sum())
-            distance = _distance(wanted[rows], self.features[some])
+            distance = _distance(target[rows], self.features[some])
             distance += rng.random(distance.shape) * 1e-6
             for i, row in enumerate(rows):
-                # A row that has as many as it may is the costlier, the more it has beyond.
+                # The cost grows with the number of references beyond a row's capacity.
                 cost = distance[i] + 2.0 * (0.5 - capacity[some]).clip(min=0.0)
                 for other in others:
                     cost = np.where(some == other[row], np.inf, cost)
-                if len(taken):
-                    group = chosen_by.setdefault(int(taken[0][row]), set())
+                if len(paired):
+                    group = chosen_by.setdefault(int(paired[0][row]), set())
                     cost = np.where(np.isin(some, list(group)), 1e6, cost)
                 at = int(some[cost.argmin()])
                 found[row] = at
                 capacity[at] -= 1.0
-                if len(taken):
+                if len(paired):
                     group.add(at)
         return found
 
 
-def _distance(wanted: Numbers, candidates: Numbers) -> Numbers:
-    """Levels that differ count one, numbers their normal scores' distance. (n, 2C), (m, 2C)."""
-    c = wanted.shape[1] // 2
-    differ = (wanted[:, None, :c] != candidates[None, :, :c]).sum(-1, dtype=np.float64)
-    apart = np.abs(wanted[:, None, c:] - candidates[None, :, c:]).sum(-1)
+def _distance(target: Numbers, candidates: Numbers) -> Numbers:
+    """Returns the number of different levels plus the distances of normal scores.
+
+    Shape: (n, 2C), (m, 2C) -> (n, m).
+    """
+    c = target.shape[1] // 2
+    differ = (target[:, None, :c] != candidates[None, :, :c]).sum(-1, dtype=np.float64)
+    apart = np.abs(target[:, None, c:] - candidates[None, :, c:]).sum(-1)
     found: Numbers = differ + apart
     return found
 
 
 def features_of(frame: pd.DataFrame, codec: ContextCodec) -> Numbers:
-    """Borrowed columns as codes and scores. Shape: (n, 2 C)."""
+    """Encodes borrowed columns as category indices and normal scores. Shape: (n, 2 C)."""
     found: Numbers = codec.encode(frame).double().numpy()
     return found

@@ -1,9 +1,9 @@
-"""Rows that follow each other: a time for each, as its distance from the row before.
+"""Ordered rows of a parent, each with a time that is modelled as the gap to the previous row.
 
     t_1 is a column of the parent,  t_k = t_{k-1} + gap_k
     gap_k ~ p(gap | parent, u, k, n - k, row k-1),   x_k ~ p(x | parent, u, k, n - k, t_k, row k-1)
 
-Times are counted in whole days where all are midnights, else in seconds; numbers as they are.
+The unit of time is a day if all times are midnights, else a second; numbers have no unit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _DAY, _SECOND = 86_400_000_000, 1_000_000
 
 @dataclass(frozen=True)
 class Clock:
-    """How the times of a column are counted.
+    """Conversion between the times of a column and numbers.
 
     Attributes:
-        unit: Microseconds in a unit; 0 for numbers.
-        is_whole: Whether all counts are whole numbers.
+        unit: Microseconds per unit; 0 for numbers.
+        is_whole: Whether all times are whole numbers of units.
     """
 
     unit: int
@@ -33,7 +33,7 @@ class Clock:
 
     @classmethod
     def of(cls, times: pd.Series[Any]) -> Clock:
-        """The clock of a typed column."""
+        """Chooses the clock of a typed column."""
         if not pd.api.types.is_datetime64_any_dtype(times.dtype):
             numbers = times.to_numpy(dtype=np.float64)
             return cls(0, bool((numbers == np.round(numbers)).all()))
@@ -41,14 +41,14 @@ class Clock:
         return cls(_DAY if not (ticks % _DAY).any() else _SECOND, True)
 
     def count(self, times: pd.Series[Any]) -> Numbers:
-        """Units since 1970, or the numbers. Shape: (n,)."""
+        """Converts times to units since 1970; numbers are unchanged. Shape: (n,)."""
         if not self.unit:
             return times.to_numpy(dtype=np.float64)
         ticks = times.astype("datetime64[us]").astype("int64").to_numpy()
         return np.asarray(ticks / self.unit)
 
     def times(self, counts: Numbers, dtype: Any) -> pd.Series[Any]:
-        """The times of counts, in the column's dtype."""
+        """Converts units back to times of the column's dtype."""
         whole = np.round(counts) if self.is_whole else counts
         if not self.unit:
             return pd.Series(whole).astype(dtype)
@@ -56,7 +56,7 @@ class Clock:
         return pd.Series(pd.to_datetime(ticks, unit="us")).astype(dtype)
 
     def features(self, counts: Numbers, name: str) -> pd.DataFrame:
-        """What rows are told of their time: when it is, and its place in the year, week and day."""
+        """Returns the context columns of times: the time itself, month, weekday, day and hour."""
         found: dict[str, Any] = {f"{name} now": counts}
         if self.unit:
             times = pd.Series(pd.to_datetime((counts * self.unit).astype("int64"), unit="us"))
@@ -70,27 +70,27 @@ class Clock:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Where rows stand among those of their parent.
+    """Ranks of rows among the rows of their parent.
 
-    Shape: order (n,): row numbers, parent by parent, in time; place, left (n,): how many of the
-    parent's rows come before and after each, in that order; before (n,): the place in `order` of
-    the row before, -1 of the first.
+    Shape: order (n,): row indices sorted by parent and time; position, n_after (n,): number of the
+    parent's rows before and after each row, in that order; before (n,): index in `order` of the
+    previous row, -1 for the first row of a parent.
     """
 
     order: Codes
-    place: Codes
-    left: Codes
+    position: Codes
+    n_after: Codes
     before: Codes
 
     @classmethod
     def of(cls, parents: Codes, counts: Numbers) -> Ranks:
-        """The ranks of rows by their time."""
+        """Ranks rows by their times (`counts`)."""
         order = np.lexsort((counts, parents))
         sorted_parents = parents[order]
         is_first = np.r_[True, sorted_parents[1:] != sorted_parents[:-1]] if len(order) else []
         starts = np.flatnonzero(is_first)
         sizes = np.diff(np.r_[starts, len(order)])
-        place = np.arange(len(order)) - np.repeat(starts, sizes)
-        left = np.repeat(sizes, sizes) - 1 - place
-        before = np.where(place == 0, -1, np.arange(len(order)) - 1)
-        return cls(order, place, left, before)
+        position = np.arange(len(order)) - np.repeat(starts, sizes)
+        n_after = np.repeat(sizes, sizes) - 1 - position
+        before = np.where(position == 0, -1, np.arange(len(order)) - 1)
+        return cls(order, position, n_after, before)

@@ -1,10 +1,10 @@
-"""The model of one table among others: its rows, given the row of their parent.
+"""p(row | parent row) of one table of a database, or p(row) of a table without a parent.
 
-Beside its own columns a row has, for each table whose parent it is, how many rows it has there,
-their random effect and the time of the first; and what it borrows of the rows that it refers to.
-Its context is what the parent has: its columns and those of its own parent, how many rows it has of
-each table, and the random effect of these rows; in a sequence also the row's rank, its time and the
-row before.
+A row of the model has, besides the table's columns, for each child table its number of children,
+their random effect and, in a sequence, the time of the first child; and some columns of the rows
+that it references. The context of the model has the columns of the parent and its ancestors, the
+parent's numbers of children, and the random effect of the parent on this table; in a sequence also
+the row's rank, its time and the previous row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_CONTEXT = 60
 
 @dataclass(frozen=True)
 class Fitting:
-    """How the models of a database are fitted."""
+    """Settings with which the models of a database are fitted."""
 
     preset: str
     settings: Mapping[str, object]
@@ -47,7 +47,7 @@ class Fitting:
         context: Context | None,
         held_out: Mask | None,
     ) -> Synthesizer:
-        """The model of one frame; rows of some households are held out of its training."""
+        """Fits a synthesizer to one frame; `held_out` rows do not train it."""
         if held_out is not None and not 0 < held_out.sum() < len(held_out):
             held_out = None
         if document is not None:
@@ -70,7 +70,7 @@ class Fitting:
 
 
 def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.DataFrame:
-    """The frame, with a column to model where it has none: keys alone are no table."""
+    """Returns the frame, with a filler column if all columns are keys or constants."""
     kinds = {c["name"]: c.get("kind") for c in (document or {}).get("columns", ())}
     unmodelled = {"identifier", "constant"}
     is_modelled = [
@@ -80,24 +80,24 @@ def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.D
     ]
     if any(is_modelled):
         return frame
-    return filled(frame)
+    return with_filler_column(frame)
 
 
-def filled(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame and a column of two levels."""
+def with_filler_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the frame with an additional column of two levels."""
     filler = np.where(np.arange(len(frame)) % 2, "a", "b")
     return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
 
 
 @dataclass(frozen=True)
 class RowOrder:
-    """The order of the rows of a parent.
+    """Time column of a sequence, and the model of the gaps between its rows.
 
     Attributes:
-        column: Of the times.
-        clock: How they are counted.
-        dtype: Of the column, typed.
-        gaps: Model of the gap from the row before; a number where it is always the same.
+        column: Name of the time column.
+        clock: Conversion of times to numbers.
+        dtype: Data type of the typed time column.
+        gaps: Model of the gap to the previous row, or the gap if it is constant.
     """
 
     column: str
@@ -111,33 +111,34 @@ class TableModel:
     """p(row | parent's row) of one table, or p(row) of a table without a parent.
 
     Attributes:
-        columns: The modelled columns' names, the own ones and those beside them.
-        rows: The model of the rows.
-        effect: The random effect of the parent on these rows; None without a parent.
-        sequence: The order of the rows of a parent; None where there is none.
-        told: Columns of the row before that a row of a sequence is told.
+        columns: Names of the modelled columns: the table's, then the additional ones.
+        rows: Model of the rows.
+        effect: Random effect of a parent on these rows; None without a parent.
+        sequence: Order of the rows of a parent; None if they have none.
+        previous_columns: Columns of the previous row that are context in a sequence.
     """
 
     columns: tuple[str, ...]
     rows: Synthesizer
     effect: RandomEffect | None = None
     sequence: RowOrder | None = None
-    told: tuple[str, ...] = ()
+    previous_columns: tuple[str, ...] = ()
 
     def draw(self, n: int, seed: int) -> pd.DataFrame:
-        """n rows of a table without a parent, typed."""
+        """Generates `n` typed rows of a table without a parent."""
         rows = pd.concat(self.rows.sample_blocks(n, seed), ignore_index=True)
         return rows[list(self.columns)]
 
     def draw_children(
         self, context: pd.DataFrame, counts: Codes, first: pd.Series[Any] | None, seed: int
     ) -> tuple[pd.DataFrame, Codes]:
-        """(rows, number of each one's parent), the rows of one parent together and in order.
+        """Generates rows of given parents. Returns (rows, parent index of each row), grouped by
+        parent and ordered.
 
         Args:
-            context: Of each parent. Shape: m rows.
-            counts: How many rows each parent gets. Shape: (m,).
-            first: The time of each parent's first row, in a sequence.
+            context: Context of each parent. Shape: m rows.
+            counts: Number of rows to generate for each parent. Shape: (m,).
+            first: Time of each parent's first row, in a sequence.
             seed: The same seed gives the same rows.
         """
         parents = np.repeat(np.arange(len(counts)), counts)
@@ -145,9 +146,9 @@ class TableModel:
             rows = context.iloc[parents].reset_index(drop=True)
             return self.rows.sample_given(rows, seed)[list(self.columns)], parents
         assert first is not None, "a sequence begins at some time"
-        return self._drawn_in_order(self.sequence, context, counts, first, seed)
+        return self._draw_sequences(self.sequence, context, counts, first, seed)
 
-    def _drawn_in_order(
+    def _draw_sequences(
         self,
         sequence: RowOrder,
         context: pd.DataFrame,
@@ -155,7 +156,7 @@ class TableModel:
         first: pd.Series[Any],
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """All first rows at once, then all second ones, and so on."""
+        """Generates the first rows of all parents, then all second rows, and so on."""
         now = sequence.clock.count(first)
         steps: list[pd.DataFrame] = []
         places: list[Codes] = []
@@ -167,7 +168,7 @@ class TableModel:
                 kept = np.flatnonzero(np.isin(places[-1], active))
                 previous = steps[-1].iloc[kept].reset_index(drop=True)
             base = context.iloc[active].reset_index(drop=True)
-            ranks = _of_ranks(np.full(len(active), k), counts[active] - 1 - k)
+            ranks = _rank_features(np.full(len(active), k), counts[active] - 1 - k)
             rows, now[active] = self._step(
                 sequence, base, ranks, now[active], previous, seed, n_drawn
             )
@@ -185,23 +186,24 @@ class TableModel:
         n: int,
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """(n further rows of each parent, number of each one's parent), in order.
+        """Continues sequences. Returns (n further rows of each parent, parent index of each row),
+        in order.
 
         Args:
-            context: Of each parent. Shape: m rows.
-            last: The last row of each parent. Shape: m rows.
-            ranks: How many rows each parent has. Shape: (m,).
-            times: The time of each last row. Shape: (m,).
-            n: How many rows follow.
+            context: Context of each parent. Shape: m rows.
+            last: Last row of each parent. Shape: m rows.
+            ranks: Number of rows that each parent has. Shape: (m,).
+            times: Time of each last row. Shape: (m,).
+            n: Number of rows to add to each parent.
             seed: The same seed gives the same rows.
         """
         assert self.sequence is not None, "the rows have an order"
         now, previous, everyone = self.sequence.clock.count(times), last, np.arange(len(context))
         steps: list[pd.DataFrame] = []
         for k in range(n):
-            told = _of_ranks(ranks + k, np.full(len(ranks), n - 1 - k))
+            ahead = _rank_features(ranks + k, np.full(len(ranks), n - 1 - k))
             previous, now = self._step(
-                self.sequence, context, told, now, previous, seed, k * len(context)
+                self.sequence, context, ahead, now, previous, seed, k * len(context)
             )
             steps.append(previous)
         return self._ordered(self.sequence, context, steps, [everyone] * n, seed)
@@ -216,15 +218,19 @@ class TableModel:
         seed: int,
         first_row: int,
     ) -> tuple[pd.DataFrame, Numbers]:
-        """(the next row of each parent, its time); without previous rows the first, at `last`."""
+        """Generates the next row of each parent. Returns (rows, their times); first rows, at
+        `last`, if `previous` is None.
+        """
         gap: Numbers = np.full(len(base), np.nan)
-        told, now = _told(previous, self.told, len(base)), last
+        previous_cells, now = _previous_features(previous, self.previous_columns, len(base)), last
         if previous is not None:
             at = sequence.clock.features(last, sequence.column)
-            gap = self._gaps(sequence, pd.concat([base, ranks, at, told], axis=1), seed, first_row)
+            gap = self._gaps(
+                sequence, pd.concat([base, ranks, at, previous_cells], axis=1), seed, first_row
+            )
             now = last + gap
         at = sequence.clock.features(now, sequence.column)
-        whole = pd.concat([base, ranks, at, pd.DataFrame({GAP: gap}), told], axis=1)
+        whole = pd.concat([base, ranks, at, pd.DataFrame({GAP: gap}), previous_cells], axis=1)
         rows = self.rows.sample_given(whole, seed, first_row=first_row)
         rows[sequence.column] = sequence.clock.times(now, sequence.dtype).to_numpy()
         return rows, now
@@ -237,7 +243,7 @@ class TableModel:
         places: Sequence[Codes],
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """The rows of all steps, those of one parent together."""
+        """Returns the rows of all steps, grouped by parent, and the parent index of each."""
         if not steps:
             empty = self.rows.sample_given(context.iloc[:0], seed)
             empty[sequence.column] = pd.Series(dtype=sequence.dtype)
@@ -250,31 +256,34 @@ class TableModel:
     def _gaps(
         self, sequence: RowOrder, context: pd.DataFrame, seed: int, first_row: int
     ) -> Numbers:
+        """Generates the gap from each previous row, in units of the clock. Shape: (n,)."""
         if isinstance(sequence.gaps, float):
             return np.full(len(context), sequence.gaps)
-        own = derived_seed(str(seed), GAP)  # the rows' model has the noise of the seed itself
+        own = derived_seed(str(seed), GAP)  # the rows' model has the noise of the seed unchanged
         drawn = sequence.gaps.sample_given(context, own, first_row=first_row)[GAP]
         return drawn.to_numpy(dtype=np.float64)
 
 
-def _of_ranks(place: Codes, left: Codes) -> pd.DataFrame:
-    """What a row of a sequence is told of its rank."""
-    return pd.DataFrame({"rank": place, "rows left": left})
+def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
+    """Returns the context columns of a row's rank: rows of its parent before and after it."""
+    return pd.DataFrame({"rank": position, "rows left": n_after})
 
 
-def _told(previous: pd.DataFrame | None, told: Sequence[str], n: int) -> pd.DataFrame:
-    """What a row of a sequence is told of the row before; nothing of none."""
+def _previous_features(
+    previous: pd.DataFrame | None, columns: Sequence[str], n: int
+) -> pd.DataFrame:
+    """Returns the context columns of the previous row; missing values if there is none."""
     if previous is None:
-        return pd.DataFrame({f"before {name}": [None] * n for name in told})
-    return previous[list(told)].add_prefix("before ")
+        return pd.DataFrame({f"before {name}": [None] * n for name in columns})
+    return previous[list(columns)].add_prefix("before ")
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What each row of a sequence is told beside its parent: of its rank, time and row before.
+    """Context of the rows of a sequence besides their parents': rank, time and previous row.
 
-    Shape: order (n,): row numbers, parent by parent, in time; gap (n,): the time since the row
-    before, NaN of the first; the frames have n rows.
+    Shape: order (n,): row indices sorted by parent and time; gap (n,): time since the previous row,
+    NaN for the first row of a parent; the frames have n rows.
     """
 
     order: Codes
@@ -291,32 +300,32 @@ class Steps:
         times: pd.Series[Any],
         parents: Codes,
         clock: Clock,
-        told: Sequence[str],
+        columns: Sequence[str],
     ) -> Steps:
-        """Of the typed rows of a table, in any order. Shape: (n,) parents."""
+        """Computes the context of a table's typed rows, in any order. Shape: parents (n,)."""
         counts = clock.count(times)
         ranks = Ranks.of(parents, counts)
         of_rows = np.argsort(ranks.order)
         is_first = ranks.before[of_rows] < 0
         before = ranks.order[ranks.before][of_rows]
-        previous = rows[list(told)].iloc[before].reset_index(drop=True)
+        previous = rows[list(columns)].iloc[before].reset_index(drop=True)
         name = str(times.name)
         return cls(
             ranks.order,
             np.where(is_first, np.nan, counts - counts[before]),
-            _of_ranks(ranks.place[of_rows], ranks.left[of_rows]),
+            _rank_features(ranks.position[of_rows], ranks.n_after[of_rows]),
             clock.features(counts, name),
             clock.features(counts[before], name),
-            pd.DataFrame({f"before {c}": previous[c].mask(is_first) for c in told}),
+            pd.DataFrame({f"before {c}": previous[c].mask(is_first) for c in columns}),
         )
 
     @property
-    def later(self) -> Codes:
-        """The rows that have one before them."""
+    def with_previous(self) -> Codes:
+        """Indices of the rows that have a previous row."""
         return np.flatnonzero(~np.isnan(self.gap))
 
     def take(self, at: Codes) -> Steps:
-        """Those of some rows."""
+        """Returns the steps of the rows `at`."""
         frames = (
             each.iloc[at].reset_index(drop=True)
             for each in (self.ranks, self.at, self.at_before, self.before)
@@ -324,12 +333,12 @@ class Steps:
         return Steps(self.order, self.gap[at], *frames)
 
     def context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """What the model of the rows is given, beside the context of their parents."""
+        """Returns the context of the row model: `base`, rank, time, gap and previous row."""
         gap = pd.DataFrame({GAP: self.gap})
         return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
 
     def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """What the model of the gaps is given: the time of the row before is the last known."""
+        """Returns the context of the gap model, whose last known time is the previous row's."""
         return pd.concat([base, self.ranks, self.at_before, self.before], axis=1)
 
 
@@ -339,7 +348,7 @@ def fit_table(
     document: Mapping[str, Any] | None,
     held_out: Mask | None,
 ) -> TableModel:
-    """The model of a table without a parent."""
+    """Fits the model of a table without a parent."""
     rows = fitting.synthesizer(frame, document, None, held_out)
     return TableModel(tuple(map(str, frame.columns)), rows)
 
@@ -355,18 +364,18 @@ def fit_children(
     order: str | None,
     held_out: Mask | None,
 ) -> TableModel:
-    """The model of the rows of a table, given their parents.
+    """Fits the model of a table's rows given their parents.
 
     Args:
-        fitting: How.
-        frame: Typed columns of the table, and those beside them.
-        document: Of its schema.
-        context: Of each parent, those without rows among them. Shape: m rows.
-        parents: The number of each row's parent. Shape: (n,).
-        effect: Of the parents on these rows: each row gets a fresh draw of it.
-        effect_names: What its directions are called in the context.
-        order: The column by which the rows of a parent follow each other.
-        held_out: Rows of households that are held out of training. Shape: (n,).
+        fitting: Settings of the fit.
+        frame: Typed columns of the table and its additional columns.
+        document: Schema document of the table.
+        context: Context of each parent, also of parents without rows. Shape: m rows.
+        parents: Parent index of each row. Shape: (n,).
+        effect: Random effect of the parents on these rows, drawn anew for each row.
+        effect_names: Names of the effect's dimensions in the context.
+        order: Column that orders the rows of a parent.
+        held_out: Mask of the rows of held-out households. Shape: (n,).
     """
     noise = numpy_generator(fitting.seed, "effect of rows")
     own = frame.drop(columns=[order]) if order is not None else frame
@@ -381,8 +390,11 @@ def fit_children(
     if order is None:
         model = fitting.synthesizer(own, document, Context(rows, parents, context), held_out)
         return TableModel(columns, model, effect)
-    clock, told = Clock.of(frame[order]), tuple(feature.column for feature in effect.features)
-    steps = Steps.of(own, frame[order], parents, clock, told)
+    clock, columns_before = (
+        Clock.of(frame[order]),
+        tuple(feature.column for feature in effect.features),
+    )
+    steps = Steps.of(own, frame[order], parents, clock, columns_before)
     order_of_rows = steps.order
     own, rows = (each.iloc[order_of_rows].reset_index(drop=True) for each in (own, rows))
     parents, steps = parents[order_of_rows], steps.take(order_of_rows)
@@ -390,7 +402,7 @@ def fit_children(
     gaps = _fit_gaps(fitting, steps, rows, parents, clock, held_out)
     model = fitting.synthesizer(own, document, Context(steps.context(rows), parents), held_out)
     sequence = RowOrder(order, clock, str(frame[order].dtype), gaps)
-    return TableModel(columns, model, effect, sequence, told)
+    return TableModel(columns, model, effect, sequence, columns_before)
 
 
 def _fit_gaps(
@@ -401,22 +413,23 @@ def _fit_gaps(
     clock: Clock,
     held_out: Mask | None,
 ) -> Synthesizer | float:
-    """The model of the gaps; the gap itself where it is always the same."""
-    later = steps.later
-    found = steps.gap[later]
+    """Fits the model of the gaps; returns the gap itself if it is constant."""
+    with_previous = steps.with_previous
+    found = steps.gap[with_previous]
     if not len(found) or (found == found[0]).all():
         return float(found[0]) if len(found) else 0.0
-    some = steps.gap_context(context).iloc[later].reset_index(drop=True)
+    some = steps.gap_context(context).iloc[with_previous].reset_index(drop=True)
     document = {"columns": [{"name": GAP, "kind": "integer" if clock.is_whole else "continuous"}]}
-    held_out = None if held_out is None else held_out[later]
-    of_rows = Context(some, parents[later])
-    return fitting.synthesizer(_of_gaps(found, clock), document, of_rows, held_out)
+    held_out = None if held_out is None else held_out[with_previous]
+    of_rows = Context(some, parents[with_previous])
+    return fitting.synthesizer(_gap_frame(found, clock), document, of_rows, held_out)
 
 
-def _of_gaps(gaps: Numbers, clock: Clock) -> pd.DataFrame:
+def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
+    """Returns gaps as a table of one column, of integers if all times are whole units."""
     return pd.DataFrame({GAP: gaps.astype(np.int64) if clock.is_whole else gaps})
 
 
-def limited(context: pd.DataFrame) -> pd.DataFrame:
-    """The first columns of a context: further ancestors' are told least."""
+def limited_context(context: pd.DataFrame) -> pd.DataFrame:
+    """Returns the first columns of a context; those of the furthest ancestors are cut."""
     return context.iloc[:, :_MOST_CONTEXT]

@@ -1,7 +1,7 @@
-"""Columns that add up columns of children: `orders.total == sum(lines.price * lines.quantity)`.
+"""Columns that are sums over child rows: `orders.total == sum(lines.price * lines.quantity)`.
 
-Such a column is learned with its row, so that the children go with it, and computed from them at
-the end.
+The model learns such a column together with its row, so that the children depend on it. After
+generation the column is recomputed from the children.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ LEAST_EQUAL = 0.99
 _LEAST_PARENTS = 10
 _MOST_COLUMNS = 12
 SLACK = 0.0051
-"""Sums of rounded numbers differ by so much from a rounded sum."""
+"""Largest difference from rounding between the column and the sum."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """column = sum over the rows of `child` of the product of `factors`; their number without any.
+    """column = sum of the product of `factors` over the rows of `child`; their number if there are
+    no factors.
 
     Attributes:
-        decimals: To which the sum is rounded.
+        decimals: Number of decimals to which the sum is rounded.
     """
 
     column: str
@@ -37,29 +38,30 @@ class Total:
     decimals: int
 
     def __str__(self) -> str:
-        """The rule, as expressions are written."""
+        """Returns the total as the expression of a rule."""
         if not self.factors:
             return f"{self.column} == count({self.child})"
         product = " * ".join(f"{self.child}.{name}" for name in self.factors)
         return f"{self.column} == sum({product})"
 
     def of_children(self, children: pd.DataFrame, parents: Codes, n: int) -> pd.Series[Any]:
-        """The total of each parent. Shape: (m,), (m,) -> (n,)."""
+        """Computes the total of each parent. Shape: (m,), (m,) -> (n,)."""
         sums = np.bincount(parents, _product(children, self.factors), n)
         return pd.Series(np.round(sums, self.decimals))
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the total as a JSON document."""
         return asdict(self) | {"factors": list(self.factors)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The total of a document that `to_json` wrote."""
+        """Reads the total from a document of `to_json`."""
         factors = tuple(document["factors"])
         return cls(document["column"], document["child"], factors, document["decimals"])
 
 
 def _product(children: pd.DataFrame, factors: tuple[str, ...]) -> Numbers:
+    """Returns the product of the factors for each child row. Shape: (m,)."""
     found = np.ones(len(children))
     for name in factors:
         found = found * children[name].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -69,22 +71,22 @@ def _product(children: pd.DataFrame, factors: tuple[str, ...]) -> Numbers:
 def find_totals(
     table: pd.DataFrame, children: Mapping[str, tuple[pd.DataFrame, Codes]]
 ) -> tuple[Total, ...]:
-    """The totals among the columns of a typed table.
+    """Finds the columns of a typed table that are sums over child rows.
 
     Args:
-        table: The parents.
-        children: By table the typed rows, and the number of each one's parent.
+        table: Typed rows of the parents.
+        children: By table, its typed rows and the parent index of each row.
     """
     found = []
     for column in _numbers(table):
-        wanted = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
-        if pd.Series(wanted).nunique() < 3:
+        target = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        if pd.Series(target).nunique() < 3:
             continue
         for child, (rows, parents) in children.items():
             has_rows = np.bincount(parents, minlength=len(table)) > 0
             if has_rows.sum() < _LEAST_PARENTS:
                 continue
-            total = next(_fitting(wanted, column, child, rows, parents, has_rows), None)
+            total = next(_fitting(target, column, child, rows, parents, has_rows), None)
             if total is not None:
                 found.append(total)
                 break
@@ -92,15 +94,15 @@ def find_totals(
 
 
 def _fitting(
-    wanted: Numbers, column: str, child: str, rows: pd.DataFrame, parents: Codes, has_rows: Any
+    target: Numbers, column: str, child: str, rows: pd.DataFrame, parents: Codes, has_rows: Any
 ) -> Iterator[Total]:
-    """The sums that equal a column, one factor before two."""
+    """Yields the sums that equal a column, those of one factor before those of two."""
     numbers = _numbers(rows)[:_MOST_COLUMNS]
     for factors in ((), *((n,) for n in numbers), *combinations(numbers, 2)):
-        sums = np.bincount(parents, _product(rows, factors), len(wanted))
-        are_equal = np.abs(sums - wanted)[has_rows] <= SLACK
+        sums = np.bincount(parents, _product(rows, factors), len(target))
+        are_equal = np.abs(sums - target)[has_rows] <= SLACK
         if np.nanmean(are_equal) >= LEAST_EQUAL:
-            values = wanted[~np.isnan(wanted)]
+            values = target[~np.isnan(target)]
             decimals = next(d for d in range(9) if d == 8 or np.allclose(values, values.round(d)))
             yield Total(column, child, factors, decimals)
 

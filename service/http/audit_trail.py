@@ -1,4 +1,4 @@
-"""What becomes a line of the audit log: changes, computations and downloads of who was let in."""
+"""Audit log of authenticated requests that change, compute or download something."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _log = logging.getLogger("service")
 
 
 class AuditTrail:
-    """Middleware around what observes requests, inside what names them.
+    """Middleware that writes a line of the audit log when a response is complete.
 
-    A line is written when its answer is over, so that it knows the outcome: a process that is
-    killed in between leaves the request's line in the log of the service alone.
+    It runs outside `Observations` and inside `RequestIds`. If the process is killed before, the
+    request is only in the log of the service.
     """
 
     def __init__(self, app: ASGIApp, audit: Audit) -> None:
         self.app = app
         self._audit = audit
-        self._turn = asyncio.Lock()  # it is given in the order in which it was asked for
+        self._order = asyncio.Lock()  # fair: keeps the order of responses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_audited(scope["method"], scope["path"]):
             await self.app(scope, receive, send)
             return
-        status, made = 500, None  # what a failure becomes, outside of this
+        status, made = 500, None  # the status of an unhandled exception
 
         async def send_noted(message: Message) -> None:
             nonlocal status, made
@@ -49,22 +49,26 @@ class AuditTrail:
         try:
             await self.app(scope, receive, send_noted)
         finally:
-            if "actor" in scope["state"] and route_of(scope) != UNMATCHED:  # let in, to a call
+            if (
+                "actor" in scope["state"] and route_of(scope) != UNMATCHED
+            ):  # authenticated, to an existing route
                 await self._write(_deed(Request(scope), status, made))
 
     async def _write(self, deed: Deed) -> None:
-        """Write a deed behind those whose answers were over before: threads would race."""
+        """Appends a line in the order of responses; a failure is logged."""
         try:
             await asyncio.shield(self._append(deed))
         except SQLAlchemyError:
             _log.exception("a line of the audit log is lost", extra={"deed": str(deed)})
 
     async def _append(self, deed: Deed) -> None:
-        async with self._turn:
+        """Appends a line after those before it."""
+        async with self._order:
             await run_in_threadpool(self._audit.append, deed)
 
 
 def _deed(request: Request, status: int, made: str | None) -> Deed:
+    """Returns the audit line of a request."""
     return Deed(
         workspace=request.state.workspace,
         actor=request.state.actor,
@@ -78,7 +82,7 @@ def _deed(request: Request, status: int, made: str | None) -> Deed:
 
 
 def is_audited(method: str, path: str) -> bool:
-    """True of calls that change or compute something, or carry rows or a model away.
+    """Whether a call changes or computes something, or downloads rows or a model.
 
     >>> is_audited("POST", "/v1/models"), is_audited("GET", "/v1/jobs/job_1")
     (True, False)

@@ -1,4 +1,4 @@
-"""No body is read past its limit: counted as it comes, refused at once where it is announced."""
+"""Limits of request bodies, checked against Content-Length and while the body is received."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TABLE_TYPES = (
     "application/vnd.apache.parquet",
     "application/octet-stream",
 )
-"""Kinds of body that are tables. Which one it is, its first bytes say."""
+"""Media types of tables. The format is determined by the first bytes."""
 
 ARCHIVE_TYPE = "application/zip"
-"""Kind of body that is a database: a ZIP file of tables."""
+"""Media type of a database: a ZIP file of tables."""
 
 ARTIFACT_TYPE = "application/vnd.gcvae.model"
 MODEL_TYPES = ("application/octet-stream", ARTIFACT_TYPE)
-"""Kinds of body that are models."""
+"""Media types of models."""
 
 
 class BodyLimits:
-    """Middleware that raises TooLargeError out of the reading of a body that is too long."""
+    """Middleware that raises TooLargeError when a body that is too long is read."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app = app
@@ -57,7 +57,8 @@ class BodyLimits:
 
 
 def limiting_field(content_type: str) -> str:
-    """The setting that limits a body of this kind: JSON is held in memory, files are not.
+    """Returns the setting that limits a body of this media type; JSON has its own, as it is held in
+    memory.
 
     >>> limiting_field("application/json; charset=utf-8"), limiting_field("text/csv")
     ('max_json_bytes', 'max_upload_bytes')
@@ -66,6 +67,6 @@ def limiting_field(content_type: str) -> str:
 
 
 def is_file(content_type: str) -> bool:
-    """Whether a body of this kind is a table, a model, or a form with one."""
+    """Whether a body of this media type is a table, a model, or a form with one."""
     essence = content_type.split(";")[0].strip().lower()
     return essence.startswith("multipart/") or essence in (*TABLE_TYPES, *MODEL_TYPES, ARCHIVE_TYPE)

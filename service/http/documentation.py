@@ -1,6 +1,7 @@
-"""The OpenAPI page at /docs, from the assets in an installed package: no outside host is asked.
+"""OpenAPI page at /docs, with assets from an installed package instead of an outside host.
 
-The page and the script that starts it are ours, since the framework's own has a script inside.
+The page and its start script replace FastAPI's page, which has an inline script that the content
+security policy would block.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 
 ASSETS = "/docs/assets"
 _START = "/docs/start.js"
-# The page can not ask an outside host, whatever a later version of the assets may try.
+# The page can not contact outside hosts, even if a later version of the assets tries to.
 _POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -39,7 +40,7 @@ _PAGE = """<!doctype html>
 
 
 def install(app: FastAPI) -> None:
-    """Serve the page and its assets."""
+    """Adds the page and its assets to the application."""
     folder = files("fastapi_offline") / "static"
     app.mount(ASSETS, StaticFiles(directory=str(folder)), name="docs-assets")
     title = escape(f"{app.title} – REST API")

@@ -1,4 +1,4 @@
-"""Stored bytes on their way out: streamed, and verified before the last of them leaves."""
+"""Downloads of stored bytes, streamed and verified before the last chunk is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class Content(Protocol):
-    """Bytes that can be read whole or in part."""
+    """Bytes that can be read in whole or in part."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -32,17 +32,17 @@ class Content(Protocol):
     def sha256(self) -> str: ...
 
     def stream(self) -> Iterator[bytes]:
-        """All bytes, verified at their end. Raises: as `Store.stream`."""
+        """Yields all bytes, verified at their end. Raises as `Store.stream`."""
         ...
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """The bytes from `start` up to, but without, `end`. Raises: as `Store.stream_range`."""
+        """Yields the bytes from `start` to `end`, exclusive. Raises as `Store.stream_range`."""
         ...
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """The bytes under one key."""
+    """An object of the store."""
 
     store: Store
     key: str
@@ -50,17 +50,17 @@ class StoredFile:
     sha256: str
 
     def stream(self) -> Iterator[bytes]:
-        """All bytes."""
+        """Yields all bytes."""
         return self.store.stream(self.key, self.sha256)
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Some of the bytes."""
+        """Yields the bytes from `start` to `end`."""
         return self.store.stream_range(self.key, start, end)
 
 
 @dataclass(frozen=True)
 class StoredPart:
-    """A run of the bytes under one key: a table of a ZIP file that packs none."""
+    """A range of an object of the store: a table of an uncompressed ZIP file."""
 
     store: Store
     key: str
@@ -69,7 +69,11 @@ class StoredPart:
     sha256: str
 
     def stream(self) -> Iterator[bytes]:
-        """All bytes. Raises: CorruptedError, before the last of them is read on."""
+        """Yields all bytes.
+
+        Raises:
+            CorruptedError: The checksum differs; raised after the last chunk.
+        """
         digest = hashlib.sha256()
         for chunk in self.stream_range(0, self.size_bytes):
             digest.update(chunk)
@@ -78,67 +82,67 @@ class StoredPart:
             raise CorruptedError(self.key, self.sha256, digest.hexdigest())
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Some of the bytes."""
+        """Yields the bytes from `start` to `end`."""
         return self.store.stream_range(self.key, self.offset + start, self.offset + end)
 
 
 @dataclass(frozen=True)
 class StoredShards:
-    """The bytes of the shards that a manifest lists, one after the other."""
+    """The concatenated shards of a manifest."""
 
     store: Store
     manifest: Manifest
 
     @property
     def size_bytes(self) -> int:
-        """The size of all shards' bytes."""
+        """Size of all shards together."""
         return self.manifest.size_bytes
 
     @property
     def sha256(self) -> str:
-        """The checksum of all shards' bytes."""
+        """Checksum of all shards together."""
         return self.manifest.sha256
 
     def stream(self) -> Iterator[bytes]:
-        """All bytes."""
+        """Yields all bytes."""
         return self.manifest.stream(self.store)
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Some of the bytes."""
+        """Yields the bytes from `start` to `end`."""
         return self.manifest.stream_range(self.store, start, end)
 
 
 @dataclass(frozen=True)
-class MadeFile:
-    """Bytes that were made for this answer."""
+class GeneratedFile:
+    """Bytes that were generated for this response."""
 
     content: bytes
 
     @property
     def size_bytes(self) -> int:
-        """Their number."""
+        """Number of bytes."""
         return len(self.content)
 
     @property
     def sha256(self) -> str:
-        """Their checksum."""
+        """Checksum of the bytes."""
         return hashlib.sha256(self.content).hexdigest()
 
     def stream(self) -> Iterator[bytes]:
-        """All bytes."""
+        """Yields all bytes."""
         return self.stream_range(0, len(self.content))
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Some of the bytes."""
+        """Yields the bytes from `start` to `end`."""
         for first in range(start, end, _CHUNK_BYTES):
             yield self.content[first : min(end, first + _CHUNK_BYTES)]
 
 
 def stored_table(store: Store, result: Result) -> Content:
-    """The table that a job made.
+    """Returns the content of a job's result.
 
     Raises:
-        MissingObjectError, CorruptedError: its manifest is not there, or is another.
+        MissingObjectError, CorruptedError: The manifest is missing or damaged.
     """
     if result.manifest_sha256 is None:
         return StoredFile(store, result.object_key, result.size_bytes, result.sha256)
@@ -146,14 +150,15 @@ def stored_table(store: Store, result: Result) -> Content:
 
 
 def download(request: Request, content: Content, *, media_type: str, filename: str) -> Response:
-    """The bytes as a file, or the range of them that is asked; 304 to a reader who has them.
+    """Responds with the bytes as a file, with the requested range, or with 304 if the client has
+    them.
 
-    A range is for going on where a transfer broke off. The whole is verified as it leaves; of a
-    range the reader verifies what it has joined, by the checksum that is the entity tag.
+    Ranges serve to resume a download. The whole file is verified while it is sent; a client that
+    joins ranges verifies them by the entity tag, which is the checksum.
 
     Raises:
-        MissingObjectError: the store does not have them.
-        HTTPException: 416, the range lies behind the last byte.
+        MissingObjectError: The store lacks the bytes.
+        HTTPException: 416, the range starts after the last byte.
     """
     headers = {
         "ETag": f'"{content.sha256}"',
@@ -163,9 +168,9 @@ def download(request: Request, content: Content, *, media_type: str, filename: s
     }
     if matches(request.headers.get("If-None-Match"), headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    asked = asked_range(request.headers, headers["ETag"], content.size_bytes)
+    asked = requested_range(request.headers, headers["ETag"], content.size_bytes)
     if asked is None:
-        chunks, status = hold_back_last(content.stream()), 200
+        chunks, status = delay_last_chunk(content.stream()), 200
         headers["Content-Length"] = str(content.size_bytes)
     else:
         start, end = asked
@@ -175,17 +180,21 @@ def download(request: Request, content: Content, *, media_type: str, filename: s
     return StreamingResponse(chunks, status, headers, media_type)
 
 
-def asked_range(headers: Mapping[str, str], tag: str, size_bytes: int) -> tuple[int, int] | None:
-    """(start, end) of the bytes that a Range header asks; None where the whole is to be sent.
+def requested_range(
+    headers: Mapping[str, str], tag: str, size_bytes: int
+) -> tuple[int, int] | None:
+    """Returns (start, end) of a Range header; None if the whole content is to be sent.
 
-    Several ranges, other units and nonsense are answered by the whole, as RFC 9110 allows, and so
-    is a range of other bytes than these (If-Range).
+    As RFC 9110 allows, the whole content is sent for several ranges, other units, malformed ranges,
+    and an If-Range header with another tag.
 
     Raises:
-        HTTPException: 416, the range lies behind the last byte.
+        HTTPException: 416, the range starts after the last byte.
 
-    >>> asked_range({"Range": "bytes=2-"}, '"tag"', 10), asked_range({"Range": "bytes=-3"}, "", 10)
-    ((2, 10), (7, 10))
+    >>> requested_range({"Range": "bytes=2-"}, '"tag"', 10)
+    (2, 10)
+    >>> requested_range({"Range": "bytes=-3"}, "", 10)
+    (7, 10)
     """
     found = _RANGE.fullmatch(headers.get("Range", "").replace(" ", ""))
     if found is None or headers.get("If-Range", tag) != tag or found[0] == "bytes=-":
@@ -203,11 +212,11 @@ def asked_range(headers: Mapping[str, str], tag: str, size_bytes: int) -> tuple[
     return start, end
 
 
-def hold_back_last(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same chunks, each when the next is there.
+def delay_last_chunk(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields the chunks, each only when the next one has been read.
 
-    The store verifies after its last chunk: damaged bytes so break the transfer off before its
-    announced length is reached, and no reader takes them for whole.
+    The store verifies the checksum after its last chunk. If it is wrong, the transfer ends before
+    its announced length, so that no client takes damaged bytes for a complete file.
     """
     held: bytes | None = None
     for chunk in chunks:
@@ -219,10 +228,10 @@ def hold_back_last(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def attachment(filename: str) -> str:
-    """Content-Disposition of a file to be saved, whatever letters are in its name (RFC 6266).
+    r"""Returns the Content-Disposition header of a file with any name (RFC 6266).
 
     >>> attachment("Löhne.csv")
-    'attachment; filename="L_hne.csv"; filename*=UTF-8\\'\\'L%C3%B6hne.csv'
+    'attachment; filename="L_hne.csv"; filename*=UTF-8\'\'L%C3%B6hne.csv'
     """
     plain = "".join(
         c if c.isascii() and c.isprintable() and c not in '"\\/' else "_" for c in filename

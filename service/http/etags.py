@@ -1,4 +1,4 @@
-"""Entity tags: a GET that changes nothing answers 304 to a reader who has it already."""
+"""Entity tags: a GET responds with 304 if the client has the current content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 
 def entity_tag(content: bytes) -> str:
-    """A strong tag of these bytes.
+    """Returns a strong entity tag of the bytes.
 
     >>> entity_tag(b"")
     '"e3b0c44298fc1c149afbf4c8996fb924"'
@@ -19,7 +19,7 @@ def entity_tag(content: bytes) -> str:
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:
-    """True where the reader's list names the tag (weak comparison, RFC 9110 section 13.1.2).
+    """Whether an If-None-Match header names the tag (weak comparison, RFC 9110 section 13.1.2).
 
     >>> matches('W/"a", "b"', '"a"'), matches('"c"', '"a"'), matches("*", '"a"')
     (True, False, True)
@@ -30,11 +30,11 @@ def matches(if_none_match: str | None, tag: str) -> bool:
     return "*" in named or tag in named
 
 
-def is_still(if_match: str | None, tag: str) -> bool:
-    """True where the writer's list names the tag, or there is no list (RFC 9110 section 13.1.1).
+def satisfies_if_match(if_match: str | None, tag: str) -> bool:
+    """Whether an If-Match header is missing or names the tag (RFC 9110 section 13.1.1).
 
-    >>> is_still('"a", "b"', '"a"'), is_still('W/"a"', '"a"'), is_still("*", '"a"')
-    (True, False, True)
+    >>> satisfies_if_match('"a", "b"', '"a"'), satisfies_if_match('W/"a"', '"a"')
+    (True, False)
     """
     if if_match is None:
         return True
@@ -43,14 +43,14 @@ def is_still(if_match: str | None, tag: str) -> bool:
 
 
 def tag_of(body: BaseModel) -> str:
-    """The tag of a body that is read as JSON."""
+    """Returns the entity tag of a JSON body."""
     return entity_tag(body.model_dump_json(by_alias=True).encode())
 
 
 def tagged_json(
     request: Request, body: BaseModel, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The body as JSON with its tag, or 304 without a body where the reader has it."""
+    """Responds with the body as JSON and its tag, or with 304 if the client has it."""
     return tagged(
         request, body.model_dump_json(by_alias=True).encode(), "application/json", headers
     )
@@ -59,7 +59,7 @@ def tagged_json(
 def tagged(
     request: Request, content: bytes, media_type: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The content with its tag, or 304 without a body where the reader has it."""
+    """Responds with the content and its tag, or with 304 if the client has it."""
     all_headers = {"ETag": entity_tag(content), "Cache-Control": "no-cache", **(headers or {})}
     if matches(request.headers.get("If-None-Match"), all_headers["ETag"]):
         return Response(status_code=304, headers=all_headers)

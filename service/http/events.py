@@ -1,4 +1,6 @@
-"""A job's progress as server-sent events, resumable: an event's id is the job's version."""
+"""Progress of a job as server-sent events; the id of an event is the job's version, for
+resumption.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from service.resources import Resources
 
 
 def seen_version(last_event_id: str | None, job: Job) -> int:
-    """The version that the reader has seen; 0 where it names none that this job had.
+    """Returns the job version that the client has seen; 0 if its event id is missing or invalid.
 
-    A snapshot stands for all before it, so a reader who resumes misses nothing but what is old.
+    An event contains the complete job, so a client that resumes needs only the newest.
     """
     if last_event_id is None or not last_event_id.isdecimal():
         return 0
@@ -26,7 +28,7 @@ def seen_version(last_event_id: str | None, job: Job) -> int:
 
 
 async def follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[bytes]:
-    """An event for each change of the job that can be seen, until it is over or deleted."""
+    """Yields an event for each change of the job, until it ends or is deleted."""
     sent_at = time.monotonic()
     while not resources.closing.is_set():
         if job.version > seen:
@@ -45,9 +47,9 @@ async def follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[byt
 
 
 def format_event(job: Job) -> bytes:
-    """The job's present state as one event named `job`.
+    """Returns the job's current state as an event named `job`.
 
-    How far to trust its estimate stands in its record: an event need not say it again.
+    The accuracy of the estimate is only in the job's record.
     """
     said_once = {"estimate": {"accuracy"}}
     data = job_body(job).model_dump_json(by_alias=True, exclude=said_once)

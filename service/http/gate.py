@@ -1,4 +1,4 @@
-"""The gate: who comes in is decided before a byte of the body is read."""
+"""Authentication, rate limits and scopes, checked before the body is read."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from service.http.sessions import SESSION_PATH, refuse_forged, session_of
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
-_OF_OPERATORS = ("/metrics", "/v1/audit", "/v1/work")
-"""They are for who runs the service; the first and the last tell of every workspace."""
+_ADMIN_PATHS = ("/metrics", "/v1/audit", "/v1/work")
+"""Paths for operators; `/metrics` and `/v1/work` cover all workspaces."""
 
 
 class Gate:
-    """Middleware that lets a request into its workspace, or answers it.
+    """Middleware that determines the workspace of a request, or refuses it.
 
-    With keys, every call needs one, or the session of a page that was signed in with one. A page
-    that makes its name point at this machine has neither: so the names of hosts are looked at where
-    there are no keys, whatever is asked for. Health checks need no key, and the pages themselves
-    show nothing that is anybody's: they ask the API for it.
+    If the service has keys, every API call needs a key or the session of a signed-in page. If it
+    has none, host names are checked, because a page could make its name resolve to this machine.
+    Health checks need no key; the pages contain no data and call the API.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
@@ -44,8 +43,8 @@ class Gate:
             return
         request = Request(scope)
         try:
-            admitted = await self._admit(request)
-        except Exception as error:  # what is no refusal is raised again there
+            admitted = await self._authorise(request)
+        except Exception as error:  # unexpected exceptions are raised again there
             await answer_before_routes(request, error)(scope, receive, send)
             return
         key = admitted.key
@@ -55,49 +54,53 @@ class Gate:
             "key": key,
         }
         allowance = admitted.allowance
-        await self.app(scope, receive, send if allowance is None else _with(allowance, send))
+        await self.app(
+            scope, receive, send if allowance is None else _with_rate_headers(allowance, send)
+        )
 
-    async def _admit(self, request: Request) -> _Admitted:
-        """The workspace that the request may see, and what is left to its key.
+    async def _authorise(self, request: Request) -> _Authorised:
+        """Returns the key of the request and its remaining requests.
 
         Raises:
-            UnauthorizedError: it has no key that is in force.
-            TooManyRequestsError: its key has sent too many.
-            MissingScopeError: its key does not let it do that.
-            ForeignSiteError: it comes by a foreign host name, from a foreign page, or by a session
-                without the mark of our pages.
+            UnauthorizedError: The request has no valid key.
+            TooManyRequestsError: The key has sent too many requests.
+            MissingScopeError: The key lacks the scope of the call.
+            ForeignSiteError: The request has a foreign host name or origin, or uses a session
+                without the header of our pages.
         """
         if not _is_guarded(request.scope["path"]):
-            # By an address come probes, and no page whose name was made to point at this machine:
-            # they are answered while the database is not.
+            # Probes use an address, which DNS rebinding can not. They are answered even if the
+            # database does not respond.
             if not (is_address(request) or await self._ring.keys_exist()):
                 refuse_foreign_host(request, self._settings)
-            return _Admitted()
+            return _Authorised()
         written, session = request.headers.get("Authorization"), session_of(request)
-        key = await self._ring.holder(written, session)
+        key = await self._ring.authenticate(written, session)
         if key is None:
             refuse_foreign_host(request, self._settings)
             refuse_foreign_page(request)
-            return _Admitted()
+            return _Authorised()
         is_read = request.method in SAFE_METHODS
         brings_file = not is_read and is_file(request.headers.get("Content-Type", ""))
         allowance = self._rates.count(key.id, FILE_COST if brings_file else 1)
         refuse_foreign_page(request)
         if written is None:
             refuse_forged(request)
-        if request.scope["path"] != SESSION_PATH:  # who is let in may also leave
+        if request.scope["path"] != SESSION_PATH:  # any key may sign out
             _require(needed_scope(request.method, request.scope["path"]), key)
-        return _Admitted(key, allowance)
+        return _Authorised(key, allowance)
 
 
 @dataclass(frozen=True)
-class _Admitted:
+class _Authorised:
+    """Key of an accepted request and its remaining requests; None without keys."""
+
     key: Key | None = None
     allowance: Allowance | None = None
 
 
-def _with(allowance: Allowance, send: Send) -> Send:
-    """`send`, which tells what is left to the key."""
+def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
+    """Returns `send` with rate-limit headers added to the response."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -108,20 +111,22 @@ def _with(allowance: Allowance, send: Send) -> Send:
 
 
 def needed_scope(method: str, path: str) -> KeyScope:
-    """What a key must be allowed for a call.
+    """Returns the scope that a call requires.
 
     >>> needed_scope("GET", "/v1/jobs").value, needed_scope("POST", "/v1/models").value
     ('read', 'write')
     """
-    if path in _OF_OPERATORS:
+    if path in _ADMIN_PATHS:
         return KeyScope.ADMIN
     return KeyScope.READ if method in SAFE_METHODS else KeyScope.WRITE
 
 
 def _is_guarded(path: str) -> bool:
+    """Whether a path requires a key."""
     return path.startswith("/v1/") or path in ("/v1", "/metrics")
 
 
 def _require(scope: KeyScope, key: Key) -> None:
+    """Checks that a key has a scope."""
     if scope.value not in key.scopes:
         raise MissingScopeError(scope.value, list(key.scopes))

@@ -1,4 +1,6 @@
-"""No head of a request is read past its limit: the server keeps it in memory until it is whole."""
+"""Limit of the request line and headers, which the server holds in memory until they are
+complete.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from service.settings import ServiceSettings
 
 
 def head_protocol(settings: ServiceSettings) -> type[HttpToolsProtocol]:
-    """uvicorn's protocol, with the settings' limit of a head: line and headers."""
+    """Returns uvicorn's HTTP protocol with the settings' limit of request line and headers."""
 
     class Limited(_LimitedHeads):
         limit = settings.max_head_bytes
@@ -24,7 +26,7 @@ def head_protocol(settings: ServiceSettings) -> type[HttpToolsProtocol]:
 
 
 class _LimitedHeads(HttpToolsProtocol):
-    """Answers a head that is too long by 431, and closes the connection."""
+    """Responds with 431 to a head that is too long, and closes the connection."""
 
     limit: int
     _in_head = False
@@ -32,7 +34,9 @@ class _LimitedHeads(HttpToolsProtocol):
     _is_too_long = False
 
     def data_received(self, data: bytes) -> None:
-        """Read on; of a head that goes on over several arrivals all but the first are counted."""
+        """Parses data; counts the bytes of a head that arrives in several parts, except the
+        first.
+        """
         goes_on = self._in_head
         super().data_received(data)
         if self._in_head and goes_on and not self._is_too_long:
@@ -42,15 +46,15 @@ class _LimitedHeads(HttpToolsProtocol):
                 self._refuse()
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Starts a head."""
         self._in_head, self._n_received = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """A head is whole: it is answered if it is not too long.
+        """Checks the length of a complete head.
 
         Raises:
-            HeadTooLongError: it is; the parser ends by that, and calls `send_400_response`.
+            HeadTooLongError: The head is too long; the parser then calls `send_400_response`.
         """
         self._in_head = False
         n_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
@@ -60,17 +64,18 @@ class _LimitedHeads(HttpToolsProtocol):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what can not be parsed, or has too long a head."""
+        """Responds to a request that can not be parsed or has too long a head."""
         if self._is_too_long:
             self._refuse()
         else:
             super().send_400_response(msg)
 
     def _refuse(self) -> None:
+        """Responds with 431 and closes the connection."""
         scope: dict[str, Any] = {"type": "http", "path": "/", "headers": [], "query_string": b""}
         scope["state"] = {"request_id": choose_request_id(None)}
         answer = answer_known(Request(scope), HeadTooLongError(self.limit))
-        # This answer is made outside all middleware, so it carries their headers itself.
+        # This response bypasses the middleware, so it adds their headers itself.
         own = {HEADER: scope["state"]["request_id"], "Connection": "close", **HEADERS}
         answer.headers.update(own)
         lines = [b"HTTP/1.1 431 Request Header Fields Too Large"]

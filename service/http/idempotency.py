@@ -1,4 +1,4 @@
-"""Idempotency-Key: a creating request that is sent twice is done once and answered twice alike."""
+"""Idempotency-Key: a repeated request with the same key gets the response of the first one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPLAYED = "Idempotent-Replayed"
 log = logging.getLogger("service")
 
 _AGAIN_SECONDS = 1.0
-_TRIES = 30  # by then the key is free anyway
+_TRIES = 30  # the key has expired by then
 
 IdempotencyKey = Annotated[
     str | None,
@@ -35,14 +35,14 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x20-\x7e]+$",
-        description="the same key and request again are answered as the first time",
+        description="a repeated request with the same key gets the response of the first one",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer that can be given again."""
+    """A response that can be repeated."""
 
     status: int
     body: dict[str, Any]
@@ -50,7 +50,7 @@ class Answer:
 
 
 def created(status: int, body: BaseModel, location: str) -> Answer:
-    """The answer to a request that made `body`, to be found at `location`."""
+    """Returns the response to a request that created `body` at `location`."""
     return Answer(status, body.model_dump(mode="json", by_alias=True), {"Location": location})
 
 
@@ -61,14 +61,16 @@ async def once(
     make: Callable[[], Awaitable[Answer]],
     find: Callable[[str], Answer],
 ) -> Response:
-    """The answer of `make`, or the one that this key got before. A failure frees the key.
+    """Returns the response of `make`, or the earlier response for this key. A failure frees the
+    key.
 
     Args:
-        find: the answer to a request that made what has this id, if nobody could write it down.
+        find: Returns the response for the id of a created resource, if its response was not
+            recorded.
 
     Raises:
-        IdempotencyMismatchError: the key stands for another request.
-        IdempotencyBusyError: the first request with this key is still being answered.
+        IdempotencyMismatchError: The key was used for another request.
+        IdempotencyBusyError: The first request with this key is not finished.
     """
     if key is None:
         return _response(await make())
@@ -78,12 +80,12 @@ async def once(
         return _response(await run_in_threadpool(find, before.id), replayed=True)
     if before is not None:
         return _response(Answer(**before), replayed=True)
-    async with _held(keys, key):
+    async with _reserved(keys, key):
         with keys.answering(key):
             answer = await make()
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
-    # What was made is made, whether or not the database can write the answer down just now.
-    await _insist(partial(keys.complete, response=document), key)
+    # The resource exists even if the database can not record the response now.
+    await _record_or_retry(partial(keys.complete, response=document), key)
     return _response(answer)
 
 
@@ -94,10 +96,10 @@ async def enqueued_once(
     enqueue: Callable[[], ModelBody | ResultBody],
     find: Callable[[str], ModelBody | ResultBody],
 ) -> Response:
-    """202 and what `enqueue` made; its `Location` is the job. Raises as `once`.
+    """Responds with 202 and the result of `enqueue`; `Location` is the job. Raises as `once`.
 
     Args:
-        find: what is made by the job of this id.
+        find: Returns the body for a job's id.
     """
 
     def answer(made: ModelBody | ResultBody) -> Answer:
@@ -110,47 +112,49 @@ async def enqueued_once(
 
 
 @asynccontextmanager
-async def _held(keys: Idempotency, key: str) -> AsyncIterator[None]:
-    """The key stays this request's while the block runs; a failure frees it."""
+async def _reserved(keys: Idempotency, key: str) -> AsyncIterator[None]:
+    """Keeps the key reserved while the block runs; a failure frees it."""
     keeping = asyncio.create_task(_keep(keys, key))
     try:
         yield
     except BaseException:
-        await _insist(keys.abandon, key)
+        await _record_or_retry(keys.abandon, key)
         raise
     finally:
         keeping.cancel()
 
 
-_insisting: set[asyncio.Task[None]] = set()
-"""Tasks that nobody waits for; the event loop alone would let them be forgotten."""
+_retries: set[asyncio.Task[None]] = set()
+"""References to background tasks; the event loop itself keeps only weak ones."""
 
 
-async def _insist(say: Callable[..., None], key: str) -> None:
-    """Say it now, or as soon as the database is back: the key's user may ask again then."""
-    if not await _tell(say, key):
-        saying = asyncio.create_task(_say_later(say, key))
-        _insisting.add(saying)
-        saying.add_done_callback(_insisting.discard)
+async def _record_or_retry(update: Callable[..., None], key: str) -> None:
+    """Calls `update` with the key, now or as soon as the database responds again."""
+    if not await _try_to_record(update, key):
+        retrying = asyncio.create_task(_retry(update, key))
+        _retries.add(retrying)
+        retrying.add_done_callback(_retries.discard)
 
 
-async def _say_later(say: Callable[..., None], key: str) -> None:
+async def _retry(update: Callable[..., None], key: str) -> None:
+    """Calls `update` until it succeeds, at most `_TRIES` times."""
     for _ in range(_TRIES):
         await asyncio.sleep(_AGAIN_SECONDS)
-        if await _tell(say, key):
+        if await _try_to_record(update, key):
             return
 
 
 async def _keep(keys: Idempotency, key: str) -> None:
+    """Extends the reservation of the key until cancelled."""
     while True:
         await asyncio.sleep(KEEP_SECONDS)
-        await _tell(keys.keep, key)
+        await _try_to_record(keys.keep, key)
 
 
-async def _tell(say: Callable[..., None], key: str) -> bool:
-    """Whether the database has heard it; the key frees itself when nothing is heard of it."""
+async def _try_to_record(update: Callable[..., None], key: str) -> bool:
+    """Calls `update` in a thread. Returns whether the database responded."""
     try:
-        await run_in_threadpool(say, key)
+        await run_in_threadpool(update, key)
     except SQLAlchemyError as error:
         log.warning("Idempotency-Key %r: the database does not answer: %s", key, error)
         return False
@@ -158,12 +162,13 @@ async def _tell(say: Callable[..., None], key: str) -> bool:
 
 
 def fingerprint(request: Request, *contents: object) -> str:
-    """A checksum of what the request asks for: method, path, and its content."""
+    """Returns a checksum of the request's method, path and contents."""
     described = [request.method, request.url.path, *contents]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def _response(answer: Answer, *, replayed: bool = False) -> Response:
+    """Returns the response of an answer."""
     headers = answer.headers | ({REPLAYED: "true"} if replayed else {})
     content = json.dumps(answer.body, ensure_ascii=False, allow_nan=False).encode()
     return Response(content, answer.status, headers, "application/json")

@@ -1,6 +1,6 @@
-"""JSON texts of requests: read strictly (RFC 8259, RFC 7493), each fault named with its place.
+"""Strict parsing of JSON bodies (RFC 8259, RFC 7493), with the line and character of errors.
 
-A name that stands twice in one object is refused: readers differ in which of the two they take.
+Duplicate names in an object are refused, because parsers differ in which one they use.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _PLACED = re.compile(r"(?s)(.*) at line (\d+) column (\d+)")
 _EXPECTED = "JSON in UTF-8 without duplicate names in an object"
 _TOO_DEEP = "recursion limit exceeded"
 _MOST_DEEP = 200
-"""Objects and lists in one another: the reader's own limit, whatever the machine's stack is."""
+"""Nesting limit of the parser."""
 
 
 class JsonRoute(APIRoute):
-    """A route whose body, where it takes one, is JSON.
+    """Route that accepts only JSON bodies.
 
     Raises:
-        MediaTypeError: the body is of another kind.
-        RequestError: it is no JSON.
+        MediaTypeError: The body has another media type.
+        RequestError: The body is not valid JSON.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The framework's handler, with bodies read here."""
+        """Returns FastAPI's handler with strict parsing of the body."""
         handle = super().get_route_handler()
 
         async def read_and_handle(request: Request) -> Response:
@@ -47,21 +47,24 @@ class JsonRoute(APIRoute):
 
 
 class _JsonRequest(Request):
+    """Request whose body is parsed by `read_json`."""
+
     async def json(self) -> Any:
+        """Returns the parsed body."""
         return await run_in_threadpool(read_json, await self.body())
 
 
 def has_body(request: Request) -> bool:
-    """Whether one is announced: a request without one is refused by what it lacks."""
+    """Whether the request announces a body."""
     length = request.headers.get("Content-Length", "0")
     return length != "0" or "Transfer-Encoding" in request.headers
 
 
 def require_json(request: Request) -> None:
-    """Let bodies of JSON pass.
+    """Checks the media type of the body.
 
     Raises:
-        MediaTypeError: it is of another kind.
+        MediaTypeError: It is not JSON.
     """
     given = request.headers.get("Content-Type")
     if not is_json(given):
@@ -69,7 +72,7 @@ def require_json(request: Request) -> None:
 
 
 def is_json(content_type: str | None) -> bool:
-    """Whether a body of this kind is JSON.
+    """Whether a media type is JSON.
 
     >>> is_json("application/json; charset=utf-8"), is_json("application/problem+json")
     (True, True)
@@ -83,15 +86,15 @@ def is_json(content_type: str | None) -> bool:
 
 
 def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
-    """The value of a JSON text.
+    """Parses a JSON text.
 
     Args:
-        what: the text is called in errors.
-        pointer: of the text in the request.
+        what: Name of the text in errors.
+        pointer: Pointer to the text in the request.
 
     Raises:
-        RequestError: it is no JSON, nests too deeply, has a number that is none, or repeats a
-            name; with line and character.
+        RequestError: The text is not JSON, is nested too deeply, has an invalid number, or repeats
+            a name; with line and character.
     """
     text = content.removeprefix(BOM_UTF8)
     try:
@@ -101,6 +104,7 @@ def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
 
 
 def _problem(found: str, what: str, pointer: str) -> Problem:
+    """Returns the problem of a parser error."""
     placed = _PLACED.fullmatch(found)
     assert placed is not None, "the reader names line and character of every fault"
     reason, line, character = placed.groups()

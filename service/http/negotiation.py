@@ -1,9 +1,11 @@
-"""Which form an answer takes: by `format` in the query, else by `Accept`."""
+"""Choice of the response format by the query parameter `format`, else by the Accept header."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from fastapi import Query
 
 from gcvae.errors import Problem
 from service.errors import NotAcceptableError, RequestError
@@ -15,23 +17,34 @@ TABLE_MEDIA_TYPES = {
     "json": "application/json",
     "jsonl": "application/x-ndjson",
 }
-"""The forms of a table, as in `gcvae.files.table_stream`: which needs pandas."""
+"""Media types by table format, as in `gcvae.files.table_stream`, whose import needs pandas."""
 
 _BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 TABLE_CONTENT: dict[str, Any] = {
     media_type: {} if media_type == "application/json" else _BYTES
     for media_type in TABLE_MEDIA_TYPES.values()
 }
-"""What OpenAPI says of a table in an answer: bytes, or any JSON."""
+"""OpenAPI content of a response that is a table."""
 SAMPLE_CONTENT = TABLE_CONTENT | {ARCHIVE_TYPE: _BYTES}
-"""The same of what was drawn: of a database a ZIP file."""
+"""OpenAPI content of a response that is a sample: a table, or a ZIP file of a database."""
+PICTURE_MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
+"""Media types of maps and manifolds: their numbers, or a picture."""
+PictureFormat = Annotated[str | None, Query(description="json, png or svg; default: by Accept")]
+ListFormat = Annotated[str | None, Query(description="json or csv; default: by Accept")]
+
+
+def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the OpenAPI content of a response that is JSON of this schema, or a picture."""
+    numbers = {"application/json": {"schema": schema}}
+    return numbers | {PICTURE_MEDIA_TYPES[form]: _BYTES for form in ("png", "svg")}
 
 
 def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:
-    """The form to answer in, a key of `media_types`; the first of them where all are welcome.
+    """Returns the response format, a key of `media_types`; the first one if several are equally
+    acceptable.
 
     Raises:
-        RequestError: `format` names none of them.
+        RequestError: `format` is not one of them.
         NotAcceptableError: `Accept` allows none of them.
     """
     if form is not None:
@@ -39,31 +52,32 @@ def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, 
             expected = f"one of {', '.join(media_types)}"
             raise RequestError(Problem(f"format is {form!r}", "?format", expected=expected))
         return form
-    wishes = _wishes(accept or "*/*")
-    best = max(media_types, key=lambda name: _quality(media_types[name], wishes))
-    if _quality(media_types[best], wishes) <= 0:
+    qualities = _qualities(accept or "*/*")
+    best = max(media_types, key=lambda name: _quality(media_types[name], qualities))
+    if _quality(media_types[best], qualities) <= 0:
         raise NotAcceptableError(str(accept), tuple(media_types.values()))
     return best
 
 
-def _wishes(accept: str) -> dict[str, float]:
-    """Quality of each media range of an Accept header.
+def _qualities(accept: str) -> dict[str, float]:
+    """Returns the quality of each media range of an Accept header.
 
-    >>> _wishes("image/png, */*;q=0.1")
+    >>> _qualities("image/png, */*;q=0.1")
     {'image/png': 1.0, '*/*': 0.1}
     """
-    wishes = {}
+    qualities = {}
     for part in accept.split(","):
         media_range, *parameters = (piece.strip() for piece in part.split(";"))
-        qualities = [p.removeprefix("q=") for p in parameters if p.startswith("q=")]
+        stated = [p.removeprefix("q=") for p in parameters if p.startswith("q=")]
         try:
-            wishes[media_range.lower()] = float(qualities[0]) if qualities else 1.0
+            qualities[media_range.lower()] = float(stated[0]) if stated else 1.0
         except ValueError:
-            wishes[media_range.lower()] = 0.0
-    return wishes
+            qualities[media_range.lower()] = 0.0
+    return qualities
 
 
-def _quality(media_type: str, wishes: Mapping[str, float]) -> float:
+def _quality(media_type: str, qualities: Mapping[str, float]) -> float:
+    """Returns the quality of a media type."""
     essence = media_type.split(";")[0]
     family = f"{essence.split('/')[0]}/*"
-    return next((wishes[name] for name in (essence, family, "*/*") if name in wishes), 0.0)
+    return next((qualities[name] for name in (essence, family, "*/*") if name in qualities), 0.0)

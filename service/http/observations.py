@@ -1,4 +1,4 @@
-"""What is seen of every request: its line in the log, its figures, its span."""
+"""Log line, metrics and trace span of each request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _OFTEN = ("/healthz", "/readyz", "/metrics")
 
 
 class Observations:
-    """Middleware around everything but the naming of requests. Jobs asked within carry its ids."""
+    """Middleware around all but `AuditTrail` and the outer ones. Jobs created within carry the
+    request's ids.
+    """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, traces: Traces) -> None:
         self.app = app
@@ -37,7 +39,7 @@ class Observations:
             return
         request_id = scope["state"]["request_id"]
         parent = Headers(scope=scope).get("traceparent")
-        seen = _Seen(scope, send)
+        seen = _ObservedAnswer(scope, send)
         with (
             log_context(request=request_id),
             self.metrics.in_progress.track_inprogress(),
@@ -47,17 +49,17 @@ class Observations:
             try:
                 await self._answer(seen, receive)
             finally:
-                self._tell(seen, span, request_id)
+                self._record(seen, span, request_id)
 
-    async def _answer(self, seen: _Seen, receive: Receive) -> None:
-        """Pass the request on.
+    async def _answer(self, seen: _ObservedAnswer, receive: Receive) -> None:
+        """Passes the request on.
 
         Raises:
-            CutOffError: the answer had begun, and can not be ended.
+            CutOffError: An error occurred after the response had started.
         """
         try:
             await self.app(seen.scope, receive, seen.send)
-        except asyncio.CancelledError as error:  # the server does that when its time is up
+        except asyncio.CancelledError as error:  # raised when the shutdown time is over
             if seen.has_begun:
                 raise seen.cut_off_by(StoppingError()) from error
             refusal = problems.answer_known(Request(seen.scope), StoppingError())
@@ -67,7 +69,8 @@ class Observations:
                 raise
             raise seen.cut_off_by(error) from error
 
-    def _tell(self, seen: _Seen, span: Span, request_id: str) -> None:
+    def _record(self, seen: _ObservedAnswer, span: Span, request_id: str) -> None:
+        """Records the response in metrics, span and log."""
         method, route = seen.scope["method"], route_of(seen.scope)
         self.metrics.answered(method, route, seen.status, seen.seconds_to_answer())
         span.rename(f"{method} {route}")
@@ -81,31 +84,34 @@ class Observations:
             "seconds": round(seen.seconds(), 4),
         }
         if seen.cut is not None:
-            _log.warning("answer cut off", extra=fields | {"cut": seen.cut}, exc_info=seen.mistake)
+            _log.warning(
+                "answer cut off", extra=fields | {"cut": seen.cut}, exc_info=seen.unexpected_error
+            )
             return
         level = logging.DEBUG if route in _OFTEN else logging.INFO
         _log.log(level, "request answered", extra=fields)
 
 
-class _Seen:
-    """An answer as it passes.
+class _ObservedAnswer:
+    """Response that is observed while it is sent.
 
     Attributes:
-        status: of the answer.
-        mistake: an error of our own that cut it off.
+        status: Status of the response.
+        unexpected_error: Unexpected error that cut the response off.
     """
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.scope = scope
-        self.status = 500  # what a failure becomes, outside of this
-        self.mistake: Exception | None = None
+        self.status = 500  # the status of an unhandled exception
+        self.unexpected_error: Exception | None = None
         self._is_whole = False
-        self._reason = "the client left"  # the one who cuts it off without a word
+        self._reason = "the client left"  # a disconnect raises no exception
         self._send = send
         self._asked_at = time.perf_counter()
         self._answered_at: float | None = None
 
     async def send(self, message: Message) -> None:
+        """Sends a message of the response and notes its state."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self._answered_at = time.perf_counter()
@@ -115,37 +121,39 @@ class _Seen:
 
     @property
     def has_begun(self) -> bool:
-        """True once the answer's status is sent."""
+        """Whether the status has been sent."""
         return self._answered_at is not None
 
     @property
     def cut(self) -> str | None:
-        """Why the answer ended before its end; None where it did not."""
+        """Reason why the response ended early; None if it did not."""
         return self._reason if self.has_begun and not self._is_whole else None
 
     def cut_off_by(self, error: Exception) -> CutOffError:
-        """Note what cut the answer off, and let go of the connection."""
+        """Notes the reason of an early end. Returns the exception that closes the connection."""
         known = _known(error)
-        self.mistake = error if known is None else None
+        self.unexpected_error = error if known is None else None
         lines = str(known or error).splitlines()
         self._reason = lines[0] if known and lines else f"{type(error).__name__}: {error}"
         return CutOffError(self._reason)
 
     def seconds_to_answer(self) -> float:
+        """Returns the time from the request to the start of the response."""
         answered_at = time.perf_counter() if self._answered_at is None else self._answered_at
         return answered_at - self._asked_at
 
     def seconds(self) -> float:
+        """Returns the time since the request."""
         return time.perf_counter() - self._asked_at
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the path, such as `/v1/jobs/{job_id}`: few, whatever is asked."""
+    """Returns the route template, such as `/v1/jobs/{job_id}`, or `unmatched`."""
     return getattr(scope.get("route"), "path", None) or UNMATCHED
 
 
 def _known(error: Exception) -> Exception | None:
-    """The error itself where it is raised on purpose; the framework wraps those it would answer."""
+    """Returns the error, or its cause, if it is one of the documented errors; None otherwise."""
     causes = (error, error.__cause__ if isinstance(error, RuntimeError) else None)
     named: tuple[type[Exception], ...] = (ServiceError, *problems.KINDS)
     return next((cause for cause in causes if isinstance(cause, named)), None)

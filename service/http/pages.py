@@ -1,4 +1,4 @@
-"""Lists by cursor: what every list call takes and gives."""
+"""Pagination by cursor: parameters and bodies of all list calls."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ Sort = Annotated[
 
 
 def page_body(page: Page[RecordT], body: Callable[[RecordT], BodyT]) -> PageBody[BodyT]:
-    """The answer's form of a page."""
+    """Returns the response body of a page."""
     return PageBody(items=[body(item) for item in page.items], next_cursor=page.next_cursor)

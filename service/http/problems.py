@@ -1,4 +1,6 @@
-"""Every error's HTTP answer: RFC 9457 `application/problem+json`. Status codes stand here only."""
+"""HTTP responses of all errors: RFC 9457 `application/problem+json`. Only this file has status
+codes.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ log = logging.getLogger("service")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of problem: its stable name, status, and title."""
+    """A kind of problem: stable name, status and title."""
 
     name: str
     status: int
@@ -50,14 +52,14 @@ class Kind:
 
     @property
     def type(self) -> str:
-        """The problem's `type`: an identifier, no address, so that nothing outside is asked."""
+        """Problem type: a URN, so that clients do not resolve it."""
         return f"urn:gcvae:problem:{self.name}"
 
 
 _DISK_FULL = Kind("disk-full", 503, "The service's disk is full")
 _DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not respond")
 
-# The first class in an error's method resolution order that stands here decides.
+# The first class in an error's method resolution order that is listed here applies.
 KINDS: dict[type[Exception], Kind] = {
     errors.RequestError: Kind("invalid-request", 422, "The request is not valid"),
     errors.MediaTypeError: Kind(
@@ -124,7 +126,7 @@ KINDS: dict[type[Exception], Kind] = {
 
 
 def install(app: FastAPI) -> None:
-    """Have the app answer every error with a problem document."""
+    """Registers handlers that answer every error with a problem document."""
     for error_type in KINDS:
         app.add_exception_handler(error_type, answer_known)
     app.add_exception_handler(DBAPIError, answer_lost_connection)
@@ -135,32 +137,34 @@ def install(app: FastAPI) -> None:
 
 
 def kind_of(error: Exception) -> Kind:
-    """The kind of an error that stands in the table, by its nearest class."""
+    """Returns the kind of a listed error, by its nearest class."""
     return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
 
 
 def answer_before_routes(request: Request, error: Exception) -> Response:
-    """The problem document of an error in middleware, where no handler of the app sees it."""
+    """Returns the response to an error in middleware, which the application's handlers do not
+    see.
+    """
     if isinstance(error, tuple(KINDS)):
         return answer_known(request, error)
     return answer_lost_connection(request, error)
 
 
 def answer_known(request: Request, error: Exception) -> Response:
-    """The problem document of an error that was raised on purpose."""
+    """Returns the response to a listed error."""
     kind = kind_of(error)
     if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
         log.warning("request %s: %s", request_id(request), error)
     elif kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request %s: %s", request_id(request), error, exc_info=error)
-    detail = _told_of_database(error) if isinstance(error, SQLAlchemyError) else str(error)
+    detail = _database_detail(error) if isinstance(error, SQLAlchemyError) else str(error)
     return problem_response(request, kind, detail, **_members(error), headers=_headers(error))
 
 
 def answer_invalid(request: Request, error: Exception) -> Response:
-    """The problem document of a body, path or query that does not validate."""
+    """Returns the response to a body, path or query that fails validation."""
     assert isinstance(error, RequestValidationError)
-    places = [_place(found) for found in error.errors()]
+    places = [_located(found) for found in error.errors()]
     kind = KINDS[errors.RequestError]
     first = next(iter(places), {"message": "the request is not valid"})
     members = ("pointer", "parameter", "message")
@@ -172,12 +176,12 @@ def answer_invalid(request: Request, error: Exception) -> Response:
 
 
 def answer_http(request: Request, error: Exception) -> Response:
-    """The problem document of what the framework itself refuses (no route, wrong method)."""
+    """Returns the response to an error of the framework, such as an unknown path or method."""
     assert isinstance(error, HTTPException)
     cause = error.__cause__
     if isinstance(cause, Exception) and isinstance(
         cause, tuple(KINDS)
-    ):  # the framework wraps what the reading of a body raises
+    ):  # the framework wraps errors while a body is read
         return answer_known(request, cause)
     status = HTTPStatus(error.status_code)
     kind = Kind(status.phrase.lower().replace(" ", "-"), status, status.phrase)
@@ -196,9 +200,9 @@ def answer_http(request: Request, error: Exception) -> Response:
 
 
 def answer_full_disk(request: Request, error: Exception) -> Response:
-    """503 where this machine's own disk takes no more: an upload is held there before it is stored.
+    """Returns a 503 response if the local disk, where uploads are held, is full.
 
-    Other troubles of the system are our own mistakes.
+    Other system errors are raised again.
     """
     if not (isinstance(error, OSError) and error.errno in _FULL):
         raise error
@@ -209,22 +213,24 @@ def answer_full_disk(request: Request, error: Exception) -> Response:
 
 
 def answer_lost_connection(request: Request, error: Exception) -> Response:
-    """503 where the database's end of a connection is gone, whatever the driver calls it."""
+    """Returns a 503 response if the connection to the database was lost; raises other errors
+    again.
+    """
     if not (isinstance(error, DBAPIError) and error.connection_invalidated):
         raise error
     log.warning("request %s: %s", request_id(request), error)
     headers = {"Retry-After": str(_BUSY_SECONDS)}
     return problem_response(
-        request, _DATABASE_UNAVAILABLE, _told_of_database(error), headers=headers
+        request, _DATABASE_UNAVAILABLE, _database_detail(error), headers=headers
     )
 
 
 def answer_unknown(request: Request, error: Exception) -> Response:
-    """The problem document of our own mistake: the log has the trace, the answer only its id."""
+    """Returns the response to an unexpected error: the id under which the log has the traceback."""
     log.error("request %s failed", request_id(request), exc_info=error)
     kind = Kind("internal-error", 500, "The service failed")
     detail = f"the log has the reason under request id {request_id(request)}"
-    # This answer is made outside all middleware, so it carries their headers itself.
+    # This response bypasses the middleware, so it adds their headers itself.
     headers = {"X-Request-ID": request_id(request), **HEADERS}
     return problem_response(request, kind, detail, headers=headers)
 
@@ -236,7 +242,7 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
     **members: Any,
 ) -> Response:
-    """One problem document with its status."""
+    """Returns the response with a problem document."""
     document = {
         "type": kind.type,
         "title": kind.title,
@@ -251,18 +257,19 @@ def problem_response(
 
 
 def request_id(request: Request) -> str:
-    """The id that the request was given."""
+    """Returns the id of the request."""
     return str(getattr(request.state, "request_id", ""))
 
 
-def _told_of_database(error: SQLAlchemyError) -> str:
-    """What the driver says in a line; our statement and its values stay inside."""
+def _database_detail(error: SQLAlchemyError) -> str:
+    """Returns one line about a database error, without statement and values."""
     if isinstance(error, DataError):
         return str(error.orig).splitlines()[0]
     return "try again in a moment"
 
 
 def _members(error: Exception) -> dict[str, Any]:
+    """Returns the additional members of an error's problem document."""
     members: dict[str, Any] = {}
     problems: Iterable[Problem] = getattr(error, "problems", ())
     if problems:
@@ -284,7 +291,7 @@ def _members(error: Exception) -> dict[str, Any]:
 
 
 def _advice(error: Exception) -> str | None:
-    """What a caller of REST can do now, where the error does not say what would be right."""
+    """Returns how to proceed, for errors whose message does not say it."""
     if isinstance(error, records.NotFoundError) and error.kind in _LISTED:
         return f"GET /v1/{error.kind}s lists the existing ones"
     if isinstance(error, records.ModelNotReadyError):
@@ -293,10 +300,12 @@ def _advice(error: Exception) -> str | None:
 
 
 def _stated(problem: Problem) -> dict[str, Any]:
+    """Returns the members of a problem that are not None."""
     return {name: value for name, value in asdict(problem).items() if value is not None}
 
 
 def _headers(error: Exception) -> dict[str, str]:
+    """Returns the headers of an error's response."""
     if isinstance(error, errors.UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
     if isinstance(
@@ -311,8 +320,8 @@ def _headers(error: Exception) -> dict[str, str]:
     return {}
 
 
-def _place(found: Mapping[str, Any]) -> dict[str, Any]:
-    """One of pydantic's findings as a place and what is wrong there."""
+def _located(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts a pydantic error to a message and its pointer or parameter."""
     part, *path = found["loc"]
     place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of the calls at a path, for refusals to name."""
+"""Checks of query parameters and methods against the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.errors import RequestError
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Let queries pass whose parameters the call knows, each once; raises as `refuse_names`."""
+    """Checks that all query parameters are known and given once. Raises as `refuse_names`."""
     if not request.query_params:
         return
     known = query_parameters(request.app, request.scope["path"], request.method)
@@ -27,18 +27,18 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def query_parameters(app: FastAPI, path: str, method: str) -> list[str]:
-    """The names of the query parameters that a call takes."""
+    """Returns the names of a call's query parameters."""
     parameters = _calls_at(app, path).get(method.lower(), {}).get("parameters", [])
     return [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
 
 
 def methods_at(app: FastAPI, path: str) -> list[str]:
-    """The methods that are answered at a path; none where the document does not know it."""
+    """Returns the methods of a path; none if the path is unknown."""
     return sorted(method.upper() for method in _calls_at(app, path))
 
 
 def _calls_at(app: FastAPI, path: str) -> dict[str, Any]:
-    """The calls of every template that fits, those with fewer places for names before others."""
+    """Returns the calls of all templates that match a path; templates with fewer parameters win."""
     paths = app.openapi()["paths"]
     fitting = (template for template in paths if _pattern(template).match(path))
     calls: dict[str, Any] = {}
@@ -49,6 +49,7 @@ def _calls_at(app: FastAPI, path: str) -> dict[str, Any]:
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
+    """Returns the regular expression of a path template."""
     return compile_path(template)[0]
 
 
@@ -56,15 +57,16 @@ _MAX_NAME = 200
 
 
 def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix: str) -> None:
-    """Let names pass that do something: a misspelled one would do nothing, nor would a second.
+    """Checks names, because a misspelled or repeated one would have no effect.
 
     Args:
-        given: as they stand in the request.
-        kind: what they are names of.
-        prefix: what stands before a name in its place, as in `?seed`.
+        given: Names in the request.
+        known: Valid names.
+        kind: What the names are, for errors.
+        prefix: Prefix of a name in pointers, as in `?seed`.
 
     Raises:
-        RequestError: some are not known, and the known ones are listed; or stand more than once.
+        RequestError: A name is unknown, with a list of the valid ones, or is repeated.
     """
     problems = []
     for name, n in Counter(given).items():
@@ -79,13 +81,13 @@ def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix
 
 
 def checked_name(name: str | None, place: str, *, otherwise: str) -> str:
-    """The name of what is made, or `otherwise` where none is given.
+    """Returns the name for a new resource, or `otherwise` if none is given.
 
     Args:
-        place: where it stands in the request.
+        place: Pointer to the name in the request.
 
     Raises:
-        RequestError: it is too long, or can not be shown.
+        RequestError: The name is too long, or has unprintable characters.
     """
     if name is None or not name.strip():
         return otherwise

@@ -1,12 +1,12 @@
-"""How many requests a key may send in a minute and in a second, and what its holder is told.
+"""Rate limits of keys per minute and per second, and the headers that report them.
 
     RateLimit-Policy: "minute";q=6000;w=60, "second";q=100;w=1
     RateLimit: "minute";r=5999;t=41
 
-(draft-ietf-httpapi-ratelimit-headers.) A second has its even part of the minute: who sends a
-minute's requests at once would have the others wait for them. A table or a model that is sent
-counts as several requests: it costs as much. Each API process counts by itself:
-behind a proxy that deals requests out evenly, a key has that many times their number.
+(draft-ietf-httpapi-ratelimit-headers.) The limit per second is the proportional part of the limit
+per minute, so that one client can not delay others by a burst. The upload of a table or model
+counts as several requests, because it costs as much. Each API process counts separately: with n
+processes behind a proxy, a key has about n times the limit.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from service.errors import TooManyRequestsError
 
 FILE_COST = 5
-"""Requests that one counts as which brings a table or a model."""
+"""Cost of an upload of a table or model, in requests."""
 _LEAST_PER_SECOND = 20
-"""A page asks for so many things at once."""
+"""Requests that one page sends at once."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left to a key: `remaining` requests, for `seconds`."""
+    """Remaining requests of a key for the next `seconds`."""
 
     per_minute: int
     per_second: int
@@ -37,7 +37,7 @@ class Allowance:
     seconds: int
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """For the answer."""
+        """Returns the headers of the response."""
         policies = b'"minute";q=%d;w=60, "second";q=%d;w=1' % (self.per_minute, self.per_second)
         return [
             (b"ratelimit-policy", policies),
@@ -46,7 +46,7 @@ class Allowance:
 
 
 class RateLimits:
-    """Counts the requests of each key over the last minute, and over the last second."""
+    """Counts the requests of each key in sliding windows of a minute and a second."""
 
     def __init__(self, per_minute: int) -> None:
         per_second = min(per_minute, max(_LEAST_PER_SECOND, math.ceil(per_minute / 60)))
@@ -55,10 +55,10 @@ class RateLimits:
         self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, key_id: str, cost: int = 1) -> Allowance:
-        """What is left after this request, which counts as `cost`.
+        """Counts a request with its `cost`. Returns the remaining requests.
 
         Raises:
-            TooManyRequestsError: nothing was left before it.
+            TooManyRequestsError: No request remained.
         """
         if not self._windows.hit(self._second, key_id, cost=min(cost, self._second.amount)):
             raise TooManyRequestsError("in this second", self._second.amount, 1)
@@ -69,5 +69,6 @@ class RateLimits:
         return Allowance(self._minute.amount, self._second.amount, remaining, seconds)
 
     def _left(self, limit: RateLimitItem, key_id: str) -> tuple[int, int]:
+        """Returns (remaining requests, seconds until the window resets)."""
         stats = self._windows.get_window_stats(limit, key_id)
         return stats.remaining, max(1, math.ceil(stats.reset_time - time.time()))

@@ -1,4 +1,4 @@
-"""X-Request-ID: every response carries one; a caller's own is kept where it is well formed."""
+"""X-Request-ID: every response has one; a well-formed id of the caller is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class RequestIds:
-    """Middleware that names each request in `scope["state"]["request_id"]` and in the answer."""
+    """Middleware that sets `scope["state"]["request_id"]` and the response header."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -34,7 +34,7 @@ class RequestIds:
 
 
 def choose_request_id(given: str | None) -> str:
-    """The caller's id, or a new one where there is none or it could forge a log line.
+    """Returns the caller's id, or a new one if it is missing or could forge a log line.
 
     >>> choose_request_id("order-17")
     'order-17'

@@ -1,4 +1,4 @@
-"""What every answer tells a browser: believe its type, name nobody, show it in no frame."""
+"""Security headers of all responses: content policy, no type sniffing, no referrer, no frames."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-"""An answer brings all that it shows, as a report and a picture do: what a table's texts may have
-slipped in does nothing. Pages with scripts say themselves what they may."""
+"""Headers of responses that load nothing, such as reports and pictures, so that scripts in a
+table's texts have no effect. Pages with scripts set their own policy.
+"""
 
 
 class SecurityHeaders:
-    """Middleware that adds these headers where an answer does not have them."""
+    """Middleware that adds these headers to responses that lack them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,7 +1,8 @@
-"""Sessions of pages: a cookie that scripts can not read, and a mark that other sites can not send.
+"""Sessions of pages: a cookie that scripts can not read, and a header that other sites can not
+send.
 
-The cookie goes with requests of our own pages only (SameSite=Strict), and to the API alone. Beside
-it every change needs a header that a form of another site has no means to send.
+The cookie is sent only to the API and only by our own pages (SameSite=Strict). In addition, every
+change requires a header that a form of another site can not set.
 """
 
 from __future__ import annotations
@@ -15,27 +16,27 @@ from service.errors import ForeignSiteError
 
 SESSION_PATH = "/v1/session"
 COOKIE = "gcvae_session"
-"""Begin of the cookie's name. A browser sends a host's cookies to all its ports: the port follows,
-so that who signs in to one service does not sign out of another of that host."""
+"""Prefix of the cookie's name, which ends with the port. Browsers share the cookies of all ports of
+a host, and the services on it need separate sessions."""
 MARK = "X-Gcvae-Page"
 
 
 def session_of(request: Request) -> str | None:
-    """The token of the page's session; None where it has none."""
+    """Returns the session token of a request, or None."""
     return request.cookies.get(cookie_name(request))
 
 
 def cookie_name(request: Request) -> str:
-    """The name of this service's cookie: by the port that the browser has asked."""
+    """Returns the name of this service's cookie, with the port of the request."""
     port = request.url.port
     return COOKIE if port is None else f"{COOKIE}_{port}"
 
 
 def refuse_forged(request: Request) -> None:
-    """Let a request by session pass that our own pages sent.
+    """Checks that a request with a session comes from our own pages.
 
     Raises:
-        ForeignSiteError: it changes something and lacks the mark.
+        ForeignSiteError: The request changes something and lacks the header.
     """
     if request.method not in SAFE_METHODS and MARK not in request.headers:
         raise ForeignSiteError(
@@ -44,7 +45,7 @@ def refuse_forged(request: Request) -> None:
 
 
 def set_cookie(request: Request, response: Response, token: str, seconds: int) -> None:
-    """Give the page its token."""
+    """Adds the session cookie to the response."""
     response.set_cookie(
         *(cookie_name(request), token),
         max_age=seconds,
@@ -56,7 +57,7 @@ def set_cookie(request: Request, response: Response, token: str, seconds: int) -
 
 
 def take_cookie(request: Request, response: Response) -> None:
-    """Take the token back."""
+    """Deletes the session cookie."""
     response.delete_cookie(
         cookie_name(request),
         path="/v1",
@@ -67,6 +68,8 @@ def take_cookie(request: Request, response: Response) -> None:
 
 
 def is_secure(request: Request) -> bool:
-    """True where the page came by https, to us or to a proxy before us: its Origin says so."""
+    """Whether the page was loaded by https, directly or through a proxy, according to its
+    Origin.
+    """
     origin = urlsplit(request.headers.get("Origin", ""))
     return "https" in (request.url.scheme, origin.scheme)

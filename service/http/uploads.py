@@ -1,4 +1,4 @@
-"""An upload on its way to disk: streamed to an unnamed file, in memory a chunk at a time."""
+"""Uploads, streamed in chunks to a temporary file."""
 
 from __future__ import annotations
 
@@ -35,21 +35,23 @@ _FORM = "multipart/form-data"
 ENCODING = "text encoding, such as cp1252, latin-1 or utf-16; UTF-8 by default"
 
 UPLOAD_TYPES = (_FORM, *TABLE_TYPES)
-"""Kinds of body that bring a table."""
+"""Media types of bodies with a table."""
 
 DATASET_TYPES = (*UPLOAD_TYPES, ARCHIVE_TYPE)
-"""Kinds of body that bring a table, or a database."""
+"""Media types of bodies with a table or a database."""
 
 
 @dataclass(frozen=True)
 class Upload:
     """A received table or model.
 
-    The file has no name on disk: whatever happens, nothing is left of it.
-
-    `place` is `?` where name, schema and encoding stand in the query, and `/` where in a form.
-    `is_json` where the table was made of the `rows` of a JSON body. `encoding` is Python's name of
-    the text's, None for UTF-8.
+    Attributes:
+        file: Temporary file without a name, which is always deleted.
+        name: Name of the new resource.
+        schema: Stated schema.
+        place: Prefix of pointers to name, schema and encoding: `?` in the query, `/` in a form.
+        is_json: Whether the table was made from the `rows` of a JSON body.
+        encoding: Python's name of the text encoding; None for UTF-8.
     """
 
     file: BinaryIO
@@ -60,18 +62,18 @@ class Upload:
     encoding: str | None = None
 
     def sha256(self) -> str:
-        """Checksum of the bytes as they came."""
+        """Returns the checksum of the received bytes."""
         digest = hashlib.sha256()
         for chunk in self.chunks():
             digest.update(chunk)
         return digest.hexdigest()
 
     def size_bytes(self) -> int:
-        """How many bytes came."""
+        """Returns the number of received bytes."""
         return self.file.seek(0, os.SEEK_END)
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes as they came."""
+        """Yields the received bytes."""
         self.file.seek(0)
         while chunk := self.file.read(CHUNK_BYTES):
             yield chunk
@@ -84,17 +86,18 @@ async def received(
     readable: tuple[str, ...] = UPLOAD_TYPES,
     max_files: int = 1,
 ) -> AsyncIterator[Upload]:
-    """The table that the request brings, as a form or as its bare body.
+    """Receives a table as a form or as the body itself.
 
     Args:
-        readable: every kind of body that the call reads, for the refusal of another.
-        max_files: of a form; several are joined into a ZIP file, each a table called as its file.
+        readable: Accepted media types, for errors.
+        max_files: Maximum number of files in a form; several are joined into a ZIP file, each a
+            table with the name of its file.
 
     Raises:
-        MediaTypeError: the body is neither a form nor a table.
-        RequestError: the form has no file, or fields that are not known.
-        TableError: there is no such encoding; or of several files one has no table's name.
-        TooLargeError: the body is over its limit (out of the reading of it).
+        MediaTypeError: The body has another media type.
+        RequestError: The form has no file, or unknown fields.
+        TableError: The encoding is unknown, or one of several files is not named like a table.
+        TooLargeError: The body exceeds its limit; raised while it is read.
     """
     content_type, essence = _kind_of_body(request)
     if essence == _FORM:
@@ -129,10 +132,10 @@ async def received(
 async def _form(
     request: Request, settings: ServiceSettings, max_files: int
 ) -> AsyncIterator[FormData]:
-    """The form of a request.
+    """Parses the form of a request.
 
     Raises:
-        TableLimitError: it has more files than a database may have tables.
+        TableLimitError: The form has more files than a database may have tables.
     """
     try:
         form = await request.form(max_files=max_files, max_part_size=settings.max_json_bytes)
@@ -150,10 +153,10 @@ async def _form(
 
 
 def refuse_in_query(request: Request) -> None:
-    """Let requests pass whose query names no encoding: it is that of a bare table.
+    """Checks that the query has no encoding, which only applies to a bare table.
 
     Raises:
-        RequestError: it names one.
+        RequestError: It has one.
     """
     if "encoding" in request.query_params:
         message = "encoding as a query parameter is only for a body that is a table"
@@ -163,7 +166,7 @@ def refuse_in_query(request: Request) -> None:
 
 @asynccontextmanager
 async def received_model(request: Request, settings: ServiceSettings) -> AsyncIterator[Upload]:
-    """The model file that the request brings, as a form or as its bare body.
+    """Receives a model file as a form or as the body itself. Raises as `received`.
 
     Raises: as `received`.
     """
@@ -185,12 +188,13 @@ async def received_model(request: Request, settings: ServiceSettings) -> AsyncIt
 
 
 def _kind_of_body(request: Request) -> tuple[str | None, str]:
-    """The Content-Type as it was given, and without its parameters."""
+    """Returns (Content-Type, media type without parameters)."""
     content_type = request.headers.get("Content-Type")
     return content_type, (content_type or "").split(";")[0].strip().lower()
 
 
 async def _receive_body(request: Request, file: BinaryIO) -> None:
+    """Writes the body of a request to a file, in chunks."""
     held: list[bytes] = []
     n_held = 0
     async for chunk in request.stream():
@@ -203,6 +207,7 @@ async def _receive_body(request: Request, file: BinaryIO) -> None:
 
 
 def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
+    """Returns the upload of a form's fields."""
     fields = dict(items)
     refuse_names((name for name, _ in items), _FIELDS, "field", "/")
     file = _file(fields, "a CSV, .csv.gz or Parquet file")
@@ -215,10 +220,10 @@ def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
 
 
 def _join(files: list[UploadFile], target: BinaryIO) -> None:
-    """Write several files into a ZIP file, whatever their order.
+    """Writes several files to a ZIP file, sorted by table name.
 
     Raises:
-        TableError: one has no table's name, or two are the same table's.
+        TableError: A file is not named like a table, or two files are the same table.
     """
 
     def copied(file: UploadFile) -> Callable[[io.RawIOBase], object]:
@@ -231,6 +236,7 @@ def _join(files: list[UploadFile], target: BinaryIO) -> None:
 
 
 def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
+    """Returns the file of a form."""
     file = fields.get("file")
     if not isinstance(file, UploadFile):
         raise RequestError(Problem("the form contains no file", "/file", expected=expected))
@@ -238,6 +244,7 @@ def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
 
 
 def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
+    """Returns a text field of a form; None if it is missing."""
     value = fields.get(name)
     if isinstance(value, UploadFile):
         raise RequestError(Problem("is a file", f"/{name}", expected="a plain form field"))
@@ -245,7 +252,7 @@ def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
 
 
 def table_name(filename: str) -> str:
-    r"""The file's name without folders and endings.
+    r"""Returns the file's name without folders and extensions.
 
     >>> table_name("C:\\data\\adult.train.csv.gz")
     'adult.train'
@@ -254,7 +261,7 @@ def table_name(filename: str) -> str:
 
 
 def model_name(filename: str | None) -> str | None:
-    """The model file's name without folders and ending.
+    """Returns the model file's name without folders and extension.
 
     >>> model_name("../models/adult.gcvae")
     'adult'
@@ -263,6 +270,7 @@ def model_name(filename: str | None) -> str | None:
 
 
 def _without(filename: str, endings: tuple[str, ...]) -> str:
+    """Returns the file's name without folders and the given extensions."""
     name = PurePath(filename.replace("\\", "/")).name
     for ending in endings:
         name = name.removesuffix(ending)
@@ -270,6 +278,7 @@ def _without(filename: str, endings: tuple[str, ...]) -> str:
 
 
 def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
+    """Parses the schema document of a form or query."""
     if text is None:
         return None
     pointer = f"{place}schema"

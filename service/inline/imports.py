@@ -1,4 +1,4 @@
-"""What processes of the service use, imported once for all by the server they are forked from."""
+"""Modules that the fork server imports once for all processes of the service."""
 
 from importlib import import_module
 
@@ -10,6 +10,6 @@ for _name in (
     "service.ingestion",
     "service.databases",
     "gcvae.profiling.profile",
-    "pyarrow.pandas_compat",  # by pyarrow itself, at the first table
+    "pyarrow.pandas_compat",  # pyarrow imports it for the first table
 ):
     import_module(_name)

@@ -1,7 +1,7 @@
-"""Inline work in processes of its own: it shares neither Python's lock nor a crash with the API.
+"""Pool of processes for inline work, which isolates the API from Python's lock and from crashes.
 
-Each has a pipe of its own: an answer that is streamed goes on in the process that began it, and one
-that is killed takes no other's work with it. `runtime/processes.py` says how they are started.
+Each process has its own pipe. A stream continues in the process that started it, and a killed
+process ends no work of others. `runtime/processes.py` describes how processes are started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from service.errors import PoolFullError, ProcessDiedError, SlowReaderError
 from service.inline.process import (
     FORK_SERVER,
     Answer,
-    Bench,
+    InlineContext,
     Streamed,
     Work,
     close_stream,
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 _STARTED_SECONDS = 0.1
-"""A process that was being started may be there by then; torch's import takes seconds."""
+"""Time that `close` waits for a process that is starting."""
 
 log = logging.getLogger("service")
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A streamed answer whose first chunk is drawn."""
+    """A streamed response whose first chunk is ready."""
 
     summary: dict[str, Any]
     chunks: AsyncIterator[bytes]
 
 
 class InlinePool:
-    """`inline_workers` processes; at most `inline_waiting` more pieces of work may wait for one.
+    """Runs work in `inline_workers` processes; at most `inline_waiting` further calls wait.
 
-    It belongs to one event loop. A process is started when there is work and no other is idle.
+    For one event loop. A process is started when there is work and none is idle.
     """
 
     def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -66,40 +66,40 @@ class InlinePool:
             InlineProcess(settings, metrics.process_died) for _ in range(settings.inline_workers)
         ]
         self.n_free = settings.inline_workers + settings.inline_waiting
-        self._line: list[_Turn] = []
+        self._waiters: list[_Waiter] = []
         self._submitted: set[asyncio.Task[Any]] = set()
 
-    async def run(self, work: Callable[[Bench], ResultT]) -> ResultT:
-        """What `work` returns.
+    async def run(self, work: Callable[[InlineContext], ResultT]) -> ResultT:
+        """Calls `work` in a process and returns its result.
 
         Raises:
-            PoolFullError: every place is taken.
-            ProcessDiedError: the process was killed at this work.
-            Exception: whatever the work raises.
+            PoolFullError: All processes are busy and the queue is full.
+            ProcessDiedError: The process was killed during this work.
+            Exception: Any exception of `work`.
         """
-        place = self._take_place()
+        slot = self._acquire_slot()
         try:
-            process = await self._reached(self._join())
+            process = await self._assigned_process(self._wait_in_queue())
         except BaseException:
-            place.release()
+            slot.release()
             raise
         asked = self._begin(process, work)
-        # The place is the work's, not the request's: a client that leaves does not end it.
-        asked.add_done_callback(lambda _: place.release())
+        # The slot is held until the work is done, also if the client disconnects.
+        asked.add_done_callback(lambda _: slot.release())
         result: ResultT = await asyncio.shield(asked)
         return result
 
-    async def open(self, work: Callable[[Bench], Streamed]) -> Opened:
-        """The chunks, each drawn when it is asked for; the first is there on return.
+    async def open(self, work: Callable[[InlineContext], Streamed]) -> Opened:
+        """Starts a stream of chunks and waits for the first; further chunks are made on request.
 
-        One place is held until the last chunk is read. A reader so slow that `inline_seconds`
-        pass loses the place and the rest of the answer: its chunks end with SlowReaderError.
+        The stream holds one slot until its last chunk is read. After `inline_seconds` it loses the
+        slot, and the chunks end with SlowReaderError.
 
         Raises:
-            PoolFullError, ProcessDiedError: as `run`.
-            Exception: whatever the first chunk raises.
+            PoolFullError, ProcessDiedError: As for `run`.
+            Exception: Any exception of the first chunk.
         """
-        stream = _Stream(self, self._take_place(), self._settings.inline_seconds)
+        stream = _Stream(self, self._acquire_slot(), self._settings.inline_seconds)
         try:
             summary, first = await stream.begin(work)
         except BaseException:
@@ -108,36 +108,36 @@ class InlinePool:
         return Opened(summary, stream.chunks(first))
 
     async def warm(self) -> None:
-        """Start the first process before it is needed: torch takes seconds."""
+        """Starts the first process before it is needed, because importing torch takes seconds."""
         await asyncio.to_thread(self._processes[0].start)
 
     def forget(self, model_id: str) -> None:
-        """Drop a deleted model."""
+        """Removes a deleted model from all processes."""
         for process in self._processes:
             if process.is_started:
                 self.submit(process, partial(forget_model, model_id=model_id))
 
     def close(self) -> None:
-        """End the processes. Nobody waits for what they may still do."""
+        """Ends the processes without waiting for their work."""
         for process in self._processes:
             process.close()
 
     async def ask(self, process: InlineProcess, work: Work) -> Any:
-        """What this process returns: it goes on with what it began."""
-        await self._reached(self._join(process))
+        """Calls `work` in a given process, for a stream that it has started."""
+        await self._assigned_process(self._wait_in_queue(process))
         return await asyncio.shield(self._begin(process, work))
 
     async def begin(self, work: Work) -> tuple[InlineProcess, asyncio.Task[Any]]:
-        """The next process that is idle, at work."""
-        process = await self._reached(self._join())
+        """Starts `work` in the next idle process. Returns (process, task)."""
+        process = await self._assigned_process(self._wait_in_queue())
         return process, self._begin(process, work)
 
     def submit(self, process: InlineProcess, work: Work) -> None:
-        """Have this process do something that nobody waits for."""
-        turn = self._join(process)
+        """Calls `work` in a given process in the background."""
+        waiter = self._wait_in_queue(process)
 
         async def do() -> None:
-            await self._begin(await self._reached(turn), work)
+            await self._begin(await self._assigned_process(waiter), work)
 
         submitted = asyncio.get_running_loop().create_task(do())
         self._submitted.add(submitted)
@@ -145,14 +145,14 @@ class InlinePool:
         submitted.add_done_callback(_retrieve)
 
     def _begin(self, process: InlineProcess, work: Work) -> asyncio.Task[Any]:
-        """The work, in a process whose turn it is; it goes on where nobody waits any more."""
+        """Starts `work` in an assigned process; it continues if the caller is cancelled."""
 
         async def do() -> Any:
             try:
                 found = await process.answer(work)
             finally:
                 process.is_busy = False
-                self._deal()
+                self._assign_idle()
             self._metrics.add(found.tally)
             if found.raised is not None:
                 raise found.raised.error()
@@ -162,52 +162,56 @@ class InlinePool:
         task.add_done_callback(_retrieve)
         return task
 
-    def _join(self, process: InlineProcess | None = None) -> _Turn:
-        """A place in the line for this process, or for any: first come, first served."""
-        turn = _Turn(process, asyncio.get_running_loop().create_future())
-        self._line.append(turn)
-        self._deal()
-        return turn
+    def _wait_in_queue(self, process: InlineProcess | None = None) -> _Waiter:
+        """Queues a request for the given process, or for any; first come, first served."""
+        waiter = _Waiter(process, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        self._assign_idle()
+        return waiter
 
-    async def _reached(self, turn: _Turn) -> InlineProcess:
-        """The process, as soon as it is idle."""
+    async def _assigned_process(self, waiter: _Waiter) -> InlineProcess:
+        """Waits until a process is assigned, and returns it."""
         try:
-            return await turn.begun
+            return await waiter.assigned
         except asyncio.CancelledError:
-            if turn in self._line:
-                self._line.remove(turn)
-            elif not turn.begun.cancelled():
-                turn.begun.result().is_busy = False
-                self._deal()
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            elif not waiter.assigned.cancelled():
+                waiter.assigned.result().is_busy = False
+                self._assign_idle()
             raise
 
-    def _deal(self) -> None:
-        """Give each idle process the first in the line that it may serve; started ones first."""
-        waiting = [turn for turn in self._line if not turn.begun.done()]  # the others have left
+    def _assign_idle(self) -> None:
+        """Assigns each idle process to the first waiter that can use it, running processes
+        first.
+        """
+        waiting = [waiter for waiter in self._waiters if not waiter.assigned.done()]
         for process in sorted(self._processes, key=lambda process: not process.is_started):
-            fits = (turn for turn in waiting if turn.process in (None, process))
-            if not process.is_busy and (turn := next(fits, None)) is not None:
-                self._line.remove(turn)
-                waiting.remove(turn)
+            fits = (waiter for waiter in waiting if waiter.process in (None, process))
+            if not process.is_busy and (waiter := next(fits, None)) is not None:
+                self._waiters.remove(waiter)
+                waiting.remove(waiter)
                 process.is_busy = True
-                turn.begun.set_result(process)
+                waiter.assigned.set_result(process)
 
-    def _take_place(self) -> _Place:
+    def _acquire_slot(self) -> _Slot:
+        """Returns a slot of the pool."""
         if self.n_free == 0:
             what = "all inline-work processes are busy and the queue of waiting requests is full"
             raise PoolFullError(what, self._settings.inline_waiting, "inline_waiting")
         self.n_free -= 1
-        return _Place(self._give_back)
+        return _Slot(self._release_slot)
 
-    def _give_back(self) -> None:
+    def _release_slot(self) -> None:
+        """Makes a slot available again."""
         self.n_free += 1
 
 
 class InlineProcess:
-    """One process, started when it is needed, and again when it has died.
+    """A process that is started on demand, and again after it has died.
 
     Attributes:
-        is_busy: set by the pool from when it deals out the process until that has answered.
+        is_busy: Set by the pool while the process is assigned.
     """
 
     def __init__(self, settings: ServiceSettings, on_death: Callable[[], None]) -> None:
@@ -216,19 +220,19 @@ class InlineProcess:
         self._on_death = on_death
         self._is_closed = False
         self._starting = threading.Lock()
-        self._asking = ThreadPoolExecutor(1, "inline")
+        self._sender = ThreadPoolExecutor(1, "inline")
         self._process: Process | None = None
 
     @property
     def is_started(self) -> bool:
-        """Whether there is a process, as far as is known."""
+        """Whether the process has been started and is not known to be dead."""
         return self._process is not None
 
     def start(self) -> Process:
-        """Start the process, unless it is. It waits for it: call it in a thread.
+        """Starts the process unless it runs. Blocks, so call it in a thread.
 
         Raises:
-            ProcessDiedError: it died at its start.
+            ProcessDiedError: The process died at its start.
         """
         with self._starting:
             if self._is_closed:
@@ -241,36 +245,36 @@ class InlineProcess:
                     process.close()
                     raise ProcessDiedError from error
                 self._process = process
-                if self._is_closed:  # meanwhile; whoever closed it did not wait
+                if self._is_closed:  # closed during the start
                     self._end()
                     raise RuntimeError("the pool of inline work is closed")
             return self._process
 
     async def answer(self, work: Work) -> Answer:
-        """The process's answer.
+        """Calls `work` in the process and returns its answer.
 
         Raises:
-            ProcessDiedError: the process died at it.
+            ProcessDiedError: The process died during the work.
         """
         process = self._process
         if process is not None and not process.is_alive:
-            self._bury(process)  # it was killed while it was idle: nobody loses anything
+            self._discard_dead(process)  # killed while idle, without work
             process = None
         if process is None:
             process = await asyncio.to_thread(self.start)
         question = (work, get_contextvars())
         loop = asyncio.get_running_loop()
         try:
-            answer: Answer = await loop.run_in_executor(self._asking, process.ask, question)
+            answer: Answer = await loop.run_in_executor(self._sender, process.ask, question)
         except EOFError as error:
-            self._bury(process)
+            self._discard_dead(process)
             raise ProcessDiedError from error
         return answer
 
     def close(self) -> None:
-        """End the process at once, for nobody waits for it any more.
+        """Ends the process at once.
 
-        One that is just starting is ended by whoever starts it.
+        A process that is starting is ended by the thread that starts it.
         """
         self._is_closed = True
         if self._starting.acquire(timeout=_STARTED_SECONDS):
@@ -279,70 +283,74 @@ class InlineProcess:
             finally:
                 self._starting.release()
 
-    def _bury(self, process: Process) -> None:
+    def _discard_dead(self, process: Process) -> None:
+        """Logs the death of a process, so that the next work starts a new one."""
         if self._process is process and not self._is_closed:
             log.error("a process of inline work died; the next work gets a fresh one")
             self._on_death()
             self._end()
 
     def _end(self) -> None:
+        """Kills the process."""
         if self._process is not None:
             self._process.kill()
             if self._is_closed:
-                self._asking.shutdown()  # whoever asks gets an EOFError
+                self._sender.shutdown()  # pending calls get an EOFError
             self._process.close()
             self._process = None
 
 
 @dataclass(frozen=True, eq=False)
-class _Turn:
-    """Someone in the line: `process` is None where any will do."""
+class _Waiter:
+    """A queued request for a process; `process` is None if any process will do."""
 
     process: InlineProcess | None
-    begun: asyncio.Future[InlineProcess]
+    assigned: asyncio.Future[InlineProcess]
 
 
-class _Place:
-    """A place in the pool. Releasing it twice is no error."""
+class _Slot:
+    """A slot of the pool; releasing it twice has no effect."""
 
-    def __init__(self, give_back: Callable[[], None]) -> None:
-        self._give_back = give_back
+    def __init__(self, on_release: Callable[[], None]) -> None:
+        self._release_slot = on_release
         self.is_released = False
 
     def release(self) -> None:
-        """Give the place back."""
+        """Releases the slot."""
         if not self.is_released:
             self.is_released = True
-            self._give_back()
+            self._release_slot()
 
 
 class _Stream:
-    """An answer in chunks. Its place is given back when it is read, left, or too slow."""
+    """A response in chunks, which releases its slot when it is read, closed, or too slow."""
 
-    def __init__(self, pool: InlinePool, place: _Place, limit_seconds: float) -> None:
+    def __init__(self, pool: InlinePool, slot: _Slot, limit_seconds: float) -> None:
         self._pool = pool
-        self._place = place
+        self._slot = slot
         self._id = uuid.uuid4().hex
         self._process: InlineProcess | None = None
         self._is_read = False
         self._limit_seconds = limit_seconds
         self._timer = asyncio.get_running_loop().call_later(limit_seconds, self.end)
 
-    async def begin(self, work: Callable[[Bench], Streamed]) -> tuple[dict[str, Any], bytes | None]:
-        """The summary and the first chunk."""
+    async def begin(
+        self, work: Callable[[InlineContext], Streamed]
+    ) -> tuple[dict[str, Any], bytes | None]:
+        """Starts the stream. Returns (summary, first chunk)."""
         opening = partial(open_stream, stream_id=self._id, work=work)
         self._process, asked = await self._pool.begin(opening)
         opened: tuple[dict[str, Any], bytes | None] = await asyncio.shield(asked)
         return opened
 
     async def chunks(self, chunk: bytes | None) -> AsyncIterator[bytes]:
-        """The first chunk, and all others."""
-        assert self._process is not None, "it has begun"
+        """Yields the first chunk and all further ones."""
+        assert self._process is not None, "it has assigned"
         following = partial(next_chunk, stream_id=self._id)
         try:
             while chunk is not None:
                 yield chunk
-                if self._place.is_released:
+                if self._slot.is_released:
                     raise SlowReaderError(self._limit_seconds)
                 chunk = await self._pool.ask(self._process, following)
             self._is_read = True
@@ -350,15 +358,19 @@ class _Stream:
             self.end()
 
     def end(self) -> None:
-        """Give the place back, and have the process forget the stream. Twice is no error."""
+        """Releases the slot and closes the stream in its process. Calling it twice has no
+        effect.
+        """
         self._timer.cancel()
-        if not self._place.is_released:
-            self._place.release()
+        if not self._slot.is_released:
+            self._slot.release()
             if self._process is not None and not self._is_read:
                 self._pool.submit(self._process, partial(close_stream, stream_id=self._id))
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Mark what a task raised as seen: those who wait for it may be none."""
+    """Retrieves the exception of a task that may have no waiter, so that asyncio does not log
+    it.
+    """
     if not task.cancelled():
         task.exception()

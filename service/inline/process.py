@@ -1,8 +1,8 @@
-"""A process of inline work from within: its models, its streams, and how it answers.
+"""Main loop of an inline process, with its models, streams and answers.
 
-The pool (`service/inline/pool.py`) asks one thing at a time. Whatever is asked comes back as an
-`Answer`, errors too: those of the library, the store and the catalog do not survive pickling by
-themselves, for what they are made of is not what they say.
+The pool (`service/inline/pool.py`) sends one question at a time. Each comes back as an `Answer`,
+also with an exception: exceptions of the library, the store and the catalog can not be pickled
+directly, because their constructors take other arguments.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 _N_MAPS, _N_PICTURES = 16, 64
 
 FORK_SERVER = ForkServer("service.inline.imports")
-"""What all processes of this service are forked from."""
+"""Fork server of all processes of this service."""
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What inline work is done with; all of it lives as long as the process."""
+class InlineContext:
+    """Objects that inline work uses, with the lifetime of the process."""
 
     synthesizers: Synthesizers
     tally: Tally
@@ -46,58 +46,58 @@ class Bench:
     pictures: SingleFlightCache[tuple[str, ...], bytes] = field(
         default_factory=lambda: SingleFlightCache(_N_PICTURES)
     )
-    """Maps and manifolds in the form that was asked for."""
+    """Maps and manifolds in the requested format."""
     streams: dict[str, Iterator[bytes]] = field(default_factory=dict)
 
 
-Work = Callable[[Bench], Any]
-"""What can be asked of a process: a function of a module with its arguments, as it is pickled."""
+Work = Callable[[InlineContext], Any]
+"""Work of a process: a picklable function."""
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """An answer in chunks; `summary` is what is known of it before they are drawn."""
+    """A response in chunks; `summary` is known before they are generated."""
 
     chunks: Iterator[bytes]
     summary: dict[str, Any] = field(default_factory=dict)
 
 
 def open_stream(
-    bench: Bench, stream_id: str, work: Callable[[Bench], Streamed]
+    context: InlineContext, stream_id: str, work: Callable[[InlineContext], Streamed]
 ) -> tuple[dict[str, Any], bytes | None]:
-    """The summary and the first chunk; the stream stays open."""
-    streamed = work(bench)
-    bench.streams[stream_id] = streamed.chunks
-    return streamed.summary, next_chunk(bench, stream_id)
+    """Starts a stream. Returns (summary, first chunk)."""
+    streamed = work(context)
+    context.streams[stream_id] = streamed.chunks
+    return streamed.summary, next_chunk(context, stream_id)
 
 
-def next_chunk(bench: Bench, stream_id: str) -> bytes | None:
-    """The next chunk of an open stream; None at its end, which closes it.
+def next_chunk(context: InlineContext, stream_id: str) -> bytes | None:
+    """Returns the next chunk of a stream; None at its end, which closes it.
 
     Raises:
-        ProcessDiedError: this process did not begin it: the one that did has died.
+        ProcessDiedError: The process that started the stream has died.
     """
-    if stream_id not in bench.streams:
+    if stream_id not in context.streams:
         raise ProcessDiedError
-    chunk = next(bench.streams[stream_id], None)
+    chunk = next(context.streams[stream_id], None)
     if chunk is None:
-        close_stream(bench, stream_id)
+        close_stream(context, stream_id)
     return chunk
 
 
-def close_stream(bench: Bench, stream_id: str) -> None:
-    """Forget a stream, and all it holds; a stream that is not open is no error."""
-    bench.streams.pop(stream_id, None)
+def close_stream(context: InlineContext, stream_id: str) -> None:
+    """Closes a stream and frees its objects. Does nothing if it is not open."""
+    context.streams.pop(stream_id, None)
 
 
-def forget_model(bench: Bench, model_id: str) -> None:
-    """Drop a deleted model."""
-    bench.synthesizers.forget(model_id)
+def forget_model(context: InlineContext, model_id: str) -> None:
+    """Removes a deleted model from memory."""
+    context.synthesizers.forget(model_id)
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception on its way to another process."""
+    """An exception in picklable form."""
 
     error_type: type[BaseException]
     arguments: tuple[Any, ...]
@@ -106,17 +106,19 @@ class Raised:
 
     @classmethod
     def of(cls, error: Exception) -> Raised:
-        """The exception, or what it says where it holds things that can not leave the process."""
+        """Converts an exception; one with members that can not be pickled becomes a
+        RuntimeError.
+        """
         trace = "".join(traceback.format_exception(error))
         raised = cls(type(error), error.args, vars(error), trace)
         try:
             pickle.loads(pickle.dumps(raised)).error()
-        except Exception:  # whatever hinders it, `trace` has all of it
+        except Exception:  # `trace` has the original exception
             return cls(RuntimeError, (f"{type(error).__name__}: {error}",), {}, trace)
         return raised
 
     def error(self) -> BaseException:
-        """The exception as it was raised; its cause says where, in the other process."""
+        """Returns the exception; its cause has the traceback of the other process."""
         error = self.error_type.__new__(self.error_type, *self.arguments)
         vars(error).update(self.members)
         error.__cause__ = OtherProcessError(self.trace)
@@ -124,16 +126,16 @@ class Raised:
 
 
 class OtherProcessError(Exception):
-    """Where an exception was raised in another process: its traceback, as text."""
+    """Traceback of an exception in another process, as text."""
 
     def __str__(self) -> str:
-        """The traceback, apart from the line that names this."""
+        """Returns the traceback on its own lines."""
         return f"\n{self.args[0]}"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a piece of work, and the figures since the last one."""
+    """Result or exception of one call, and the counts since the last one."""
 
     value: Any
     raised: Raised | None
@@ -141,34 +143,34 @@ class Answer:
 
 
 def serve(pipe: Connection, settings: ServiceSettings) -> None:
-    """The life of the process: answer a piece of work and its request's ids, again and again.
+    """Main function of an inline process: answers calls until its pipe is closed.
 
-    Of None nothing is to be done: it asks whether the process has begun.
+    A call is (work, log context). None only checks that the process has started.
     """
-    begin_apart(settings)
-    step_back_as_before()  # the work of one does not count against that of another
+    start_isolated(settings)
+    step_back_as_before()  # resets the adaptive back-off between calls
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
     n_threads = settings.inline_torch_threads
-    bench = Bench(Synthesizers(store, settings.loaded_models, n_threads, tally), tally)
+    context = InlineContext(Synthesizers(store, settings.loaded_models, n_threads, tally), tally)
 
     def answer(question: tuple[Work, dict[str, Any]] | None) -> Answer | None:
-        return None if question is None else _answer(bench, *question)
+        return None if question is None else _answer(context, *question)
 
     answer_all(pipe, answer)
 
 
-def begin_apart(settings: ServiceSettings) -> None:
-    """Settle in a process of the service's, which the service ends by itself."""
+def start_isolated(settings: ServiceSettings) -> None:
+    """Sets up signals and logs in a child process, which the service ends itself."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     set_up_logs(settings)
 
 
-def _answer(bench: Bench, work: Work, ids: dict[str, Any]) -> Answer:
-    """Do the work; lines that are logged meanwhile say the request's ids."""
+def _answer(context: InlineContext, work: Work, ids: dict[str, Any]) -> Answer:
+    """Calls the work with the request's ids in the log context."""
     with log_context(**ids):
         try:
-            return Answer(work(bench), None, bench.tally.take())
+            return Answer(work(context), None, context.tally.take())
         except Exception as error:
-            return Answer(None, Raised.of(error), bench.tally.take())
+            return Answer(None, Raised.of(error), context.tally.take())

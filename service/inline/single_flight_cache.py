@@ -1,4 +1,4 @@
-"""A bounded cache: a value is made once, however many ask for it at once."""
+"""Bounded cache that computes each value once, also for concurrent requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ValueT = TypeVar("ValueT")
 
 
 class SingleFlightCache(Generic[KeyT, ValueT]):
-    """The `limit` most recently used values. Safe between threads."""
+    """Keeps the `limit` most recently used values. Thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -21,7 +21,9 @@ class SingleFlightCache(Generic[KeyT, ValueT]):
         self._values: OrderedDict[KeyT, Future[ValueT]] = OrderedDict()
 
     def get(self, key: KeyT, make: Callable[[], ValueT]) -> ValueT:
-        """The value of `key`, made by `make` where it is not there; a failure is not kept."""
+        """Returns the value of `key`, computed by `make` if it is missing. Failures are not
+        cached.
+        """
         with self._lock:
             future = self._values.get(key)
             is_mine = future is None
@@ -35,11 +37,12 @@ class SingleFlightCache(Generic[KeyT, ValueT]):
         return future.result()
 
     def forget(self, key: KeyT) -> None:
-        """Drop the value of `key`, if it is there."""
+        """Removes the value of `key`, if there is one."""
         with self._lock:
             self._values.pop(key, None)
 
     def _fulfil(self, key: KeyT, future: Future[ValueT], make: Callable[[], ValueT]) -> None:
+        """Computes the value and passes it to all waiting threads."""
         try:
             future.set_result(make())
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""The models that inline work uses: loaded once, the least recently used forgotten first."""
+"""Models in memory for inline work, with the least recently used ones removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Synthesizers:
-    """At most `limit` loaded models. In processes of inline work only: it loads torch."""
+    """Keeps at most `limit` loaded models. Only for inline processes, because it imports torch."""
 
     def __init__(self, store: Store, limit: int, torch_threads: int, tally: Tally) -> None:
         self._store = store
@@ -33,22 +33,23 @@ class Synthesizers:
         self._loaded: SingleFlightCache[str, Any] = SingleFlightCache(limit)
 
     def get(self, model: Model) -> Synthesizer:
-        """The model's synthesizer; its artifact's checksum is verified on the way.
+        """Returns the model's synthesizer, and verifies its artifact's checksum when loading.
 
         Raises:
-            ModelNotReadyError: the model is not ready.
-            CorruptedError: the stored artifact is not the published one.
+            ModelNotReadyError: The model is not ready.
+            CorruptedError: The stored artifact differs from the published one.
         """
         found: Synthesizer = self._get(model)
         found.restrict_scoring(model.scoring)
         return found
 
     def get_database(self, model: Model) -> DatabaseSynthesizer:
-        """The synthesizer of a model of a database. Raises as `get`."""
+        """Returns the synthesizer of a database's model. Raises as `get`."""
         found: DatabaseSynthesizer = self._get(model)
         return found
 
     def _get(self, model: Model) -> Any:
+        """Returns the model from memory, or loads it."""
         require_ready(model)
         was_loaded = True
 
@@ -58,7 +59,7 @@ class Synthesizers:
             assert model.artifact_key is not None
             assert model.artifact_sha256 is not None
             data = self._store.read(model.artifact_key, model.artifact_sha256)
-            # torch takes seconds: not before it is needed
+            # importing torch takes seconds
             if model.kind is DataKind.DATABASE:
                 from gcvae.linked.database_synthesizer import DatabaseSynthesizer
 
@@ -68,17 +69,17 @@ class Synthesizers:
             return Synthesizer.from_bytes(data)
 
         found = self._loaded.get(model.id, load)
-        self._tally.looked_up(was_loaded=was_loaded)
+        self._tally.count_lookup(was_loaded=was_loaded)
         limit_torch_threads(self._torch_threads)
         return found
 
     def examine(self, key: str, sha256: str, size_bytes: int, settings: ServiceSettings) -> Trained:
-        """What there is to record of a stored file, once the model in it has shown that it works.
+        """Loads a stored model file and tries it out. Returns the members of its record.
 
         Raises:
-            ArtifactError: it is no model, or one that does not work.
-            TableLimitError: a table that it holds is over the limits.
-            CorruptedError: the stored bytes are not those that were published.
+            ArtifactError: The file is not a model, or the model does not work.
+            TableLimitError: A table in the file exceeds the limits.
+            CorruptedError: The stored bytes differ from the published ones.
         """
         from gcvae.artifact.file import unpack_tensors
         from gcvae.artifact.versions import DATABASE_FORMAT
@@ -104,19 +105,19 @@ class Synthesizers:
         )
 
     def forget(self, model_id: str) -> None:
-        """Drop a deleted model."""
+        """Removes a deleted model from memory."""
         self._loaded.forget(model_id)
 
 
 def _examined_database(
     data: bytes, tensors: Mapping[str, Tensor], settings: ServiceSettings
 ) -> tuple[Document, Document]:
-    """(schema, record) of a model of a database. Raises: as `Synthesizers.examine`."""
+    """Returns (schema, record) of a database's model. Raises as `Synthesizers.examine`."""
     from gcvae.artifact.checks import artifact_errors
     from gcvae.linked.database_synthesizer import DatabaseSynthesizer
     from service.ingestion import check_parquet
 
-    for tensor in tensors.values():  # a small copy of a table can unfold to one of any size
+    for tensor in tensors.values():  # a small Parquet file can expand to a huge table
         copied = tensor.numpy().tobytes()
         if copied.startswith(b"PAR1"):
             check_parquet(BytesIO(copied), settings)
@@ -127,24 +128,24 @@ def _examined_database(
 
 
 def require_ready(model: Model) -> None:
-    """Let ready models pass.
+    """Checks that the model is ready.
 
     Raises:
-        ModelNotReadyError: the model is not ready.
+        ModelNotReadyError: It is not.
     """
     if model.status != ModelStatus.READY:
         raise ModelNotReadyError(model.id, model.status)
 
 
 def require_table(model: Model, what: str) -> None:
-    """Let ready models of one table pass.
+    """Checks that the model is ready and a model of one table.
 
     Args:
-        what: is asked of the model, in the plural.
+        what: Name of the operation in errors, in the plural.
 
     Raises:
-        ModelNotReadyError: the model is not ready.
-        NotOfferedError: it is of a database.
+        ModelNotReadyError: The model is not ready.
+        NotOfferedError: It is the model of a database.
     """
     require_ready(model)
     if model.kind is DataKind.DATABASE:
@@ -162,19 +163,19 @@ _OFFERED = (
 def not_of_databases(
     message: str, place: str | None = None, *, expected: str = _OFFERED
 ) -> NotOfferedError:
-    """What models of databases can not do, beside what they can."""
+    """Returns the error for an operation that models of databases do not support."""
     offered = ("samples", "scores", "report", "artifact")
     return NotOfferedError(Problem(message, place, expected=expected), offered)
 
 
 def schema_of(model: Model) -> TableSchema:
-    """The schema of a ready model."""
+    """Returns the schema of a ready model."""
     assert model.schema is not None, "a ready model has its schema"
     return TableSchema.from_json(model.schema)
 
 
 def limit_torch_threads(threads: int) -> None:
-    """Bound the torch threads that work started from this thread takes."""
+    """Sets the number of torch threads of this process."""
     import torch
 
     if torch.get_num_threads() != threads:

@@ -1,7 +1,7 @@
-"""What is done inline: the answers of a model, drawn in a process of inline work.
+"""Inline work: answers of models, computed in inline processes.
 
-Each function takes the process's bench first. What it imports of the library costs torch, which
-only those processes have.
+Each function takes the process's context first. Imports of the library are inside functions,
+because they load torch, which only these processes need.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import new_totals, stream_scores
 from service.bodies import NewMapBody
 from service.errors import InvalidModelError, RequestError
-from service.inline.process import Bench, Streamed
+from service.inline.process import InlineContext, Streamed
 from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -35,42 +35,45 @@ if TYPE_CHECKING:
     from gcvae.sampling.samplers import Sampler
 
 
-def draw_sample(bench: Bench, model: Model, spec: SampleSpec) -> Streamed:
-    """Drawn rows as a file, and what is known of their conditions.
+def draw_sample(context: InlineContext, model: Model, spec: SampleSpec) -> Streamed:
+    """Generates rows as a file; the summary describes their conditions.
 
     Raises:
-        ConditionError: the conditions are malformed, or too improbable.
+        ConditionError: The conditions are malformed or too improbable.
     """
     from gcvae.files.table_stream import stream_table
 
     assert spec.rows is not None, "a model of one table draws rows"
-    rows, synthesizer = spec.rows, bench.synthesizers.get(model)
+    rows, synthesizer = spec.rows, context.synthesizers.get(model)
     blocks: Iterator[pd.DataFrame] = synthesizer.sample_blocks(rows, seed=spec.seed)
     summary: dict[str, Any] = {}
     if spec.is_conditional:
         with pointing("/given_rows"):
-            sampler = _sampler(bench, model, spec)
+            sampler = _sampler(context, model, spec)
             blocks, summary = sampler.blocks(rows), sampler.summary(rows)
-    counted = bench.tally.counted(JobKind.SAMPLE, blocks)
+    counted = context.tally.count_rows(JobKind.SAMPLE, blocks)
     if notes := synthesizer.notes(rows):
-        summary |= {"notes": json.dumps(notes)}  # a header has ASCII alone, names any letter
+        summary |= {"notes": json.dumps(notes)}  # headers are ASCII, column names are not
     escape = spec.escape_formulas
     file = stream_table(counted, synthesizer.schema, spec.format, escape_formulas=escape)
     return Streamed(_pointing("/given_rows", file), summary)
 
 
-def draw_database(bench: Bench, model: Model, spec: SampleSpec) -> Streamed:
-    """Drawn tables as a ZIP file, or one of them as a file."""
-    return Streamed(_drawn_tables(bench, model, spec))
+def draw_database(context: InlineContext, model: Model, spec: SampleSpec) -> Streamed:
+    """Generates a database as a ZIP file, or one of its tables as a file."""
+    return Streamed(_drawn_tables(context, model, spec))
 
 
-def _drawn_tables(bench: Bench, model: Model, spec: SampleSpec) -> Iterator[bytes]:
+def _drawn_tables(context: InlineContext, model: Model, spec: SampleSpec) -> Iterator[bytes]:
+    """Yields the file of a generated database."""
     from gcvae.linked.database_archive import schemas_of_texts, write_database
 
-    synthesizer = bench.synthesizers.get_database(model)
+    synthesizer = context.synthesizers.get_database(model)
     drawn = synthesizer.sample(spec.parents, scale=spec.scale or 1.0, seed=spec.seed)
     kept = drawn if spec.table is None else {spec.table: drawn[spec.table]}
-    counted = dict(zip(kept, bench.tally.counted(JobKind.SAMPLE, iter(kept.values())), strict=True))
+    counted = dict(
+        zip(kept, context.tally.count_rows(JobKind.SAMPLE, iter(kept.values())), strict=True)
+    )
     typed = schemas_of_texts(model.record or {}, synthesizer.schemas)
     escape = spec.escape_formulas
     with tempfile.TemporaryFile(prefix="gcvae-sample-") as file:
@@ -84,139 +87,146 @@ def _drawn_tables(bench: Bench, model: Model, spec: SampleSpec) -> Iterator[byte
             yield file.read(min(CHUNK_BYTES, end - at))
 
 
-def check_conditions(bench: Bench, model: Model, spec: SampleSpec) -> None:
-    """Let conditions pass that the model can meet.
+def check_conditions(context: InlineContext, model: Model, spec: SampleSpec) -> None:
+    """Checks that the model can satisfy the conditions.
 
     Raises:
-        ConditionError: they are malformed, or too improbable.
+        ConditionError: They are malformed or too improbable.
     """
     with pointing("/given_rows"):
-        _sampler(bench, model, spec)
+        _sampler(context, model, spec)
 
 
 def score_rows(
-    bench: Bench, model: Model, frame: bytes, options: ScoreOptions, form: str
+    context: InlineContext, model: Model, frame: bytes, options: ScoreOptions, form: str
 ) -> Streamed:
-    """The scores of a pickled frame as JSON or CSV: the API passes rows on, and reads none."""
-    scorer = bench.synthesizers.get(model).scorer
-    blocks = bench.tally.counted(JobKind.SCORE, scorer.blocks(pickle.loads(frame), options))
+    """Scores a pickled frame, and streams the scores as JSON or CSV."""
+    scorer = context.synthesizers.get(model).scorer
+    blocks = context.tally.count_rows(JobKind.SCORE, scorer.blocks(pickle.loads(frame), options))
     heading = {"model_id": model.id} | scorer.heading(options)
     return Streamed(stream_scores(blocks, form, heading, new_totals(scorer.scoring)))
 
 
 def complete_rows(
-    bench: Bench, model: Model, frame: bytes, options: dict[str, Any], form: str
+    context: InlineContext, model: Model, frame: bytes, options: dict[str, Any], form: str
 ) -> Streamed:
-    """The completed table as a file; the options are those of `Synthesizer.impute_blocks`."""
-    synthesizer = bench.synthesizers.get(model)
+    """Imputes a pickled frame, and streams the table; `options` are those of
+    `Synthesizer.impute_blocks`.
+    """
+    synthesizer = context.synthesizers.get(model)
     blocks = synthesizer.impute_blocks(pickle.loads(frame), **options)
-    counted = bench.tally.counted(JobKind.IMPUTE, blocks)
+    counted = context.tally.count_rows(JobKind.IMPUTE, blocks)
     return Streamed(stream_completed(counted, synthesizer.schema, form))
 
 
-def encode_rows(bench: Bench, model: Model, frame: bytes, form: str) -> Streamed:
-    """The encodings as JSON or CSV."""
-    encoded = bench.synthesizers.get(model).encode_blocks(pickle.loads(frame))
-    blocks = bench.tally.counted(JobKind.ENCODE, encoded)
+def encode_rows(context: InlineContext, model: Model, frame: bytes, form: str) -> Streamed:
+    """Encodes a pickled frame, and streams the encodings as JSON or CSV."""
+    encoded = context.synthesizers.get(model).encode_blocks(pickle.loads(frame))
+    blocks = context.tally.count_rows(JobKind.ENCODE, encoded)
     return Streamed(stream_encodings(blocks, form, {"model_id": model.id}))
 
 
-def export_model(bench: Bench, model: Model, minimal: bool, scoring: str | None) -> bytes:
-    """The file of a model as it is handed on: minimal, or one that says less of rows.
+def export_model(context: InlineContext, model: Model, minimal: bool, scoring: str | None) -> bytes:
+    """Returns a model file that is minimal or has restricted scoring.
 
     Raises:
-        SettingError: there is no such scoring.
+        SettingError: The scoring is unknown.
     """
-    return bench.synthesizers.get(model).to_bytes(minimal=minimal, scoring=scoring)
+    return context.synthesizers.get(model).to_bytes(minimal=minimal, scoring=scoring)
 
 
 def examine_model(
-    bench: Bench, key: str, sha256: str, size_bytes: int, settings: ServiceSettings
+    context: InlineContext, key: str, sha256: str, size_bytes: int, settings: ServiceSettings
 ) -> Trained:
-    """What there is to record of a stored model file.
+    """Tries out a stored model file. Returns the members of its record.
 
     Raises:
-        InvalidModelError: it is no model, or one that does not work.
-        TableLimitError: a table that it holds is over the limits.
+        InvalidModelError: The file is not a model, or the model does not work.
+        TableLimitError: A table in the file exceeds the limits.
     """
     try:
-        return bench.synthesizers.examine(key, sha256, size_bytes, settings)
+        return context.synthesizers.examine(key, sha256, size_bytes, settings)
     except ArtifactError as error:
         raise InvalidModelError(str(error)) from error
 
 
 def draw_map(
-    bench: Bench, model: Model, kind: str, form: str, seed: int, order: str | None
+    context: InlineContext, model: Model, kind: str, form: str, seed: int, order: str | None
 ) -> bytes:
-    """The map as JSON text or as a picture; kept, since the same question gets the same map.
+    """Returns a dependency map as JSON or a picture; cached.
 
     Args:
-        order: the kind in whose map's order the columns stand; None is the map's own.
+        order: Kind of the map whose column order is used; None for the map's own.
     """
 
     def made(kind: str) -> DependencyMap:
         key = (*published, kind, str(seed))
-        return bench.maps.get(key, partial(_make_map, bench, model, kind, seed))
+        return context.maps.get(key, partial(_make_map, context, model, kind, seed))
 
     def drawn() -> bytes:
         return _in_form(made(kind), form, None if order is None else made(order).order)
 
     published = (model.id, str(model.artifact_sha256))
-    return bench.pictures.get((*published, kind, str(seed), form, str(order)), drawn)
+    return context.pictures.get((*published, kind, str(seed), form, str(order)), drawn)
 
 
-def draw_local_map(bench: Bench, model: Model, body: NewMapBody, form: str) -> bytes:
-    """The map at a row or at a z, as JSON text or as a picture.
+def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form: str) -> bytes:
+    """Returns the dependency map at a row or latent vector as JSON or a picture.
 
     Raises:
-        RequestError: both or neither are given.
-        InputError: z has another number of dimensions.
-        TableError: a cell can not be read, or the row is impossible.
-        UnknownColumnError: a column that the model does not have.
+        RequestError: Both or neither are given.
+        InputError: Z has a wrong number of dimensions.
+        TableError: A cell can not be parsed, or the row is impossible.
+        UnknownColumnError: The model lacks a column.
     """
     if (body.row is None) == (body.z is None):
         problem = Problem(
             "a local map needs one row or one z", "/row", expected="either a row or a z"
         )
         raise RequestError(problem)
-    synthesizer = bench.synthesizers.get(model)
+    synthesizer = context.synthesizers.get(model)
     found = synthesizer.dependencies("local", seed=body.seed, row=body.row, z=body.z)
     return _in_form(found, form)
 
 
-def draw_manifold(bench: Bench, model: Model, steps: int, form: str) -> bytes:
-    """The manifold as JSON text or as a picture; kept, since the same question gets the same."""
+def draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -> bytes:
+    """Returns the manifold as JSON or a picture; cached."""
     key = (model.id, str(model.artifact_sha256), "manifold", str(steps), form)
-    return bench.pictures.get(key, partial(_draw_manifold, bench, model, steps, form))
+    return context.pictures.get(key, partial(_draw_manifold, context, model, steps, form))
 
 
-def _sampler(bench: Bench, model: Model, spec: SampleSpec) -> Sampler:
+def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
+    """Returns the sampler of a request's conditions."""
     from gcvae.files.tables import read_table
 
     table = spec.given_rows
     rows = None if table is None else numbered(read_table(table.encode()))
-    return bench.synthesizers.get(model).sampler(
+    return context.synthesizers.get(model).sampler(
         spec.seed, given=spec.given, distribution=spec.distribution, given_rows=rows
     )
 
 
 def _pointing(place: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yields the chunks; errors point to `place`."""
     with pointing(place):
         yield from chunks
 
 
-def _make_map(bench: Bench, model: Model, kind: str, seed: int) -> DependencyMap:
-    return bench.synthesizers.get(model).dependencies(kind, seed=seed)
+def _make_map(context: InlineContext, model: Model, kind: str, seed: int) -> DependencyMap:
+    """Computes a dependency map."""
+    return context.synthesizers.get(model).dependencies(kind, seed=seed)
 
 
-def _draw_manifold(bench: Bench, model: Model, steps: int, form: str) -> bytes:
-    manifold = bench.synthesizers.get(model).manifold(steps)
+def _draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -> bytes:
+    """Computes the manifold in the requested format."""
+    manifold = context.synthesizers.get(model).manifold(steps)
     if form == "json":
         return json.dumps(manifold.to_json(), ensure_ascii=False, allow_nan=False).encode()
     return manifold.picture(form)
 
 
 def _in_form(found: DependencyMap, form: str, order: list[int] | None = None) -> bytes:
+    """Returns a dependency map in the requested format."""
     if form == "json":
         return json.dumps(found.to_json(order), ensure_ascii=False, allow_nan=False).encode()
     return found.picture(form, order)

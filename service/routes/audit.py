@@ -1,4 +1,4 @@
-"""The audit log of a workspace, for who may administer it."""
+"""The audit log of a workspace, for administrators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/audit", tags=["audit"])
 
 
 class AuditBody(BaseModel):
-    """Who did what to what, when, from where, with what outcome."""
+    """A line of the audit log."""
 
     id: str
     at: str = Field(description="UTC, ISO 8601")
@@ -37,12 +37,13 @@ class AuditBody(BaseModel):
 def list_audit(
     workspace: Workspace, limit: Limit = 50, cursor: Cursor = None
 ) -> PageBody[AuditBody]:
-    """List what was done in the workspace, newest first. Needs the scope `admin`."""
+    """List the audit log of the workspace, newest lines first. Requires the scope `admin`."""
     page = workspace.audit.list(limit=limit, cursor=cursor)
     return page_body(page, _body)
 
 
 def _body(entry: AuditEntry) -> AuditBody:
+    """Returns the response body of a line."""
     members = asdict(entry)
     del members["workspace"]
     return AuditBody(**members)

@@ -1,4 +1,4 @@
-"""Datasets: upload, list, read, replace the schema, profile, delete."""
+"""Datasets: upload, list, read, rename, change the schema, profile, delete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from service.bodies import (
 )
 from service.databases import DIRTY, check_database, first_rows_of_table, profile_of_table
 from service.errors import PreconditionError, RequestError, StateError
-from service.http.etags import entity_tag, is_still, tag_of, tagged, tagged_json
+from service.http.etags import entity_tag, satisfies_if_match, tag_of, tagged, tagged_json
 from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
@@ -46,15 +46,15 @@ from service.ingestion import (
 from service.quotas import require_storage
 from service.reservations import collect_garbage, reserved
 from service.resources import Resources, Shared
-from service.routes.privacy_ledgers import privacy_bodies, told_dataset
+from service.routes.privacy_ledgers import dataset_with_privacy, privacy_bodies
 from service.schema_changes import (
     changes,
     patched,
     pointed_at_patch,
-    what_is_said,
-    what_is_said_of_database,
+    stated_database_schema,
+    stated_schema,
 )
-from service.table_process import read_apart
+from service.table_process import read_isolated
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
 
@@ -141,7 +141,7 @@ _PATCH = {
 TableName = Annotated[str | None, Query(description="of a database: one of its tables")]
 IfMatch = Annotated[
     str | None,
-    Header(description="the ETag of the dataset as it was read; 412 where it has changed since"),
+    Header(description="ETag of the dataset when it was read; 412 if it has changed since"),
 ]
 
 
@@ -149,8 +149,9 @@ IfMatch = Annotated[
 async def upload(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Upload a table: CSV, gzipped CSV or Parquet, as a form or as the bare body. A ZIP file of
-    tables, or a form with several, is a database: its keys are found, and its references checked.
+    """Upload a table: CSV, gzipped CSV or Parquet, as a form or as the body itself. A ZIP file of
+    tables, or a form with several files, is a database: its keys are inferred and its references
+    checked.
     """
     limits = resources.settings
     async with received(request, limits, DATASET_TYPES, limits.max_tables) as table:
@@ -159,7 +160,9 @@ async def upload(
         request_sha256 = fingerprint(request, *asked)
 
         def answer(dataset: Dataset) -> Answer:
-            return created(201, told_dataset(workspace, dataset), f"/v1/datasets/{dataset.id}")
+            return created(
+                201, dataset_with_privacy(workspace, dataset), f"/v1/datasets/{dataset.id}"
+            )
 
         def keep() -> Answer:
             return answer(add_dataset(resources, workspace, table, sha256))
@@ -189,9 +192,9 @@ def list_datasets(
 
 @router.get("/{dataset_id}", response_model=DatasetBody)
 def read_dataset(dataset_id: str, request: Request, workspace: Workspace) -> Response:
-    """Read a dataset's record."""
+    """Read a dataset."""
     dataset = workspace.datasets.get(dataset_id)
-    return tagged_json(request, told_dataset(workspace, dataset))
+    return tagged_json(request, dataset_with_privacy(workspace, dataset))
 
 
 @router.put("/{dataset_id}/schema")
@@ -200,11 +203,13 @@ async def replace_schema(
     response: Response,
     resources: Shared,
     workspace: Workspace,
-    schema: Annotated[dict[str, Any], Body(description="schema document; may leave things open")],
+    schema: Annotated[
+        dict[str, Any], Body(description="schema document; omitted members are inferred")
+    ],
     if_match: IfMatch = None,
 ) -> ChangedDatasetBody:
-    """Replace the schema; it is checked against the table, and what it leaves open is inferred,
-    whatever was said before. The answer lists what changed.
+    """Replace the schema. It is checked against the table, and members that it lacks are inferred,
+    whatever earlier requests stated. The response lists the changes.
     """
     asked = _Change(dataset_id, workspace, if_match, lambda _: schema)
     return await _changed(resources, response, asked)
@@ -219,8 +224,8 @@ async def patch_schema(
     patch: Annotated[dict[str, Any], Body(description=_PATCH_DESCRIPTION)],
     if_match: IfMatch = None,
 ) -> ChangedDatasetBody:
-    """Change what the schema says of single columns; what was said of the others stays, and the
-    rest is inferred again. The answer lists what changed.
+    """Change single members of the schema. Members that earlier requests stated are kept, and all
+    others are inferred again. The response lists the changes.
     """
     asked = _Change(dataset_id, workspace, if_match, lambda said: patched(said, patch), patch)
     return await _changed(resources, response, asked)
@@ -234,9 +239,11 @@ async def read_profile(
     workspace: Workspace,
     table: TableName = None,
 ) -> Response:
-    """Per column: kind, missing share, quantiles or level counts, and a histogram."""
+    """Read the profile of a table: by column its kind, share of missing values, quantiles or level
+    counts, and a histogram.
+    """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    asked = _asked_table(dataset, table)
+    asked = _requested_table(dataset, table)
     content = await resources.tables.run(partial(_profile, resources, dataset, asked))
     return tagged(request, content, "application/json")
 
@@ -249,12 +256,11 @@ async def read_rules(
     workspace: Workspace,
     table: TableName = None,
 ) -> Response:
-    """What holds between the columns in most rows: in words, how often, and where it does not.
-
-    The schema's member `rules` has them drop, demands them of every row, or adds others.
+    """Read the rules that most rows of a table satisfy, how many rows do, and the first exceptions.
+    The schema member `rules` turns them off, makes them hard, or adds others.
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    asked = _asked_table(dataset, table)
+    asked = _requested_table(dataset, table)
     profile = await resources.tables.run(partial(_profile, resources, dataset, asked))
     rules = RulesBody.model_validate_json(profile)
     return tagged(request, rules.model_dump_json().encode(), "application/json")
@@ -268,9 +274,9 @@ async def read_rows(
     limit: Annotated[int, Query(ge=1, le=MOST_FIRST_ROWS)] = 20,
     table: TableName = None,
 ) -> FirstRowsBody:
-    """The first rows of the table as they were uploaded, to look at."""
+    """Read the first rows of a table as they were uploaded."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    asked = _asked_table(dataset, table)
+    asked = _requested_table(dataset, table)
     read = partial(_first_rows, resources, dataset, limit, asked)
     columns, rows = await resources.tables.run(read)
     return FirstRowsBody(dataset_id=dataset.id, columns=columns, rows=rows)
@@ -278,8 +284,8 @@ async def read_rows(
 
 @router.patch("/{dataset_id}")
 def rename_dataset(dataset_id: str, body: ChangedNameBody, workspace: Workspace) -> DatasetBody:
-    """Give a dataset another name."""
-    return told_dataset(workspace, workspace.datasets.rename(dataset_id, body.name))
+    """Rename a dataset."""
+    return dataset_with_privacy(workspace, workspace.datasets.rename(dataset_id, body.name))
 
 
 @router.delete("/{dataset_id}", status_code=204)
@@ -288,12 +294,10 @@ def delete_dataset(
     response: Response,
     resources: Shared,
     workspace: Workspace,
-    cascade: Annotated[
-        bool, Query(description="with its models, and all that was made by these")
-    ] = False,
+    cascade: Annotated[bool, Query(description="also delete its models and their results")] = False,
 ) -> None:
-    """Delete a dataset with its bytes. Models that were trained on it stay, unless `cascade` is
-    asked for: the answer's header `Kept-Models` says how many.
+    """Delete a dataset and its bytes. Models that were trained on it are kept unless `cascade` is
+    set; the response header `Kept-Models` has their number.
     """
     datasets = workspace.datasets
     n_kept = 0 if cascade else datasets.count_models(dataset_id)
@@ -303,8 +307,9 @@ def delete_dataset(
 
 
 def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
-    """Check the table, publish its bytes, record it: in this order, so that a bad table leaves
-    nothing, and a crash leaves only bytes whose reservation runs out.
+    """Checks the table, publishes its bytes and records it, in this order.
+
+    An invalid table leaves nothing behind, and a crash leaves only bytes whose reservation expires.
     """
     otherwise = "database" if table_format(upload.file) == "zip" else "table"
     name = checked_name(upload.name, f"{upload.place}name", otherwise=otherwise)
@@ -330,40 +335,41 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
 def _checked(
     resources: Resources, file: BinaryIO, schema: Document, encoding: str | None
 ) -> dict[str, Any]:
-    """What the record says of a table, or of the tables of a ZIP file, under what is said of them.
+    """Checks a table, or the tables of a ZIP file, with its stated schema. Returns members of its
+    record.
 
-    Raises: as `check_table`, or `check_database`, and as `read_apart`.
+    Raises as `check_table` or `check_database`, and as `read_isolated`.
     """
     settings = resources.settings
     file_format = table_format(file)
     said: dict[str, Any] = {"schema": schema, "encoding": encoding, "settings": settings}
     if file_format == "zip":
-        found = read_apart(partial(check_database, **said), file, settings)
+        found = read_isolated(partial(check_database, **said), file, settings)
         return {
             "format": file_format,
             "rows": found.total("rows"),
             "columns": found.total("columns"),
             "tables": found.tables,
             "schema": found.schema,
-            "given_schema": what_is_said_of_database(schema),
+            "given_schema": stated_database_schema(schema),
             "warnings": [*found.warnings],
         }
-    table = read_apart(partial(check_table, **said), file, settings)
+    table = read_isolated(partial(check_table, **said), file, settings)
     return {
         "format": file_format,
         "rows": table.rows,
         "columns": table.columns,
         "schema": table.inferred.schema.to_json(),
-        "given_schema": what_is_said(schema),
+        "given_schema": stated_schema(schema),
         "warnings": [*table.inferred.warnings],
     }
 
 
-def _asked_table(dataset: Dataset, name: str | None) -> Document | None:
-    """The table of a database that a request is about; None of a dataset that is one.
+def _requested_table(dataset: Dataset, name: str | None) -> Document | None:
+    """Returns the requested table of a database; None for a dataset of one table.
 
     Raises:
-        RequestError: none is named, or there is no such table.
+        RequestError: The name is missing for a database, or unknown.
     """
     tables = {table["name"]: table for table in dataset.tables or ()}
     if name in tables:
@@ -378,11 +384,11 @@ def _asked_table(dataset: Dataset, name: str | None) -> Document | None:
 
 @dataclass(frozen=True)
 class _Change:
-    """A change of a schema that is asked for.
+    """A requested change of a schema.
 
     Attributes:
-        document: what the schema is to say, by what was said before.
-        patch: that the document is made of; None where it is the request's own.
+        document: Returns the new stated schema, given the previous one.
+        patch: Patch that the document is made from; None if the request has the whole document.
     """
 
     dataset_id: str
@@ -393,21 +399,25 @@ class _Change:
 
 
 async def _changed(resources: Resources, response: Response, asked: _Change) -> ChangedDatasetBody:
+    """Changes the schema and returns the response body."""
     before, after = await resources.tables.run(partial(_change_schema, resources, asked))
-    body = await run_in_threadpool(told_dataset, asked.workspace, after)
+    body = await run_in_threadpool(dataset_with_privacy, asked.workspace, after)
     response.headers["ETag"] = tag_of(body)
     different = changes(before.schema, after.schema)
     return ChangedDatasetBody(**body.model_dump(by_alias=True), changes=different)
 
 
 def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Dataset]:
-    """The dataset before and after. Begins anew where another request was faster, so that of two
-    patches neither is lost.
+    """Returns the dataset before and after the change.
+
+    It starts again if another request changed the schema meanwhile, so that no patch is lost.
     """
     datasets = asked.workspace.datasets
     while True:
         before = datasets.get(asked.dataset_id)
-        if not is_still(asked.if_match, tag_of(told_dataset(asked.workspace, before))):
+        if not satisfies_if_match(
+            asked.if_match, tag_of(dataset_with_privacy(asked.workspace, before))
+        ):
             message = f"dataset {before.id} has changed since it was read (If-Match); read it again"
             raise PreconditionError(message)
         _refuse_while_training(asked.workspace, before.id)
@@ -424,8 +434,7 @@ def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Datas
 def _completed(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
 ) -> dict[str, Any]:
-    """What the record says under another schema; what is wrong with that has its place in the
-    request's own body."""
+    """Completes the schema for the stored table. Errors point into the body of the request."""
     try:
         with stored_table(resources.store, dataset) as file:
             return _checked(resources, file, document, dataset.encoding)
@@ -436,7 +445,7 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """A training that resumes must find the schema that it began with."""
+    """Refuses to change a schema during a training, which needs it to resume."""
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise StateError(
@@ -447,22 +456,25 @@ def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
 def _first_rows(
     resources: Resources, dataset: Dataset, limit: int, table: Document | None
 ) -> tuple[list[str], list[list[str | None]]]:
+    """Reads the first rows in a separate process. Returns (column names, rows)."""
     settings = resources.settings
     how: dict[str, Any] = {"n_rows": limit, "encoding": dataset.encoding}
     read = partial(first_rows_of, **how)
     if table is not None:
         read = partial(first_rows_of_table, name=table["name"], settings=settings, **how)
     with stored_table(resources.store, dataset) as file:
-        return read_apart(read, file, settings)
+        return read_isolated(read, file, settings)
 
 
 def _profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
+    """Returns the JSON profile of a table, cached by its schema."""
     described = dataset.schema if table is None else table
     key = (dataset.id, entity_tag(repr(described).encode()))
     return resources.profiles.get(key, lambda: _make_profile(resources, dataset, table))
 
 
 def _make_profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
+    """Computes the profile of a table in a separate process."""
     settings = resources.settings
     said = {} if table is None else dataset.schema["tables"][table["name"]]
     rules = {"rules": said["rules"]} if "rules" in said else {}
@@ -472,5 +484,5 @@ def _make_profile(resources: Resources, dataset: Dataset, table: Document | None
     if table is not None:
         make = partial(profile_of_table, name=table["name"], **how)
     with stored_table(resources.store, dataset) as file:
-        profile = {"dataset_id": dataset.id, **read_apart(make, file, settings)}
+        profile = {"dataset_id": dataset.id, **read_isolated(make, file, settings)}
     return ProfileBody.model_validate(profile).model_dump_json().encode()

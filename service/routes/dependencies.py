@@ -1,4 +1,4 @@
-"""Dependencies: which columns of a model move together, as Kendall's-tau maps."""
+"""Dependency maps of models: matrices of Kendall's tau."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from catalog.records import Model
 from gcvae.dependence.notes import KINDS, MAPS_OF_MODEL
 from gcvae.errors import Problem
 from gcvae.numerics.seeds import MAX_SEED
@@ -17,12 +18,15 @@ from service.bodies import NewMapBody
 from service.errors import RequestError
 from service.http.etags import tagged
 from service.http.json_bodies import JsonRoute
-from service.http.negotiation import choose_form
+from service.http.negotiation import (
+    PICTURE_MEDIA_TYPES,
+    PictureFormat,
+    choose_form,
+    picture_content,
+)
 from service.inline.synthesizers import require_table
 from service.inline.work import draw_local_map, draw_map
 from service.resources import Shared
-
-MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
 
 router = APIRouter(tags=["dependencies"], route_class=JsonRoute)
 
@@ -43,14 +47,7 @@ _MAP: dict[str, Any] = {
         "standard_error": _MATRIX,
     },
 }
-_PICTURE = {"schema": {"type": "string", "format": "binary"}}
-_MAP_ANSWER = {
-    "content": {
-        "application/json": {"schema": _MAP},
-        "image/png": _PICTURE,
-        "image/svg+xml": _PICTURE,
-    }
-}
+_MAP_ANSWER = {"content": picture_content(_MAP)}
 
 
 @router.get(
@@ -64,25 +61,23 @@ async def map_dependencies(
     resources: Shared,
     workspace: Workspace,
     kind: Annotated[str, Query(description=f"one of {', '.join(MAPS_OF_MODEL)}")] = "expected",
-    format: Annotated[str | None, Query(description="json, png or svg; default: by Accept")] = None,
+    format: PictureFormat = None,
     seed: Annotated[int, Query(ge=0, le=MAX_SEED)] = 0,
     order: Annotated[
         str | None,
         Query(description="kind of map that orders the columns; default: the kind of the map"),
     ] = None,
 ) -> Response:
-    """The dependency map of a kind: JSON, PNG or SVG, by `format` or by `Accept`. Its notes
-    explain it and its limits. A column with a single value has null with all others.
+    """Read a dependency map as JSON, PNG or SVG, by `format` or by `Accept`. Its notes explain the
+    measure and its limits. A column with a single value has null with all others.
     """
     check_kind(kind)
     if order is not None:
         check_kind(order, "?order")
-    form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
-    model = await run_in_threadpool(workspace.models.get, model_id)
-    require_table(model, "dependency maps")
+    form, model = await pictured_model(model_id, request, workspace, format, "dependency maps")
     work = partial(draw_map, model=model, kind=kind, form=form, seed=seed, order=order)
     content = await resources.inline.run(work)
-    return tagged(request, content, MEDIA_TYPES[form], {"Vary": "Accept"})
+    return tagged(request, content, PICTURE_MEDIA_TYPES[form], {"Vary": "Accept"})
 
 
 @router.post(
@@ -96,23 +91,40 @@ async def map_at_row(
     request: Request,
     resources: Shared,
     workspace: Workspace,
-    format: Annotated[str | None, Query(description="json, png or svg; default: by Accept")] = None,
+    format: PictureFormat = None,
 ) -> Response:
-    """The `local` map: of the decoder copula, averaged over the posterior of a given row (blank
-    cells are integrated out), or at a given z.
+    """Compute the `local` map, of the decoder's copula at a row (averaged over its posterior, with
+    missing cells integrated out) or at a latent vector z.
     """
-    form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
-    model = await run_in_threadpool(workspace.models.get, model_id)
-    require_table(model, "dependency maps")
+    form, model = await pictured_model(model_id, request, workspace, format, "dependency maps")
     content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
-    return Response(content, media_type=MEDIA_TYPES[form], headers={"Vary": "Accept"})
+    return Response(content, media_type=PICTURE_MEDIA_TYPES[form], headers={"Vary": "Accept"})
+
+
+async def pictured_model(
+    model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
+) -> tuple[str, Model]:
+    """Returns (response format, model) of a request for maps or manifolds.
+
+    Args:
+        what: Name of the operation in errors, in the plural.
+
+    Raises:
+        RequestError, NotAcceptableError: As for `choose_form`.
+        NotFoundError: The model does not exist.
+        ModelNotReadyError, NotOfferedError: As for `require_table`.
+    """
+    form = choose_form(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
+    model = await run_in_threadpool(workspace.models.get, model_id)
+    require_table(model, what)
+    return form, model
 
 
 def check_kind(kind: str, place: str = "?kind") -> None:
-    """Let the kinds pass that are of the whole model.
+    """Checks that the kind is a map of the whole model.
 
     Raises:
-        RequestError: there is no such kind, or it is of one row.
+        RequestError: The kind is unknown, or `local`.
     """
     if kind in MAPS_OF_MODEL:
         return

@@ -1,15 +1,15 @@
-"""Encodings: where given rows lie in a model's latent space, at once or by a job."""
+"""Encodings: the posterior of rows in a model's latent space, inline or by a job."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 
 from catalog.job_kinds import JobKind
 from gcvae.latent.encoding_stream import MEDIA_TYPES
 from service.bodies import ResultBody, RowsBody
+from service.http.negotiation import ListFormat
 from service.inline import work as inline_work
 from service.routes.results import result_routes
 from service.routes.row_requests import RowsCall, documented, received_rows
@@ -32,11 +32,10 @@ _OBJECT = {"schema": {"type": "object"}}
 )
 async def encode_rows(
     call: RowsCall,
-    format: Annotated[str | None, Query(description="json or csv; default: by Accept")] = None,
+    format: ListFormat = None,
 ) -> Response:
-    """Encode rows (JSON, CSV, Parquet): mean and standard deviation of the posterior of z of each,
-    in order. A blank cell is one that is not known. Above the inline limit the answer is 202 and a
-    job.
+    """Encode rows (JSON, CSV, Parquet): mean and standard deviation of the posterior of z for each
+    row, in order. Missing cells are unknown. Above the inline limit the response is 202 and a job.
     """
     settings = call.resources.settings
     async with received_rows(call, RowsBody, format, MEDIA_TYPES) as rows:

@@ -1,4 +1,4 @@
-"""Whether the service lives, and whether what it stands on answers."""
+"""Liveness and readiness of the service."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ router = APIRouter(tags=["health"])
 
 @router.get("/healthz")
 async def tell_alive() -> HealthBody:
-    """Alive: the process answers."""
+    """Check that the process responds."""
     return HealthBody()
 
 
 @router.get("/readyz")
 async def tell_ready(resources: Shared) -> ReadinessBody:
-    """Ready: database, store and broker answer; each is named. Else a 503, with `checks` too.
-
-    Raises:
-        NotReadyError: one does not.
+    """Check that database, store and broker respond. 503 if one does not; `checks` has the
+    reasons.
     """
     pings = {
         "database": resources.catalog.ping,
@@ -42,10 +40,11 @@ async def tell_ready(resources: Shared) -> ReadinessBody:
 
 
 async def _check(ping: Callable[[], None]) -> str:
+    """Returns `ok`, or why a server does not respond."""
     try:
         await asyncio.wait_for(asyncio.to_thread(ping), CHECK_SECONDS)
     except TimeoutError:
         return f"no response within {CHECK_SECONDS:g} s"
-    except Exception as error:  # whatever it is, it is the answer to the question
+    except Exception as error:  # reported as the result of the check
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return "ok"

@@ -1,4 +1,4 @@
-"""Imports: a model of another service, or of `gcvae train`, becomes a model of this one."""
+"""Imports of models from other services or from `gcvae train`."""
 
 from __future__ import annotations
 
@@ -55,10 +55,8 @@ _FILE = {
 async def import_model(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Bring in a model: a file of `gcvae train`, of `gcvae clone --model`, or the artifact of
-    another service's model.
-
-    It is tried out before it is kept, and ready at once. No dataset and no job belong to it.
+    """Import a model: a file of `gcvae train` or `gcvae clone --model`, or an artifact of another
+    service. The model is tried out first and ready at once. It has no dataset and no job.
     """
     async with received_model(request, resources.settings) as upload:
         sha256 = await run_in_threadpool(upload.sha256)
@@ -77,14 +75,16 @@ async def import_model(
 
 
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
-    """Publish the file, try it out, record it: in this order, so that a process of inline work can
-    read it. What is no model leaves nothing, and a crash only bytes whose reservation runs out.
+    """Publishes the file, tries it out and records it, in this order, as inline processes read the
+    store.
+
+    An invalid file leaves nothing behind, and a crash leaves only bytes whose reservation expires.
 
     Raises:
-        InvalidModelError: the file is no model, or one that does not work.
-        TableLimitError: its table has too many columns or levels.
-        PoolFullError: too much inline work waits.
-        QuotaError: the workspace would store more than it may.
+        InvalidModelError: The file is not a model, or the model does not work.
+        TableLimitError: Its table has too many columns or levels.
+        PoolFullError: Too much inline work is waiting.
+        QuotaError: The workspace would exceed its storage.
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
     _refuse_other_files(upload)
@@ -104,12 +104,12 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 
 
 def _refuse_other_files(upload: Upload) -> None:
-    """Let files pass that begin as models do: eight bytes of length, and a header of that length.
+    """Checks that a file starts like a model: eight bytes of length, and a header of that length.
 
-    No process is asked, and nothing written, for what is plainly another file.
+    This is cheap and refuses most other files before they are stored.
 
     Raises:
-        InvalidModelError: it begins otherwise.
+        InvalidModelError: It does not.
     """
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
@@ -119,6 +119,7 @@ def _refuse_other_files(upload: Upload) -> None:
 
 
 def _examined(resources: Resources, published: Published) -> Trained:
+    """Tries out the published file in an inline process, and checks its size."""
     work = partial(
         examine_model,
         key=published.key,
@@ -138,7 +139,7 @@ def _examined(resources: Resources, published: Published) -> Trained:
 
 
 def _training_of(record: Document) -> Document:
-    """How the model was trained, as a request to train says it."""
-    known = ("preset", "seed", "device")  # of which a minimal file has the preset alone
+    """Returns the training options of a model, as a training request states them."""
+    known = ("preset", "seed", "device")  # a minimal file only has the preset
     trained = {name: record[name] for name in known if name in record}
     return {**trained, **record.get("settings", {})}

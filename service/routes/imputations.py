@@ -1,4 +1,4 @@
-"""Imputations: tables whose blanks are filled, at once or by a job."""
+"""Imputations: tables with imputed missing cells, inline or by a job."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def impute_rows(
     settings = call.resources.settings
     async with received_rows(call, NewImputationBody, format, MEDIA_TYPES) as rows:
         query = given(draws=draws, seed=seed) | _named(columns=columns, keep_blanks=keep_blanks)
-        options = {"draws": 1, "seed": 0} | rows.said | query
+        options = {"draws": 1, "seed": 0} | rows.body_options | query
         _check_options(options, schema_of(rows.model), settings, in_query=query)
         found = await rows.checked()
         n_rows = found.rows * options["draws"]
@@ -99,16 +99,16 @@ def _check_options(
     settings: ServiceSettings,
     in_query: Collection[str],
 ) -> None:
-    """Let options pass that a table of this schema can be completed by.
+    """Checks the options of an imputation.
 
     Args:
-        options: as of `Synthesizer.impute_blocks`.
-        in_query: those of them that stand in the query; the others are of the body.
+        options: Options of `Synthesizer.impute_blocks`.
+        in_query: Names of the options in the query; the others are in the body.
 
     Raises:
-        UnknownColumnError: a column that the model does not have.
-        RequestError: a column can not be filled; the draws can not be numbered.
-        TableLimitError: too many draws.
+        UnknownColumnError: The model lacks a column.
+        RequestError: A column can not be imputed, or the draws can not be numbered.
+        TableLimitError: There are too many draws.
     """
     limit, draws = settings.max_imputation_draws, options["draws"]
     place = "?draws" if "draws" in in_query else "/draws"
@@ -129,13 +129,13 @@ def _check_options(
 
 
 def _placed(problem: Problem, in_query: Collection[str]) -> Problem:
-    """The problem of a list, whose place in a query is the whole list."""
+    """Returns the problem of a list; in a query it points to the whole list."""
     option = (problem.pointer or "").split("/")[1]
     return replace(problem, pointer=f"?{option}") if option in in_query else problem
 
 
 def _named(**lists: str | None) -> dict[str, list[str]]:
-    """The names of lists that stand in a query."""
+    """Parses lists of names in the query."""
     try:
         return {name: read_names(text, f"?{name}") for name, text in given(**lists).items()}
     except InputError as error:

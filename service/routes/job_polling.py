@@ -1,4 +1,4 @@
-"""Polling: hundreds of clients ask for a job every second, so it costs little."""
+"""Reads of single jobs, optimised because hundreds of clients poll every second."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ POLL_SECONDS = 1
 
 
 class PollingRoute(APIRoute):
-    """A route that makes the checks of all routes by itself.
+    """Route that calls its dependencies directly.
 
-    The framework finds out for every request anew what a function depends on; that took a third of
-    a poll's processor time. The documentation is made of the function as of any other.
+    FastAPI resolves a function's dependencies for each request, which took a third of a poll's
+    processor time. The OpenAPI document is made from the function as usual.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The function, with what it takes."""
+        """Returns a handler that calls the dependencies and the function."""
 
         async def poll(request: Request) -> Response:
             resources = await get_resources(request)
@@ -45,7 +45,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=PollingRoute)
 async def read_job(
     job_id: str, request: Request, resources: Shared, workspace: Workspace
 ) -> Response:
-    """Read a job. Made for polling: `ETag` and 304, `Retry-After` while it is not over."""
+    """Read a job. Suitable for polling: `ETag` and 304, and `Retry-After` until it is finished."""
     job = await resources.job_reads.get(job_id, workspace=workspace.name)
     headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
     return tagged_json(request, job_body(job), headers)

@@ -1,4 +1,4 @@
-"""Jobs: list, read, follow, cancel, retry."""
+"""Jobs: list, follow, cancel, retry."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ async def follow_job(
     workspace: Workspace,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
-    """Follow a job by server-sent events; ends with the job. 204 tells a reader to stop asking."""
+    """Follow a job by server-sent events, which end with the job. 204 tells the client not to
+    reconnect.
+    """
     job = await resources.job_reads.get(job_id, workspace=workspace.name)
     seen = seen_version(last_event_id, job)
     if job.status.is_final and seen == job.version:
@@ -60,7 +62,7 @@ async def follow_job(
 
 @router.post("/{job_id}/cancel")
 def cancel_job(job_id: str, workspace: Workspace) -> JobBody:
-    """Cancel a job: at once where it waits, soon where it runs. Twice is no error."""
+    """Cancel a job: a waiting job at once, a running one soon. Repeated calls have no effect."""
     return job_body(workspace.jobs.request_cancel(job_id))
 
 
@@ -79,16 +81,16 @@ def retry_job(job_id: str, response: Response, resources: Shared, workspace: Wor
 
 
 def job_path(job: Job) -> str:
-    """Where the job is read."""
+    """Returns the path of a job."""
     return f"/v1/jobs/{job.id}"
 
 
 def require_room(resources: Resources, workspace: Workspace) -> None:
-    """Let a new job pass while the workspace has room for it: no workspace fills another's.
+    """Checks that the workspace can have another waiting job.
 
     Raises:
-        QueueFullError: too many of its jobs wait.
-        QuotaError: it stores as much as it may.
+        QueueFullError: Too many of its jobs are waiting.
+        QuotaError: Its storage is used up.
     """
     require_storage(resources, workspace, 0)
     limit = resources.settings.max_queued_jobs

@@ -1,4 +1,4 @@
-"""The figures that Prometheus reads."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ router = APIRouter(tags=["health"])
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def show_metrics(resources: Shared) -> Response:
-    """Figures for Prometheus, in its text format."""
+    """Read the metrics in Prometheus's text format."""
     return Response(generate_latest(resources.metrics.registry), media_type=CONTENT_TYPE_LATEST)

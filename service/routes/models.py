@@ -1,4 +1,4 @@
-"""Models: train, list, read, download, delete."""
+"""Models: train, list, read, download, change, delete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from service.bodies import (
     model_body,
 )
 from service.http.body_limits import ARTIFACT_TYPE
-from service.http.downloads import Content, MadeFile, StoredFile, download
+from service.http.downloads import Content, GeneratedFile, StoredFile, download
 from service.http.etags import tagged_json
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
@@ -44,7 +44,7 @@ from service.routes.reports import newest_report, newest_reports
 
 REPORT_SHARE = 0.1
 REPORTED_ROWS = 1_000
-"""Rows of the tables of which a share is held back for the report without being asked."""
+"""Minimum number of rows of a table for which rows are held out for the report by default."""
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
 
@@ -57,7 +57,7 @@ async def train_model(
     workspace: Workspace,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Train a model on a dataset: the answer's `Location` is the job."""
+    """Train a model on a dataset. `Location` of the response is the job."""
     asked = fingerprint(request, body.model_dump(mode="json"))
     enqueue = partial(enqueue_model, resources, workspace, body)
     find = partial(find_trained, workspace)
@@ -73,7 +73,7 @@ def list_models(
     status: ModelStatus | None = None,
     search: Search = None,
     sort: Sort = Order.NEWEST,
-    brief: Annotated[bool, Query(description="leave `schema` and `record` out: null")] = False,
+    brief: Annotated[bool, Query(description="omit `schema` and `record` (null)")] = False,
 ) -> PageBody[ModelBody]:
     """List the models, newest first."""
     page = workspace.models.list(
@@ -128,7 +128,7 @@ def download_artifact(
         Query(description="restrict the scoring of the downloaded model: full, flag or off"),
     ] = None,
 ) -> Response:
-    """Download the trained model as one file that the library and the command line read."""
+    """Download the model as a file that the library and the command line read."""
     model = workspace.models.get(model_id)
     require_ready(model)
     return download(
@@ -142,11 +142,11 @@ def download_artifact(
 def _artifact(
     resources: Resources, model: Model, minimal: bool, scoring: Scoring | None
 ) -> Content:
-    """The stored file, where it is what is asked for, or one that is made of it.
+    """Returns the stored file, or a minimal or restricted one made from it.
 
     Raises:
-        LooserScoringError: it is to say more of rows than the model does.
-        PoolFullError: too much inline work waits.
+        LooserScoringError: The requested scoring is less restrictive than the model's.
+        PoolFullError: Too much inline work is waiting.
     """
     if scoring is not None and scoring.is_looser_than(model.scoring):
         raise LooserScoringError(model.id, model.scoring, scoring)
@@ -160,7 +160,7 @@ def _artifact(
                 "this option is not available for models of databases", place, expected=expected
             )
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
-        return MadeFile(from_thread.run(resources.inline.run, work))
+        return GeneratedFile(from_thread.run(resources.inline.run, work))
     assert model.artifact_key is not None
     assert model.artifact_sha256 is not None
     assert model.artifact_bytes is not None
@@ -170,9 +170,8 @@ def _artifact(
 
 @router.patch("/{model_id}", response_model=ModelBody)
 def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) -> ModelBody:
-    """Give the model another `name`, or have it say less of rows by `scoring`: whether they are
-    rare (`flag`), or nothing (`off`). What was made of it before says no more than that from now
-    on, and there is no way back.
+    """Change the name of a model, or restrict its scoring to whether rows are rare (`flag`) or to
+    nothing (`off`). The restriction also applies to existing results and can not be undone.
     """
     if body.scoring is not None:
         _refuse_of_database(workspace.models.get(model_id), {}, body.scoring)
@@ -189,18 +188,18 @@ async def delete_model(model_id: str, resources: Shared, workspace: Workspace) -
 
 
 def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody) -> ModelBody:
-    """A model in training: its record and its job are committed, the job's id is on its way.
+    """Records a model and its training job, and sends the job's id to the queue.
 
     Raises:
-        SettingError: a preset or a setting that is not known, or out of its range.
-        QueueFullError: too many jobs wait.
-        QuotaError: the workspace has taken as much storage or time of training as it may.
-        NotFoundError: there is no such dataset.
-        NotOfferedError: it is a database, and something is asked that is of single tables.
-        BudgetError: the models of its table would exceed a cap on what they spend together.
+        SettingError: The preset or a setting is unknown, or a value is out of range.
+        QueueFullError: Too many jobs are waiting.
+        QuotaError: The workspace has used up its storage or training time.
+        NotFoundError: The dataset does not exist.
+        NotOfferedError: The dataset is a database, and an option is only for single tables.
+        BudgetError: The models of the table would exceed a privacy cap.
     """
     said = body.training.model_dump(mode="json")
-    if TrainSpec(said).is_private:  # of a database no member of it is asked for
+    if TrainSpec(said).is_private:
         _refuse_of_database(workspace.datasets.get(body.dataset_id), said, body.scoring)
     training = checked_training(body.training)
     require_room(resources, workspace)
@@ -223,10 +222,10 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
 
 
 def find_trained(workspace: Workspace, job_id: str) -> ModelBody:
-    """The model that the job trains.
+    """Returns the model that a job trains.
 
     Raises:
-        NotFoundError: it is deleted.
+        NotFoundError: The model was deleted.
     """
     job = workspace.jobs.get(job_id)
     if job.model_id is None:
@@ -236,10 +235,10 @@ def find_trained(workspace: Workspace, job_id: str) -> ModelBody:
 
 
 def checked_training(training: TrainingBody) -> Document:
-    """The training document of a job, whose settings the library accepts.
+    """Returns the training document of a job, after checking its settings.
 
     Raises:
-        SettingError: a preset or a setting that is not known, or out of its range.
+        SettingError: The preset or a setting is unknown, or a value is out of range.
     """
     document = training.model_dump(mode="json")
     if training.report_share is None:
@@ -253,8 +252,9 @@ def checked_training(training: TrainingBody) -> Document:
 
 
 def training_estimate(training: Document, dataset: Dataset) -> Document:
-    """What training on a dataset is likely to take, by its checked training document. The tables of
-    a database are learned one after the other.
+    """Returns the estimated cost of a training, given its checked training document.
+
+    The tables of a database are trained one after the other.
     """
     config = configure(training["preset"], TrainSpec(training).settings)
     costs = []
@@ -268,7 +268,7 @@ def training_estimate(training: Document, dataset: Dataset) -> Document:
 
 
 def report_estimate(training: Document, dataset: Dataset) -> Document | None:
-    """What the report that follows a training by itself is likely to take; None if none does."""
+    """Returns the estimated cost of the report that follows a training; None if none does."""
     share = _report_share(training, dataset)
     if not share:
         return None
@@ -277,7 +277,7 @@ def report_estimate(training: Document, dataset: Dataset) -> Document | None:
 
 
 def _report_share(training: Document, dataset: Dataset) -> float | None:
-    """The share of rows that is held back for a report; None where it is left to the library."""
+    """Returns the share of rows to hold out for the report; None for the library's default."""
     if dataset.kind is DataKind.DATABASE:
         return None
     is_private = TrainSpec(training).is_private
@@ -287,7 +287,7 @@ def _report_share(training: Document, dataset: Dataset) -> float | None:
 
 
 def with_schema(workspace: Workspace, model: Model) -> Model:
-    """The model, with its dataset's schema while it has none of its own."""
+    """Returns the model, with its dataset's schema if it has none yet."""
     if model.schema is not None or model.dataset_id is None:
         return model
     try:
@@ -298,11 +298,10 @@ def with_schema(workspace: Workspace, model: Model) -> Model:
 
 
 def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: Scoring) -> None:
-    """Let what is asked of a model of a database pass, and all of another.
+    """Checks that options only for single tables are not used with a database.
 
     Raises:
-        NotOfferedError: it promises privacy, holds back rows, or is to say less of rows: models of
-            single tables do.
+        NotOfferedError: They are: differential privacy, a report share, or restricted scoring.
     """
     if asked_of.kind is not DataKind.DATABASE:
         return
@@ -317,10 +316,13 @@ def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: 
 
 
 def _known_schema(training: Document, dataset: Dataset) -> Document:
-    """What is known of a model's columns before it is trained: of a private model what its user has
-    declared, since the dataset's own schema was inferred from the rows."""
+    """Returns the schema of a model before it is trained.
+
+    For a private model this is the stated schema, because the inferred one depends on the rows.
+    """
     return dataset.given_schema if TrainSpec(training).is_private else dataset.schema
 
 
 def _within_training(problem: Problem) -> Problem:
+    """Returns a problem that points into `training`."""
     return replace(problem, pointer=f"/training{problem.pointer or ''}")

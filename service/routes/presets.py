@@ -1,4 +1,4 @@
-"""The presets of training, with what each is likely to take on a dataset."""
+"""Training presets, with estimates for a dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(tags=["models"])
 
 
 class PresetBody(BaseModel):
-    """A way to train."""
+    """A training preset."""
 
     name: str
     description: str
@@ -25,7 +25,7 @@ class PresetBody(BaseModel):
 
 
 class PresetsBody(BaseModel):
-    """Every way to train, the best of them first."""
+    """All training presets, best first."""
 
     dataset_id: str
     presets: list[PresetBody]
@@ -33,7 +33,7 @@ class PresetsBody(BaseModel):
 
 @router.get("/v1/datasets/{dataset_id}/presets")
 def list_presets(dataset_id: str, workspace: Workspace) -> PresetsBody:
-    """List the presets of training, and how long each is likely to take on the dataset."""
+    """List the training presets with their estimated cost for the dataset."""
     dataset = workspace.datasets.get(dataset_id)
     trainings = {name: checked_training(TrainingBody(preset=name)) for name in PRESETS}
     presets = [

@@ -1,4 +1,4 @@
-"""Privacy ledgers: what the private models of a dataset have spent together, and the cap on it."""
+"""Privacy ledgers: the joint privacy budget that a dataset's models have spent, and its cap."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ def read_privacy(
         ),
     ] = None,
 ) -> PrivacyLedgerBody:
-    """Read what the private models of a dataset have spent together: each with its epsilon, and the
-    epsilon of all. A table that was uploaded twice has one ledger and one cap, the strictest; what
-    is deleted stays in the ledger. With models without differential privacy there is no epsilon.
+    """Read the privacy budget that the models of a dataset have spent: each one's epsilon and the
+    joint epsilon. Datasets with the same content share a ledger and the strictest cap; deleted
+    models stay in the ledger. There is no joint epsilon if there are models without differential
+    privacy.
     """
     dataset = workspace.datasets.get(dataset_id)
     return _ledger(dataset, _accounts(workspace, [dataset])[dataset.sha256], delta)
@@ -57,10 +58,10 @@ def read_privacy(
 def cap_privacy(
     dataset_id: str, body: NewPrivacyCapBody, workspace: Workspace
 ) -> PrivacyLedgerBody:
-    """Put a cap on what the models of a dataset may spend together, or take it away (null). Under a
-    cap a training that would exceed it is refused, and so is one without differential privacy. It
-    holds for all datasets with the same bytes, beside their own. Where there are models without
-    differential privacy already it binds further ones alone, and `note` says so.
+    """Set a cap on the joint privacy budget of a dataset's models, or remove it (null). Trainings
+    that would exceed it, or that are without differential privacy, are then refused. It also
+    applies to other datasets with the same content. If there are models without differential
+    privacy, it only applies to later trainings, and `note` says so.
     """
     cap = None if body.cap is None else body.cap.model_dump()
     changed_by = f"PUT /v1/datasets/{dataset_id}/privacy with scope 'write' changes the cap"
@@ -71,27 +72,27 @@ def cap_privacy(
 
 
 def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
-    """What a checked training document asks of its table's ledger."""
+    """Returns the request of a checked training document to the table's ledger."""
     promise = promised(training.get("differential_privacy") or {})
     made = None if promise is None else Promise(**promise)
     return PrivacyRequest(made, _caps_of_service(resources), require_within)
 
 
 def privacy_bodies(workspace: Workspace, datasets: list[Dataset]) -> dict[str, PrivacyBody]:
-    """The totals of those datasets that have spent something or have a cap, by their ids."""
+    """Returns the privacy totals of the datasets that have spent a budget or have a cap, by id."""
     accounts = _accounts(workspace, datasets)
     found = {dataset.id: _totals(accounts[dataset.sha256], None) for dataset in datasets}
     return {name: body for name, body in found.items() if body is not None}
 
 
-def told_dataset(workspace: Workspace, dataset: Dataset) -> DatasetBody:
-    """The answer's form of a dataset, with what its private models have spent."""
+def dataset_with_privacy(workspace: Workspace, dataset: Dataset) -> DatasetBody:
+    """Returns the response body of a dataset with its privacy totals."""
     return dataset_body(dataset, privacy_bodies(workspace, [dataset]).get(dataset.id))
 
 
 @dataclass(frozen=True)
 class _Account:
-    """What the ledger knows of a table: spendings, caps by dataset, models without a promise."""
+    """Ledger of a table: spendings, caps by dataset, and the number of models without privacy."""
 
     spendings: list[Spending]
     caps: dict[str, Document]
@@ -99,7 +100,7 @@ class _Account:
 
     @property
     def note(self) -> str | None:
-        """What the epsilon of all does not say; None where it says all."""
+        """Limits of the joint epsilon; None if it covers all models."""
         if not self.n_unbounded:
             return None
         counted = "1 model" if self.n_unbounded == 1 else f"{self.n_unbounded} models"
@@ -111,7 +112,7 @@ class _Account:
 
 
 def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Account]:
-    """The accounts of the datasets' tables, by their checksums."""
+    """Returns the accounts of the datasets' tables, by checksum."""
     sha256s = {dataset.sha256 for dataset in datasets}
     ledgers = workspace.privacy
     spent, caps = ledgers.spendings(sha256s), ledgers.caps(sha256s)
@@ -123,6 +124,7 @@ def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Accou
 
 
 def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
+    """Returns the caps that the settings impose on all tables."""
     settings = resources.settings
     if settings.max_privacy_epsilon is None:
         return ()
@@ -137,6 +139,7 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
 
 
 def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> PrivacyLedgerBody:
+    """Returns the response body of a table's ledger."""
     totals = _totals(account, delta) or PrivacyBody(
         epsilon=None if account.n_unbounded else 0.0,
         models_without_privacy=account.n_unbounded,
@@ -149,7 +152,7 @@ def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> Privacy
 
 
 def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
-    """What was spent in all; None where nothing was and there is no cap."""
+    """Returns the totals of an account; None without spendings and caps."""
     spendings, caps = account.spendings, account.caps
     if not caps and not spendings:
         return None
@@ -174,4 +177,5 @@ def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
 
 
 def _rho(spending: Spending) -> float:
+    """Returns the rho of a spending."""
     return spending.nano_rho / RHO_UNIT

@@ -1,4 +1,4 @@
-"""Reports: whether a model is good, useful and safe; made after training, and again when asked."""
+"""Quality reports of models, made after training or on request."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ async def make_report(
     body: Annotated[NewReportBody | None, Body(openapi_examples=_EXAMPLES)] = None,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Make the report of a model, or make it again: the answer's `Location` is the job. The new
-    report takes the place of the one before when it is there.
+    """Make the report of a model. `Location` of the response is the job. The new report replaces
+    the previous one when it is ready.
     """
     asked = NewReportBody() if body is None else body
     enqueue_one = partial(enqueue_report, resources, workspace, model_id, asked)
@@ -126,10 +126,11 @@ def read_report(
         str | None, Query(description="of a database: the page of one of its tables")
     ] = None,
 ) -> Response:
-    """Read the report of a model: fidelity, utility, likelihood and privacy, each with its verdict;
-    JSON, or one page that opens without a network. 404 while there is none, with the reason, and
-    with the job that makes it as `job_id`. Of a database it has a report for each of its `tables`,
-    and figures of the `keys`; as HTML the first page, from which `table` leads on.
+    """Read the report of a model: fidelity, utility, likelihood and privacy, each with a verdict,
+    as JSON or as one HTML page without external resources. 404 if there is none, with the reason
+    and with the `job_id` of the job that makes it. The report of a database has a report for each
+    of its `tables` and figures of the `keys`; as HTML it is an index, and `table` selects the page
+    of a table.
     """
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = workspace.models.get(model_id)
@@ -148,7 +149,7 @@ def read_report(
         content = json.dumps(document, ensure_ascii=False).encode()
     if form == "html":
         made = report.created_at.date()
-        from gcvae.evaluation.report.page import database_page, html_page  # they bring pandas along
+        from gcvae.evaluation.report.page import database_page, html_page  # imports pandas
 
         title = f"{table or model.name} ({model.id}), {made}"
         pages = {name: f"?format=html&table={quote(name, safe='')}" for name in judged or ()}
@@ -162,17 +163,19 @@ result_routes(router, JobKind.REPORT)
 
 
 def newest_report(workspace: Workspace, model: Model) -> Result | None:
-    """The report of a model; None where there is none."""
+    """Returns the report of a model; None if there is none."""
     return newest_reports(workspace, [model]).get(model.id)
 
 
 def newest_reports(workspace: Workspace, models: list[Model]) -> dict[str, Result]:
-    """The reports of models of the workspace, by the model's id."""
+    """Returns the reports of models of the workspace, by model id."""
     return workspace.results.of_models(JobKind.REPORT, [model.id for model in models])
 
 
 def no_report(workspace: Workspace, model: Model) -> NoReportError:
-    """Why a model has no report, and which job has to do with it."""
+    """Returns the error that explains why a model has no report, with the job that is
+    responsible.
+    """
     if model.status is not ModelStatus.READY:
         why = f"model {model.id} is {model.status}"
         if model.status is ModelStatus.TRAINING:
@@ -180,11 +183,12 @@ def no_report(workspace: Workspace, model: Model) -> NoReportError:
         return NoReportError(f"{why}; only ready models have reports", model.job_id)
     jobs = workspace.jobs.list(limit=1, model_id=model.id, kind=JobKind.REPORT).items
     if not jobs:
-        return NoReportError(_why_none(model), can_be_made=True)
-    return _of_job(jobs[0])
+        return NoReportError(_reason_without_report(model), can_be_made=True)
+    return _report_error_of_job(jobs[0])
 
 
-def _of_job(job: Job) -> NoReportError:
+def _report_error_of_job(job: Job) -> NoReportError:
+    """Returns the error for the last report job of a model."""
     if not job.status.is_final:
         return NoReportError(
             f"job {job.id} makes it and is {job.status}", job.id, is_under_way=True
@@ -200,7 +204,8 @@ def _of_job(job: Job) -> NoReportError:
 _ENDED = {JobStatus.FAILED: "failed", JobStatus.CANCELLED: "was cancelled"}
 
 
-def _why_none(model: Model) -> str:
+def _reason_without_report(model: Model) -> str:
+    """Returns why a model without report jobs has no report."""
     if model.job_id is None:
         return "the model was imported, and no report was requested"
     return "no rows were held out of training (report_share is 0), and no report was requested"
@@ -209,13 +214,13 @@ def _why_none(model: Model) -> str:
 def enqueue_report(
     resources: Resources, workspace: Workspace, model_id: str, body: NewReportBody
 ) -> ResultBody:
-    """A queued report.
+    """Queues a report job.
 
     Raises:
-        NotFoundError: there is no such model, or no such dataset.
-        ModelNotReadyError: the model is not ready.
-        RequestError: no table is named where one is needed, or one that can not fit.
-        QueueFullError: too many jobs wait.
+        NotFoundError: The model or a dataset does not exist.
+        ModelNotReadyError: The model is not ready.
+        RequestError: A required table is missing, or its columns do not fit the model.
+        QueueFullError: Too many jobs are waiting.
     """
     model = workspace.models.get(model_id)
     require_ready(model)
@@ -239,14 +244,18 @@ def enqueue_report(
 
 
 def _cost(model: Model, real: Dataset, holdout: Dataset | None) -> Callable[..., Cost]:
-    """What the report is likely to take, of a preset and a number of columns."""
+    """Returns the report's cost as a function of preset and number of columns."""
     share = (model.record or {}).get("settings", {}).get("report_share", 0.0)
     unseen = round(share * real.rows) if holdout is None else holdout.rows
     return partial(reporting_cost, rows=real.rows, unseen=unseen)
 
 
 def _dataset_id(model: Model, body: NewReportBody) -> str:
-    """The table of a report. Raises: RequestError: none is named, or the holdout is the same."""
+    """Returns the id of the real table of a report.
+
+    Raises:
+        RequestError: It is missing, or is the same as the holdout.
+    """
     dataset_id = model.dataset_id if body.dataset_id is None else body.dataset_id
     if dataset_id is None:
         why = "was imported" if model.job_id is None else "has no dataset, because it was deleted"
@@ -261,14 +270,14 @@ def _dataset_id(model: Model, body: NewReportBody) -> str:
 
 
 def check_table(model: Model, dataset: Dataset, place: str) -> None:
-    """Let a table pass that has the model's columns, and no others.
+    """Checks that a dataset has the columns of the model, and no others.
 
     Args:
-        place: where the request names it.
+        place: Pointer to the dataset in the request.
 
     Raises:
-        RequestError: a modelled column is not in it, or it has one that the model has not; or one
-            of both is a database, or the database lacks a table.
+        RequestError: A modelled column is missing or a column is unknown; or only one of them is a
+            database, or the tables differ.
     """
     if dataset.kind is not model.kind:
         message = f"dataset {dataset.id} is a {dataset.kind.value}"
@@ -302,13 +311,19 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
 
 
 def _listed(names: list[str]) -> str:
+    """Returns the first three names as text."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     word = "column" if len(names) == 1 else "columns"
     return f"{word} {', '.join(map(repr, names[:3]))}{more}"
 
 
 def _check_columns(model: Model, body: NewReportBody) -> None:
-    """Let columns pass that the model has. Raises: RequestError: it has not."""
+    """Checks that the model has the requested columns.
+
+    Raises:
+        RequestError: It lacks one.
+        NotOfferedError: It is the model of a database.
+    """
     if model.kind is DataKind.DATABASE:
         if body.columns is not None:
             message = "columns are of reports of single tables"

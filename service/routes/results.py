@@ -1,4 +1,4 @@
-"""Results: the tables that jobs on a model made. One set of routes for all."""
+"""Results of jobs: one set of routes for all kinds."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def enqueue(
     job_id: str | None = None,
     dataset_id: str | None = None,
 ) -> ResultBody:
-    """A queued job of a model; its id is on its way. Raises as `catalog.jobs.jobs.Jobs.enqueue`.
+    """Queues a job of a model and sends its id. Raises as `catalog.jobs.jobs.Jobs.enqueue`.
 
     Args:
-        shards: runs of rows, for several workers; none where one makes them all.
-        priority: among the waiting jobs of the workspace.
-        estimate: what the job is likely to take; None where nobody can say.
-        job_id: given where the job's table is in the store already.
-        dataset_id: of the table that the job reads, where that is a dataset.
+        shards: Ranges of rows for several workers; empty for a single one.
+        priority: Priority among the waiting jobs of the workspace.
+        estimate: Estimated cost; None if it is unknown.
+        job_id: Id of the job, if its table is already in the store.
+        dataset_id: Dataset that the job reads, if any.
     """
     job = workspace.jobs.enqueue(
         kind,
@@ -66,13 +66,13 @@ def enqueue(
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
-    """What the job makes, as the answer to the request that queued it says."""
+    """Returns the body that the request which queued the job was answered with."""
     job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 
 
 def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) -> None:
-    """Add the routes that read, download and delete one kind of result.
+    """Adds the routes that read, download and delete one kind of result.
 
     Args:
         router: Receives the routes.
@@ -85,11 +85,11 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
-        """Read what became of the job: the table's size and checksum, once it is there."""
+        """Read a result: the state of its job, and size and checksum once it exists."""
         job, result = find_result(workspace, kind, result_id)
         headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
         if result is not None:
-            told = told_summary(workspace.models.get(result.model_id), result.summary)
+            told = permitted_summary(workspace.models.get(result.model_id), result.summary)
             result = replace(result, summary=told)
         return tagged_json(request, result_body(job, result, content_path(job)), headers)
 
@@ -98,7 +98,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
         response_class=Response,
         responses={
             200: {"content": content},
-            206: {"content": content, "description": "the range asked"},
+            206: {"content": content, "description": "the requested range"},
         },
         name=f"download_{word}",
         openapi_extra={"parameters": [_TABLE_PARAMETER]} if has_tables else None,
@@ -106,14 +106,14 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
     def download_result(
         result_id: str, request: Request, resources: Shared, workspace: Workspace
     ) -> Response:
-        """Download the table, or a range of its bytes where a transfer broke off."""
+        """Download a result, or a range of its bytes."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
             raise StateError(
                 f"job {job.id} is {job.status}; its result is available once it has succeeded"
             )
-        require_told(workspace.models.get(result.model_id), result)
-        table = request.query_params.get("table")  # of samples alone: others know no such parameter
+        require_permitted(workspace.models.get(result.model_id), result)
+        table = request.query_params.get("table")  # other results refuse this parameter
         if table is not None:
             return _download_table(request, resources, job, result, table)
         return download(
@@ -125,7 +125,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
 
     @router.delete(f"{place}/{{result_id}}", status_code=204, name=f"delete_{word}")
     def delete_result(result_id: str, resources: Shared, workspace: Workspace) -> None:
-        """Delete the table. While there is none it is the job that can be cancelled."""
+        """Delete a result. Before it exists, cancel its job instead."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; it has no result to delete")
@@ -144,10 +144,10 @@ _TABLE_PARAMETER = {
 def _download_table(
     request: Request, resources: Resources, job: Job, result: Result, name: str
 ) -> Response:
-    """One table of a database that was drawn.
+    """Responds with one table of a generated database.
 
     Raises:
-        RequestError: there is no such table, or the sample is one.
+        RequestError: The table is unknown, or the sample is a single table.
     """
     tables = result.summary.get("tables", {})
     if not tables:
@@ -166,14 +166,14 @@ def _download_table(
 
 
 LIKELIHOODS = ("log_likelihood", "mean_log_likelihood", "standard_error", "probability", "density")
-"""Of a result's summary: totals of scores, and probabilities of conditions, which are scores."""
+"""Members of a result's summary that are scores: totals, and probabilities of conditions."""
 
 
-def told_summary(model: Model, summary: Document) -> Document:
-    """What of a result's summary the model may tell now, whatever it did when the result was made.
+def permitted_summary(model: Model, summary: Document) -> Document:
+    """Returns the members of a summary that the model's current scoring permits.
 
     >>> from types import SimpleNamespace
-    >>> told_summary(SimpleNamespace(scoring="off"), {"rows": 3, "probability": 0.25})
+    >>> permitted_summary(SimpleNamespace(scoring="off"), {"rows": 3, "probability": 0.25})
     {'rows': 3}
     """
     if model.scoring == Scoring.FULL:
@@ -181,11 +181,11 @@ def told_summary(model: Model, summary: Document) -> Document:
     return {name: value for name, value in summary.items() if name not in LIKELIHOODS}
 
 
-def require_told(model: Model, result: Result) -> None:
-    """Let results pass that hold no more than the model may tell now.
+def require_permitted(model: Model, result: Result) -> None:
+    """Checks that a result has no scores that the model's current scoring forbids.
 
     Raises:
-        ScoringError: they hold scores, or flags, that were made when it told more.
+        ScoringError: It was made under a less restrictive scoring.
     """
     if not result.kind.spec.tells_scores or model.scoring == Scoring.FULL:
         return
@@ -199,10 +199,10 @@ def require_told(model: Model, result: Result) -> None:
 
 
 def find_result(workspace: Workspace, kind: JobKind, result_id: str) -> tuple[Job, Result | None]:
-    """The job that makes the result, and the result where it is there.
+    """Returns (job, result); the result is None until it exists.
 
     Raises:
-        NotFoundError: no job makes or made it, or it was deleted.
+        NotFoundError: There is no such job, or its result was deleted.
     """
     job = workspace.jobs.find_by_result(result_id)
     if job.kind != kind:
@@ -210,11 +210,11 @@ def find_result(workspace: Workspace, kind: JobKind, result_id: str) -> tuple[Jo
     try:
         return job, workspace.results.get(result_id)
     except NotFoundError:
-        if job.status == JobStatus.SUCCEEDED:  # it was there and is deleted
+        if job.status == JobStatus.SUCCEEDED:  # it was deleted
             raise NotFoundError(kind.value, result_id) from None
         return job, None
 
 
 def content_path(job: Job) -> str:
-    """Where the table that a job makes is downloaded."""
+    """Returns the path of a job's result."""
     return f"/v1/{job.kind.collection}/{job.result_id}/content"

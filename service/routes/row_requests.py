@@ -1,4 +1,4 @@
-"""Rows that a request brings, to be scored, completed or encoded under a model's schema."""
+"""Requests with rows that are to be scored, imputed or encoded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from service.reservations import reserved
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued
-from service.table_process import read_apart
+from service.table_process import read_isolated
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 _FORM = {
@@ -55,7 +55,9 @@ _FORM = {
 
 
 def documented(body: type[RowsBody]) -> dict[str, Any]:
-    """What OpenAPI says of the request: rows in JSON, or a table as a form or as the bare body."""
+    """Returns the OpenAPI members of the request body: rows in JSON, or a table as a form or
+    body.
+    """
     content = {
         "application/json": {"schema": body.model_json_schema()},
         "multipart/form-data": {"schema": _FORM},
@@ -74,13 +76,13 @@ def documented(body: type[RowsBody]) -> dict[str, Any]:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that a query has: they win over those of a JSON body."""
+    """Returns the options that are not None."""
     return {name: option for name, option in options.items() if option is not None}
 
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """A request that brings rows to a model: what all such requests say."""
+    """Parameters that all requests with rows share."""
 
     model_id: str
     request: Request
@@ -98,6 +100,7 @@ async def _rows_request(
     key: IdempotencyKey = None,
     priority: Annotated[int, Query(ge=-100, le=100, description=f"{PRIORITY}; only for jobs")] = 0,
 ) -> RowsRequest:
+    """Collects the parameters of a request with rows."""
     return RowsRequest(model_id, request, resources, workspace, key, priority)
 
 
@@ -106,12 +109,12 @@ RowsCall = Annotated[RowsRequest, Depends(_rows_request)]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that were brought to a model.
+    """Rows of a request, and the model that they are for.
 
     Attributes:
-        form: the form of the answer, a key of `media_types`.
-        upload: the rows, as a table in a file.
-        said: what a JSON body says beside them.
+        form: Response format, a key of `media_types`.
+        upload: The rows as a table in a file.
+        body_options: Further members of a JSON body.
     """
 
     call: RowsRequest
@@ -119,12 +122,12 @@ class Rows:
     form: str
     media_types: Mapping[str, str]
     upload: Upload
-    said: dict[str, Any]
+    body_options: dict[str, Any]
 
     async def checked(self) -> CheckedRows:
-        """How many rows there are, all of which the model's schema fits; few come along.
+        """Checks the rows against the model's schema. Raises as `check_rows` and `read_isolated`.
 
-        Raises: as `check_rows`, and as `read_apart`.
+        Raises: as `check_rows`, and as `read_isolated`.
         """
         resources, upload = self.call.resources, self.upload
         check = partial(
@@ -135,18 +138,18 @@ class Rows:
             is_json=upload.is_json,
         )
         return await resources.tables.run(
-            partial(read_apart, check, upload.file, resources.settings)
+            partial(read_isolated, check, upload.file, resources.settings)
         )
 
     async def answer(self, work: Callable[..., Streamed], filename: str | None) -> Response:
-        """What inline work makes of them, block by block.
+        """Streams the result of inline work.
 
         Args:
-            work: takes `model` and `form`.
+            work: Inline work, which takes `model` and `form`.
 
         Raises:
-            PoolFullError: too much inline work waits.
-            ProcessDiedError: the process was killed at it.
+            PoolFullError: Too much inline work is waiting.
+            ProcessDiedError: The process was killed during this work.
         """
         made = partial(work, model=self.model, form=self.form)
         opened = await self.call.resources.inline.open(made)
@@ -165,13 +168,13 @@ class Rows:
         shards: Sequence[range],
         estimate: Document | None = None,
     ) -> Response:
-        """202 and the job that takes them up. Raises as `enqueued_once`.
+        """Responds with 202 and a job for the rows. Raises as `enqueued_once`.
 
         Args:
-            options: what the job is asked, beside the table and the form.
-            asked: the same, as the request's fingerprint has it.
-            shards: runs of rows, for several workers.
-            estimate: what the job is likely to take.
+            options: Options of the job, except table and format.
+            asked: The options as parts of the request's fingerprint.
+            shards: Ranges of rows for several workers.
+            estimate: Estimated cost.
         """
         call = self.call
         sha256 = await run_in_threadpool(self.upload.sha256)
@@ -191,11 +194,11 @@ class Rows:
         shards: Sequence[range],
         estimate: Document | None,
     ) -> ResultBody:
-        """A queued job with its table in the store.
+        """Stores the table and queues the job.
 
         Raises:
-            QueueFullError: too many jobs wait.
-            ModelNotReadyError: the model is not ready (any more).
+            QueueFullError: Too many jobs are waiting.
+            ModelNotReadyError: The model is not ready (any more).
         """
         resources, workspace = self.call.resources, self.call.workspace
         require_room(resources, workspace)
@@ -228,17 +231,18 @@ async def received_rows(
     format: str | None,
     media_types: Mapping[str, str],
 ) -> AsyncIterator[Rows]:
-    """The rows of a request, and the model that they are brought to.
+    """Receives the rows of a request, as JSON or as a table, and finds the model.
 
     Args:
-        format: the form of the answer, where the query names it.
-        media_types: the forms that there are.
+        format: Response format in the query, if any.
+        media_types: Supported response formats.
 
     Raises:
-        NotAcceptableError, NotFoundError, ModelNotReadyError: there is no such form, or model.
-        RequestValidationError: the JSON body is none, with the place of each fault.
-        RequestError: the body is no JSON; or a schema is sent along.
-        MediaTypeError, TooLargeError: as `service.http.uploads.received`.
+        NotAcceptableError, NotFoundError, ModelNotReadyError: The response format is not supported,
+            or the model does not exist or is not ready.
+        RequestValidationError: The JSON body is not valid, with a pointer to each error.
+        RequestError: The body can not be parsed as JSON, or has a schema.
+        MediaTypeError, TooLargeError: As for `service.http.uploads.received`.
     """
     request, resources = call.request, call.resources
     form = choose_form(format, request.headers.get("Accept"), media_types)
@@ -255,13 +259,23 @@ async def received_rows(
             yield rows(Upload(file, None, None, is_json=True), options)
         return
     async with received(request, resources.settings, (JSON_TYPE, *UPLOAD_TYPES)) as upload:
-        if upload.schema is not None:
-            message = "rows are read under the model's schema"
-            raise RequestError(Problem(message, "/schema", expected="no schema"))
+        refuse_schema(upload)
         yield rows(upload, {})
 
 
+def refuse_schema(upload: Upload) -> None:
+    """Checks that an upload has no schema, because rows are read under the model's.
+
+    Raises:
+        RequestError: It has one.
+    """
+    if upload.schema is not None:
+        message = "rows are read under the model's schema"
+        raise RequestError(Problem(message, "/schema", expected="no schema"))
+
+
 def _read_body(content: bytes, body_type: type[RowsBody]) -> RowsBody:
+    """Parses and validates a JSON body."""
     try:
         return body_type.model_validate(read_json(content))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Samples: synthetic rows, at once or by a job."""
+"""Samples: synthetic rows, inline or by a job."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class NewSampleBody(RequestBody):
 
     @model_validator(mode="after")
     def _count_given_rows(self) -> Self:
-        """Rows may be left out where given_rows says how many."""
+        """Sets `rows` to the number of `given_rows` if it is missing."""
         if self.rows is None and self.given_rows is not None:
             self.rows = len(self.given_rows)
         return self
@@ -113,8 +113,9 @@ async def sample_model(
     """Generate rows. The response streams the table; above the inline limit it is 202 and a job.
     For a database it is a ZIP file with a CSV or Parquet file for each table.
 
-    The header `Gcvae-Seed` is the seed that gives the same rows again; `Gcvae-Notes`, a JSON list,
-    names the columns whose identifiers are wider than the table's, having run out.
+    The header `Gcvae-Seed` is the seed that gives the same rows again. `Gcvae-Notes`, a JSON list,
+    names columns whose synthetic identifiers are wider than those of the table, because shorter
+    ones ran out.
     """
     check_given_rows(body)
     model = await run_in_threadpool(workspace.models.get, model_id)
@@ -127,7 +128,7 @@ async def sample_model(
     if n_rows <= resources.settings.max_inline_sample_rows:
         return await answer_inline(resources, model, spec)
 
-    if spec.is_conditional:  # what can not be drawn is said now, and not by a job that fails
+    if spec.is_conditional:  # refused now instead of in a job
         await resources.inline.run(partial(check_conditions, model=model, spec=spec))
 
     make = partial(enqueue_sample, resources, workspace, model, spec, body.priority)
@@ -141,11 +142,11 @@ result_routes(router, JobKind.SAMPLE, has_tables=True)
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
-    """The table itself, block by block; the first is drawn before the headers are sent.
+    """Streams the table; the first block is generated before the headers are sent.
 
     Raises:
-        PoolFullError: too much inline work waits.
-        ProcessDiedError: the process was killed at it.
+        PoolFullError: Too much inline work is waiting.
+        ProcessDiedError: The process was killed during this work.
     """
     draw = draw_sample if model.kind is DataKind.TABLE else draw_database
     opened = await resources.inline.open(partial(draw, model=model, spec=spec))
@@ -164,11 +165,11 @@ async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) ->
 def enqueue_sample(
     resources: Resources, workspace: Workspace, model: Model, spec: SampleSpec, priority: int
 ) -> ResultBody:
-    """A queued sample job; its id is on its way.
+    """Queues a sample job and sends its id.
 
     Raises:
-        QueueFullError: too many jobs wait.
-        ModelNotReadyError: the model is not ready (any more).
+        QueueFullError: Too many jobs are waiting.
+        ModelNotReadyError: The model is not ready (any more).
     """
     require_room(resources, workspace)
     asked = resources, workspace, JobKind.SAMPLE, model, spec
@@ -180,18 +181,19 @@ def enqueue_sample(
         *asked,
         shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
         priority=priority,
-        # What conditions cost is not known before.
+        # The cost of conditions is unknown.
         estimate=None if spec.is_conditional else estimate(model, cost),
     )
 
 
 def _seed(body: NewSampleBody, key: str | None, asked: str) -> int:
-    """The request's own seed, else that of its Idempotency-Key, else a fresh one.
+    """Returns the seed of the request, else one derived from its Idempotency-Key, else a random
+    one.
 
-    A request that is sent again with its key gets the rows that it got before.
+    A repeated request with the same key therefore gets the same rows.
 
     Args:
-        asked: the request's fingerprint.
+        asked: Fingerprint of the request.
     """
     if body.seed is not None:
         return body.seed
@@ -199,12 +201,12 @@ def _seed(body: NewSampleBody, key: str | None, asked: str) -> int:
 
 
 def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) -> SampleSpec:
-    """What the request asks.
+    """Returns the specification of a sample.
 
     Raises:
-        RequestError: it asks a database of a model of one table, or the other way round.
-        NotOfferedError: as `checked_spec`.
-        UnknownColumnError: a row of known cells names a column that the model does not have.
+        RequestError: An option is only for databases, or is missing, or is invalid.
+        NotOfferedError: As for `checked_spec`.
+        UnknownColumnError: A partially observed row has a column that the model lacks.
     """
     of_database: dict[str, Any] = {
         "scale": body.scale,
@@ -241,10 +243,10 @@ def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) 
 
 
 def check_given_rows(body: NewSampleBody) -> None:
-    """Let requests pass that ask for one row around each row of known cells.
+    """Checks that partially observed rows are the only condition, with one sample for each.
 
     Raises:
-        RequestError: they ask for another number, or for another condition too.
+        RequestError: They are not.
     """
     others = (body.given, body.distribution)
     if body.given_rows is not None and others != (None, None):
@@ -257,13 +259,13 @@ def check_given_rows(body: NewSampleBody) -> None:
 
 
 def check_rows(rows: int, resources: Resources, place: str) -> None:
-    """Let samples within the limit pass.
+    """Checks the number of rows of a sample.
 
     Args:
-        place: what says how many there are.
+        place: Pointer to the member that determines the number.
 
     Raises:
-        TableLimitError: too many rows are requested.
+        TableLimitError: There are too many rows.
     """
     limit = resources.settings.max_sample_rows
     if rows > limit:

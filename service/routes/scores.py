@@ -1,4 +1,4 @@
-"""Scores: how likely given rows are under a model, at once or by a job."""
+"""Scores: log-likelihoods of rows under a model, inline or by a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from service.databases import check_scored_database
 from service.errors import NotOfferedError, RequestError, TableLimitError
 from service.estimates import estimate
 from service.http.json_bodies import is_json
-from service.http.negotiation import choose_form
+from service.http.negotiation import ListFormat, choose_form
 from service.http.uploads import DATASET_TYPES, received
 from service.inline import work as inline_work
 from service.inline.synthesizers import not_of_databases, require_ready
@@ -36,10 +36,11 @@ from service.routes.row_requests import (
     documented,
     given,
     received_rows,
+    refuse_schema,
 )
 from service.settings import ServiceSettings
 from service.shards import cut_rows
-from service.table_process import read_apart
+from service.table_process import read_isolated
 
 router = APIRouter(tags=["scores"])
 
@@ -109,19 +110,20 @@ async def score_rows(
     score_missingness: Annotated[
         bool | None, Query(description="score missing cells instead of integrating them out")
     ] = None,
-    format: Annotated[str | None, Query(description="json or csv; default: by Accept")] = None,
+    format: ListFormat = None,
 ) -> Response:
     """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
     error, its percentile among held-out rows (with missing cells: among synthetic rows with the
     same cells missing), an `anomaly` p-value (small is anomalous) with its `odd_cell`, and the
     contributions of the columns, which add up. `measure` and `notes` in the JSON explain the
     numbers. Missing cells are integrated out; an unseen level scores -Infinity.
-    Of a model whose `scoring` is `flag` each row has `is_rare` alone; where it is `off` the answer
-    is 403. Above the inline limit the answer is 202 and a job.
 
-    A model of a database takes its tables as a dataset of them does (a ZIP file, or several files
-    in a form), `draws` and `seed`; the answer is 202 and a job, which writes a line for each row of
-    a table without a parent: `table`, `row`, `log_likelihood` with all rows below it, and its
+    If the model's `scoring` is `flag`, each row only has `is_rare`; if it is `off`, the response is
+    403. Above the inline limit the response is 202 and a job.
+
+    For a model of a database, send its tables (a ZIP file, or several files in a form); `draws` and
+    `seed` are the only options. The response is 202 and a job, whose result has a line for each row
+    of a table without a parent: `table`, `row`, `log_likelihood` with all rows below it, and its
     `anomaly` with `odd_table`, `odd_row` and `odd_cell`.
     """
     query = given(
@@ -138,7 +140,7 @@ async def score_rows(
         return await _score_database(call, model, query, format)
     async with received_rows(call, NewScoresBody, format, MEDIA_TYPES) as rows:
         require_scores(rows.model.scoring)
-        options = _options(rows.said | query, rows.model.scoring)
+        options = _options(rows.body_options | query, rows.model.scoring)
         _check_draws(options, query, settings)
         found = await rows.checked()
         if found.frame is not None:
@@ -159,11 +161,11 @@ async def score_rows(
 async def _score_database(
     call: RowsRequest, model: Model, query: Mapping[str, Any], format: str | None
 ) -> Response:
-    """202 and the job that scores the households of a database.
+    """Responds with 202 and a job that scores the households of a database.
 
     Raises:
-        NotOfferedError: an option is asked that scores of single tables have.
-        ModelNotReadyError, TableError, TableLimitError, TooLargeError: as for one table.
+        NotOfferedError: An option is only for single tables.
+        ModelNotReadyError, TableError, TableLimitError, TooLargeError: As for one table.
     """
     resources, settings = call.resources, call.resources.settings
     form = choose_form(format, call.request.headers.get("Accept"), MEDIA_TYPES)
@@ -179,16 +181,14 @@ async def _score_database(
     options = ScoreOptions(draws=query.get("draws", SCORE_DRAWS), seed=query.get("seed", 0))
     _check_draws(options, query, settings)
     async with received(call.request, settings, DATASET_TYPES, settings.max_tables) as upload:
-        if upload.schema is not None:
-            message = "rows are read under the model's schema"
-            raise RequestError(Problem(message, "/schema", expected="no schema"))
+        refuse_schema(upload)
         check = partial(
             check_scored_database,
             tables=drawn_tables(model),
             encoding=upload.encoding,
             settings=settings,
         )
-        await resources.tables.run(partial(read_apart, check, upload.file, settings))
+        await resources.tables.run(partial(read_isolated, check, upload.file, settings))
         rows = Rows(call, model, form, MEDIA_TYPES, upload, {})
         return await rows.enqueue(
             JobKind.SCORE, options.to_json(), asked=options.to_json().values(), shards=()
@@ -201,8 +201,11 @@ result_routes(router, JobKind.SCORE)
 
 
 def _options(said: Mapping[str, Any], scoring: str) -> ScoreOptions:
-    """The options of a request. Raises: RequestError for those that do not go together, or that a
-    model without scores has not."""
+    """Returns the scoring options of a request.
+
+    Raises:
+        RequestError: The options exclude each other, or the model's scoring forbids them.
+    """
     try:
         options = ScoreOptions(**said)
         require_plain(scoring, options)
@@ -214,15 +217,14 @@ def _options(said: Mapping[str, Any], scoring: str) -> ScoreOptions:
 def _check_draws(
     options: ScoreOptions, query: Mapping[str, Any], settings: ServiceSettings
 ) -> None:
-    """Let options pass whose draws are within the limit.
-
-    Where a tolerance rules, the library's own limit of draws holds, and jitters multiply it.
+    """Checks the number of draws. With a tolerance, the library limits draws, and jitters multiply
+    it.
 
     Args:
-        query: what of the options stands there, and not in the body.
+        query: Options in the query; the others are in the body.
 
     Raises:
-        TableLimitError: there are too many.
+        TableLimitError: There are too many draws.
     """
     limit = settings.max_score_draws
     by_need = options.draws is None

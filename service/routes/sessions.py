@@ -1,4 +1,4 @@
-"""Sessions: a page signs in with a key, asks who it is, and signs out."""
+"""Page sessions: sign in with a key, read the session, sign out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix=SESSION_PATH, tags=["session"])
 
 
 class SessionBody(BaseModel):
-    """Who asks, and what they may do."""
+    """Workspace, key and scopes of the caller."""
 
     workspace: str
     key_id: str | None = Field(description="null if the service has no keys")
@@ -33,8 +33,9 @@ class SessionBody(BaseModel):
 async def sign_in(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Sign a page in with the key of this request: a cookie has its rights from now on, until
-    `DELETE` or its end. With every change the page says `X-Gcvae-Page: 1`.
+    """Sign a page in with the key of this request. The response sets a cookie with the key's
+    rights, until `DELETE` or `expires_at`. Requests with the cookie that change something need
+    `X-Gcvae-Page: 1`.
     """
     key: Key | None = request.state.key
     if key is None:
@@ -49,7 +50,7 @@ async def sign_in(
 async def read_session(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Who asks: workspace, key and scopes, and until when a page is signed in."""
+    """Read the workspace, key and scopes of the caller, and when a session ends."""
     response.headers["Cache-Control"] = "no-store"
     expires_at = await run_in_threadpool(_end, resources, request)
     return _body(workspace.name, request.state.key, expires_at)
@@ -57,7 +58,7 @@ async def read_session(
 
 @router.delete("", status_code=204)
 async def sign_out(request: Request, response: Response, resources: Shared) -> None:
-    """Sign the page out: its session ends at once. Without one nothing happens."""
+    """End the session of the page. Without a session this has no effect."""
     token = session_of(request)
     if token is not None:
         await run_in_threadpool(resources.catalog.sessions.close, token)
@@ -66,17 +67,18 @@ async def sign_out(request: Request, response: Response, resources: Shared) -> N
 
 
 def _end(resources: Resources, request: Request) -> datetime | None:
-    """When the session ends that the request came by."""
+    """Returns when the session of a request ends; None without a session."""
     token = session_of(request)
     if token is None or request.state.key is None or "Authorization" in request.headers:
         return None
     try:
         return resources.catalog.sessions.find(token)[1]
-    except BadKeyError:  # it ended since the gate
+    except BadKeyError:  # it has just ended
         return None
 
 
 def _body(workspace: str, key: Key | None, expires_at: datetime | None) -> SessionBody:
+    """Returns the response body of a session."""
     return SessionBody(
         workspace=workspace,
         key_id=None if key is None else key.id,

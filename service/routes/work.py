@@ -1,4 +1,4 @@
-"""The work of all workspaces, for who operates the service: queues, workers and what they hold."""
+"""Queues, workers and running jobs of all workspaces, for operators."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ router = APIRouter(prefix="/v1/work", tags=["work"])
 
 _MOST_HELD = 200
 _LOST_SECONDS = 30.0
-"""A worker gives a sign of life every five."""
+"""Time without a report after which a worker is lost; workers report every five seconds."""
 
 
 class QueueBody(BaseModel):
-    """What of a workspace waits in a queue, and what is done."""
+    """Waiting and running jobs of a workspace in one queue."""
 
     workspace: str
     queue: Queue
@@ -31,7 +31,7 @@ class QueueBody(BaseModel):
 
 
 class WorkerBody(BaseModel):
-    """A worker group."""
+    """A worker and its slots."""
 
     name: str = Field(description="host and process")
     version: str
@@ -44,7 +44,7 @@ class WorkerBody(BaseModel):
 
 
 class HeldJobBody(BaseModel):
-    """A job that a worker has under a lease."""
+    """A running job and its lease."""
 
     id: str
     workspace: str
@@ -62,7 +62,7 @@ class HeldJobBody(BaseModel):
 
 
 class WorkBody(BaseModel):
-    """What runs and what waits, in all workspaces, and who is there to do it."""
+    """Queues, workers and running jobs of all workspaces."""
 
     now: datetime = Field(description="time of the database, as are all times here")
     queues: list[QueueBody]
@@ -72,7 +72,7 @@ class WorkBody(BaseModel):
 
 @router.get("")
 def show_work(resources: Shared) -> WorkBody:
-    """Queues by workspace, workers, and the jobs that they hold. Needs the scope `admin`."""
+    """List queues by workspace, workers, and running jobs. Requires the scope `admin`."""
     catalog = resources.catalog
     now, workers = catalog.workers.list()
     return WorkBody(
@@ -84,15 +84,18 @@ def show_work(resources: Shared) -> WorkBody:
 
 
 def _queue(state: QueueState) -> QueueBody:
+    """Returns the response body of a queue."""
     return QueueBody.model_validate(vars(state))
 
 
 def _worker(worker: Worker, now: datetime) -> WorkerBody:
+    """Returns the response body of a worker."""
     is_lost = (now - worker.seen_at).total_seconds() > _LOST_SECONDS
     return WorkerBody.model_validate(vars(worker) | {"is_lost": is_lost})
 
 
 def _held(job: Job, now: datetime) -> HeldJobBody:
+    """Returns the response body of a running job."""
     owner, expires_at = job.lease_owner, job.lease_expires_at
     found = {
         "worker": None if owner is None else owner.rpartition("/")[0],

@@ -1,7 +1,7 @@
-"""The documentation at /guide, as `make docs` built it; where it was not, an answer that says so.
+"""Documentation at /guide, as built by `make docs`; a response that says so if it is not built.
 
-Its generator puts a few scripts and styles into each page. The policy lets exactly these run: it
-names each by the hash of its text, as the built files have it.
+The site generator adds inline scripts and styles to its pages. The content security policy allows
+exactly these, by their hashes.
 """
 
 from __future__ import annotations
@@ -28,24 +28,28 @@ _STYLE = re.compile(rb"<style>(.*?)</style>|\sstyle=\"([^\"]*)\"", re.DOTALL)
 
 
 def install(app: FastAPI) -> None:
-    """Serve the guide, built before or later."""
+    """Adds the guide to the application; it may be built later."""
     app.router.routes.append(
         Mount(PLACE, _Guide(directory=pages.GUIDE, html=True, check_dir=False))
     )
 
 
 class _Guide(StaticFiles):
-    """The built files, with a policy that names what stands inside them."""
+    """Built files, with a policy that allows their inline scripts."""
 
     async def check_config(self) -> None:
-        """Nothing to check before a request: a site may be built while the service runs."""
+        """Checks nothing, because the guide may be built while the service runs."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """A file, with the policy of the site. Raises: HTTPException, 404 without a whole site."""
+        """Returns a file with the policy of the site.
+
+        Raises:
+            HTTPException: 404, the guide is not built or lacks the file.
+        """
         built_at = pages.guide_built_at()
         if built_at is None:
             if "text/html" in Headers(scope=scope).get("Accept", ""):
-                return pages.page_document(404)  # which says so to people
+                return pages.page_document(404)  # a page that explains it
             told = "the guide has not been built; run `make docs`"
             raise HTTPException(404, told)
         response = await super().get_response(path, scope)
@@ -56,7 +60,7 @@ class _Guide(StaticFiles):
 
 @lru_cache(maxsize=1)
 def policy_of(folder: Path, built_at: int) -> str:
-    """The content-security policy of the pages in a folder; read anew once they are built anew."""
+    """Returns the content security policy of the pages in a folder, cached until the next build."""
     scripts: set[bytes] = set()
     styles: set[bytes] = set()
     for page in folder.rglob("*.html"):
@@ -71,5 +75,6 @@ def policy_of(folder: Path, built_at: int) -> str:
 
 
 def _hashes(texts: set[bytes]) -> str:
+    """Returns the policy sources of inline texts."""
     digests = (base64.b64encode(hashlib.sha256(text).digest()).decode() for text in sorted(texts))
     return " ".join(f"'sha256-{digest}'" for digest in digests)

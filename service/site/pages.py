@@ -1,7 +1,7 @@
-"""The pages at `/`: one document that draws what the API says, and the files that it needs.
+"""The pages at `/`: one HTML document and its static files, which show what the API returns.
 
-Every page has a path of its own, so that it can be sent to somebody: /datasets/ds_…, /models/mdl_….
-All of them are the same document. It asks no outside host, and brings no script or style inside.
+Each page has its own path, such as /datasets/ds_… or /models/mdl_…, so that it can be linked. All
+paths return the same document. It contacts no outside host and has no inline scripts or styles.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 FILES = Path(__file__).parent / "static"
 GUIDE = Path(__file__).parent / "guide"
-"""Where `make docs` builds the documentation."""
+"""Folder in which `make docs` builds the documentation."""
 _GUIDE_LINK = '<a href="/guide/">Guide</a>'
 ASSETS = "/assets"
 PATHS = (
@@ -37,19 +37,19 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-cache",  # asked again by its tag: a new version of the service shows
+    "Cache-Control": "no-cache",  # revalidated, so that updates show
 }
 
 
 def install(app: FastAPI) -> None:
-    """Serve the pages and their files."""
+    """Adds the pages and their files to the application."""
     app.router.routes.append(Mount(ASSETS, _Files(directory=FILES), name="assets"))
     app.router.routes.extend(Route(path, _page, include_in_schema=False) for path in PATHS)
-    app.router.default = _Nowhere(app.router.default)
+    app.router.default = _UnknownPath(app.router.default)
 
 
-class _Nowhere:
-    """An address that leads nowhere: people get our page, which says so, and programs a problem."""
+class _UnknownPath:
+    """Response to unknown paths: a page for browsers, a problem document for programs."""
 
     def __init__(self, otherwise: ASGIApp) -> None:
         self._otherwise = otherwise
@@ -62,18 +62,18 @@ class _Nowhere:
 
 
 def _is_for_people(request: Request) -> bool:
+    """Whether a request is from a browser and outside the API."""
     is_of_pages = request.method in ("GET", "HEAD") and not request.url.path.startswith("/v1")
     return is_of_pages and "text/html" in request.headers.get("Accept", "")
 
 
 async def _page(request: Request) -> Response:
+    """Returns the document of a page."""
     return page_document()
 
 
 def page_document(status: int = 200) -> Response:
-    """The document of every page, which draws what stands at its path. It links to the guide once
-    that is built.
-    """
+    """Returns the HTML document of all pages, with a link to the guide if it is built."""
     document = (FILES / "page.html").read_text(encoding="utf-8")
     if guide_built_at() is None:
         document = document.replace(_GUIDE_LINK, "")
@@ -81,7 +81,7 @@ def page_document(status: int = 200) -> Response:
 
 
 def guide_built_at() -> int | None:
-    """When the guide was built, in nanoseconds; None where it was not, or not to its end."""
+    """Returns the time at which the guide was built, in nanoseconds; None if it is not complete."""
     try:
         return (GUIDE / "search/search_index.json").stat().st_mtime_ns  # written last
     except FileNotFoundError:
@@ -89,9 +89,10 @@ def guide_built_at() -> int | None:
 
 
 class _Files(StaticFiles):
-    """Files with the headers of our pages."""
+    """Static files with the headers of the pages."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
+        """Returns a file with these headers."""
         response = await super().get_response(path, scope)
         response.headers.update(_HEADERS)
         return response

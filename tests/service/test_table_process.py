@@ -18,7 +18,7 @@ import pytest
 from gcvae.errors import Problem, TableError
 from service.errors import ProcessDiedError, TableLimitError
 from service.settings import ServiceSettings
-from service.table_process import read_apart
+from service.table_process import read_isolated
 from tests.running_service import Running, assert_problem
 from tests.wordings import refuses, same_wording
 
@@ -63,18 +63,18 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
 
 
 def test_the_work_is_done_on_the_whole_file_which_can_be_read_again(file: BinaryIO) -> None:
-    assert read_apart(upper, file, ServiceSettings()) == b"A,B\n1,2\n"
+    assert read_isolated(upper, file, ServiceSettings()) == b"A,B\n1,2\n"
     file.seek(0)
     assert file.read() == b"a,b\n1,2\n"
 
 
 def test_what_the_work_raises_is_raised_with_its_place(file: BinaryIO) -> None:
     with refuses(TableError, line=3):
-        read_apart(refuse, file, ServiceSettings())
+        read_isolated(refuse, file, ServiceSettings())
 
 
 def test_whoever_asks_the_service_goes_before_the_reading(file: BinaryIO) -> None:
-    niceness, session = read_apart(niceness_and_session, file, ServiceSettings())
+    niceness, session = read_isolated(niceness_and_session, file, ServiceSettings())
     assert niceness == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
     assert session != os.getsid(0)
 
@@ -82,14 +82,14 @@ def test_whoever_asks_the_service_goes_before_the_reading(file: BinaryIO) -> Non
 @pytest.mark.slow
 def test_memory_is_limited_beyond_what_the_process_begins_with(file: BinaryIO) -> None:
     settings = ServiceSettings(table_memory_bytes=256 * MEBIBYTE)
-    assert read_apart(partial(take, n_bytes=64 * MEBIBYTE), file, settings) == 64 * MEBIBYTE
+    assert read_isolated(partial(take, n_bytes=64 * MEBIBYTE), file, settings) == 64 * MEBIBYTE
     with refuses(TableLimitError):
-        read_apart(partial(take, n_bytes=300 * MEBIBYTE), file, settings)
+        read_isolated(partial(take, n_bytes=300 * MEBIBYTE), file, settings)
 
 
 def test_processor_time_is_limited(file: BinaryIO) -> None:
     with refuses(TableLimitError):
-        read_apart(spin, file, ServiceSettings(table_seconds=1))
+        read_isolated(spin, file, ServiceSettings(table_seconds=1))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_process_that_dies_leaves_nothing(
     file: BinaryIO, tmp_path: Path, number: int, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        read_apart(partial(end_by, number=number), file, ServiceSettings())
+        read_isolated(partial(end_by, number=number), file, ServiceSettings())
     assert not list(tmp_path.iterdir())
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from catalog.job_kinds import JobKind
 from gcvae.errors import ConditionError, Problem
 from models_store.errors import CorruptedError
-from service.inline.process import Bench, Streamed
+from service.inline.process import InlineContext, Streamed
 
 if TYPE_CHECKING:
     from gcvae.dependence.maps import DependencyMap
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SECONDS = 20.0
 
 
-def wait_for(_bench: Bench, path: Path) -> Path:
+def wait_for(_bench: InlineContext, path: Path) -> Path:
     """The path, once there is a file."""
     ends_at = time.monotonic() + _SECONDS
     while not path.exists():
@@ -30,51 +30,51 @@ def wait_for(_bench: Bench, path: Path) -> Path:
     return path
 
 
-def own_pid(_bench: Bench) -> int:
+def own_pid(_bench: InlineContext) -> int:
     """The process's id."""
     return os.getpid()
 
 
-def has_torch(_bench: Bench) -> bool:
+def has_torch(_bench: InlineContext) -> bool:
     """Whether torch is imported; nothing here imports it."""
     return "torch" in sys.modules
 
 
-def niceness(_bench: Bench) -> int:
+def niceness(_bench: InlineContext) -> int:
     """The process's own."""
     return os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def n_streams(bench: Bench) -> int:
+def n_streams(context: InlineContext) -> int:
     """How many streams are open in the process."""
-    return len(bench.streams)
+    return len(context.streams)
 
 
-def kept_map(bench: Bench, key: tuple[str, ...]) -> DependencyMap:
+def kept_map(context: InlineContext, key: tuple[str, ...]) -> DependencyMap:
     """The map that is kept under a key; none is made."""
 
     def fail() -> Any:
         raise AssertionError("the map is not kept")
 
-    return bench.maps.get(key, fail)
+    return context.maps.get(key, fail)
 
 
-def be_killed(_bench: Bench) -> None:
+def be_killed(_bench: InlineContext) -> None:
     """As by the kernel when memory runs out."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def stream(bench: Bench, chunks: tuple[bytes, ...]) -> Streamed:
+def stream(context: InlineContext, chunks: tuple[bytes, ...]) -> Streamed:
     """The chunks, their bytes counted as rows."""
-    return Streamed(bench.tally.counted(JobKind.SAMPLE, chunks), {"n_chunks": len(chunks)})
+    return Streamed(context.tally.count_rows(JobKind.SAMPLE, chunks), {"n_chunks": len(chunks)})
 
 
-def stream_pids(_bench: Bench, n: int) -> Streamed:
+def stream_pids(_bench: InlineContext, n: int) -> Streamed:
     """The process's id, n times."""
     return Streamed(str(os.getpid()).encode() for _ in range(n))
 
 
-def stream_and_die(_bench: Bench) -> Streamed:
+def stream_and_die(_bench: InlineContext) -> Streamed:
     """One chunk and no more."""
 
     def chunks() -> Iterator[bytes]:
@@ -84,12 +84,12 @@ def stream_and_die(_bench: Bench) -> Streamed:
     return Streamed(chunks())
 
 
-def refuse(_bench: Bench) -> None:
+def refuse(_bench: InlineContext) -> None:
     """An error of the library, with its problems."""
     raise ConditionError(Problem("no such level", "/given/fuel", expected="petrol"))
 
 
-def damage(_bench: Bench) -> None:
+def damage(_bench: InlineContext) -> None:
     """An error that is made of other things than it says."""
     raise CorruptedError("models/m/artifact", "aa", "bb")
 
@@ -102,6 +102,6 @@ class HeldError(Exception):
         self.held = (number for number in range(3))
 
 
-def hold(_bench: Bench) -> None:
+def hold(_bench: InlineContext) -> None:
     """An error that can not be pickled."""
     raise HeldError
