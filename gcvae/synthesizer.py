@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from torch import Tensor
 
 from gcvae.arrays import Mask
 from gcvae.artifact.checks import artifact_errors
@@ -37,8 +38,10 @@ from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
+from gcvae.sampling.filled_columns import filled_columns
 from gcvae.sampling.hard_rules import HardRules
 from gcvae.sampling.imputation import impute_blocks
+from gcvae.sampling.known_cells import KnownRows
 from gcvae.sampling.samplers import Sampler, free_blocks, make_sampler
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankReferences
@@ -340,6 +343,23 @@ class Synthesizer:
         generator = generator_for(seed, "sample given", first_row)
         rows = self._constrained.draw_given(self.context.encode(context), generator)
         return self.codec.decode(rows, first_row, seed)
+
+    def impute_given(self, typed: pd.DataFrame, context: Tensor | None, seed: int) -> pd.DataFrame:
+        """Returns typed rows with their missing cells drawn from p(missing | known, context).
+
+        Args:
+            typed: Typed rows, with all modelled columns.
+            context: Encoded contexts of the rows; None if the model is not conditional. Shape: (n,
+                2 C).
+            seed: Seed of the random generator.
+        """
+        kept = filled_columns(self.schema, None, None).kept
+        known = KnownRows.with_blanks(typed, self._constrained, kept, context)
+        blocks = (
+            known.complete(number, 1, generator_for(seed, "impute", number), seed)[0]
+            for number in range(known.n_blocks)
+        )
+        return pd.concat([typed.iloc[:0], *blocks], ignore_index=True)
 
     def notes(self, rows: int) -> list[str]:
         """Returns warnings about a sample of `rows` rows: the identifiers that get wider than the

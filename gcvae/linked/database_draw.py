@@ -40,17 +40,7 @@ class Drawing:
             self._draw(name, part, parents, scale)
         for name, part in self.parts.items():
             self._refer(name, part)
-        written: dict[str, pd.DataFrame] = {}
-        for name in self.parts:
-            self._write_keys(name, written)
-        for name, part in reversed(list(self.parts.items())):
-            for total in part.totals:
-                rows = self.rows[total.child][self.parts[total.child].plan.parent or 0]
-                cells = total.of_children(self.frames[total.child], rows, len(self.frames[name]))
-                self.frames[name][total.column] = cells.astype(
-                    self.frames[name][total.column].dtype
-                )
-                written[name][total.column] = self.frames[name][total.column]
+        written = self._write()
         found = {}
         referred = {key.table for t in self.links.tables.values() for key in t.foreign_keys}
         for name in self.links.tables:
@@ -62,6 +52,34 @@ class Drawing:
             frame = frame[~are_again].reset_index(drop=True)
             found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
+
+    def computed(
+        self, known: LinkedRows, frames: Mapping[str, pd.DataFrame]
+    ) -> dict[str, pd.DataFrame]:
+        """Returns known rows with their computed columns: copies, rules and totals.
+
+        Args:
+            known: Rows of all tables.
+            frames: The same rows with their additional columns.
+        """
+        self.frames = dict(frames)
+        self.rows = {name: dict(enumerate(known.rows[name])) for name in self.parts}
+        return self._write()
+
+    def _write(self) -> dict[str, pd.DataFrame]:
+        """Returns all tables with keys and computed columns."""
+        written: dict[str, pd.DataFrame] = {}
+        for name in self.parts:
+            self._write_keys(name, written)
+        for name, part in reversed(list(self.parts.items())):
+            for total in part.totals:
+                rows = self.rows[total.child][self.parts[total.child].plan.parent or 0]
+                cells = total.of_children(self.frames[total.child], rows, len(self.frames[name]))
+                self.frames[name][total.column] = cells.astype(
+                    self.frames[name][total.column].dtype
+                )
+                written[name][total.column] = self.frames[name][total.column]
+        return written
 
     def complete(
         self,

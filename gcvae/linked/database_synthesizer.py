@@ -17,6 +17,7 @@ from gcvae.artifact.checks import artifact_errors
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
 from gcvae.artifact.versions import DATABASE_FORMAT, FORMAT
 from gcvae.cells.data_frames import data_frame
+from gcvae.cells.values import parse_table
 from gcvae.errors import ArtifactError, Problem, SettingError, TableError
 from gcvae.files.tables import read_table
 from gcvae.linked.database_archive import database_record, written_schemas
@@ -35,6 +36,7 @@ from gcvae.linked.references import (
 )
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
+from gcvae.sampling.imputation import completed_rows
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
 from gcvae.scoring.row_scores import NO_ANOMALIES
@@ -321,6 +323,50 @@ class DatabaseSynthesizer:
         for split in reversed(self.splits):
             if split.table in found:
                 found[split.table] = split.joined(found[split.table], known.typed[split.parent])
+        return found
+
+    def impute(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
+        """Returns the database with missing cells filled; known cells stay unchanged.
+
+        Tables are completed parents first. A row is completed given its known cells, its completed
+        parent row, and the numbers and random effects of its children. Columns that the fit found
+        to be computed, copied or determined get the value that the relation gives. Keys and
+        personal columns stay missing.
+
+        Args:
+            tables: Database of the same tables, with rows and columns in any order. Catalogues are
+                optional.
+            seed: The same seed gives the same cells.
+
+        Returns:
+            By given table, a frame with its index, columns and order of rows.
+
+        Raises:
+            TableError: As for `log_likelihood`.
+        """
+        frames = self._frames(tables)
+        completed = Households(self.schema, self._parts, self.splits, frames).impute(seed)
+        for split in reversed(self.splits):
+            completed[split.table] = split.joined(completed[split.table], completed[split.parent])
+        # Keys and personal columns, which no model has.
+        unmodelled = {
+            name: {c for key in self.schema[name].foreign_keys for c in key.columns}
+            | {c.name for c in part.model.rows.schema if not c.is_modelled}
+            for name, part in self._parts.items()
+            if part.model is not None
+        }
+        for split in reversed(self.splits):
+            unmodelled[split.table] |= unmodelled.get(split.parent, set())
+        found = {}
+        for name in tables:
+            columns = [c for c in self.schemas[name] if c.name not in unmodelled.get(name, ())]
+            found[name] = frames[name]
+            if self._parts[name].catalogue is None and columns:
+                schema, cells = TableSchema(tuple(columns)), frames[name].reset_index(drop=True)
+                typed = parse_table(cells[list(schema.names)], schema)
+                drawn = completed[name][list(schema.names)]
+                filled = completed_rows(cells, typed, drawn, schema)
+                found[name] = filled.set_axis(frames[name].index)
         return found
 
     def anomalies(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:

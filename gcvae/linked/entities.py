@@ -74,7 +74,7 @@ class Split:
         of_parent = [c for c in frame.columns if c in self.key or c in self.determined]
         rest = [c for c in frame.columns if c not in self.determined]
         groups = frame.groupby(list(self.key), sort=False, dropna=False).ngroup().to_numpy()
-        parents = frame[of_parent].drop_duplicates(list(self.key)).reset_index(drop=True)
+        parents = frame[of_parent].groupby(groups).first().reset_index(drop=True)  # not missing
         differing = {}
         for column in self.determined:
             codes = pd.factorize(frame[column], use_na_sentinel=False)[0]

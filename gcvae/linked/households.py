@@ -159,6 +159,12 @@ class Households(LinkedRows):
                 if len(at):
                     message = f"table {name!r}: row {at[0]} refers to no row of {key.table!r}"
                     raise TableError(Problem(message, row=int(at[0]), expected="a parent for each"))
+            order = part.plan.order
+            if order is not None and typed[name][order].isna().any():
+                row = int(np.argmax(typed[name][order].isna()))
+                message = f"table {name!r}: row {row} has no {order!r}"
+                expected = "a value in each row: it orders the rows of a parent"
+                raise TableError(Problem(message, row=row, column=order, expected=expected))
         super().__init__(links, {name: part.plan for name, part in parts.items()}, typed, rows)
         self.trained: dict[str, Codes] = {}
         self.frames: dict[str, pd.DataFrame] = dict(self.degrees())
@@ -230,6 +236,28 @@ class Households(LinkedRows):
         )
         drawing = Drawing(self.links, self.parts, seed)
         return drawing.complete(self, self.frames, name, rows, at[parents])
+
+    def impute(self, seed: int) -> dict[str, pd.DataFrame]:
+        """Returns the typed tables with missing cells drawn, parents before their children.
+
+        A row is completed given its known cells, its completed parent row, and the numbers and
+        random effects of its children. Keys stay missing.
+        """
+        for name, model in self.models.items():
+            at = np.arange(len(self.frames[name]))
+            typed, _ = self._encoded(name, self.frames[name])
+            context = self._context_above(name, at)
+            encoded = None if context is None else self._context_of(name, context, at)
+            full = model.rows.impute_given(typed, encoded, derived_seed(str(seed), name))
+            columns = [c.name for c in model.rows.schema if c.is_modelled]
+            self.frames[name] = self.frames[name].assign(
+                **{
+                    c: self.frames[name][c].fillna(full[c])
+                    for c in columns
+                    if c in self.frames[name]
+                }
+            )
+        return Drawing(self.links, self.parts, seed).computed(self, self.frames)
 
     # Reading
 

@@ -75,6 +75,11 @@ class Proposal:
         )
         return latent, log_prior - torch.logaddexp(*log_parts)
 
+    def factors(self, latent: Tensor) -> Tensor:
+        """Returns the factors f of latent vectors [z, context, f]. Shape: (N, K + 2 C + F) -> (N,
+        F)."""
+        return latent[:, latent.shape[-1] - self.n_factors :]
+
     def log_prior(self, latent: Tensor) -> Tensor:
         """Returns log p(z) + log N(f; 0, I). Shape: (..., K + F) -> (...), float64."""
         d_latent = self.prior.d_latent

@@ -71,14 +71,14 @@ def impute_blocks(
     for cells, typed in parsed_chunks(rows, schema, among):
         _check_present(cells, chosen)
         if not len(cells):  # a frame without rows still has its columns
-            yield _completed_block(cells, typed, typed.iloc[:, :0], schema, draws)
+            yield completed_rows(cells, typed, typed.iloc[:, :0], schema, draws)
         known = KnownRows.with_blanks(typed, constrained, chosen.kept)
         for number in range(known.n_blocks):
             generator = generator_for(seed, "impute", next(numbers))
             completed, _ = known.complete(number, draws, generator, seed)
             at = known.rows_of(number)
             filled = completed[[name for name in completed if name in chosen.filled]]
-            yield _completed_block(cells.iloc[at], typed.iloc[at], filled, schema, draws)
+            yield completed_rows(cells.iloc[at], typed.iloc[at], filled, schema, draws)
 
 
 def _check_present(cells: pd.DataFrame, chosen: FilledColumns) -> None:
@@ -88,12 +88,12 @@ def _check_present(cells: pd.DataFrame, chosen: FilledColumns) -> None:
         raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
 
 
-def _completed_block(
+def completed_rows(
     cells: pd.DataFrame,
     typed: pd.DataFrame,
     completed: pd.DataFrame,
     schema: TableSchema,
-    draws: int,
+    draws: int = 1,
 ) -> pd.DataFrame:
     """Returns the cells, `draws` copies of each row, with missing cells of the completed columns
     filled."""

@@ -81,13 +81,23 @@ class KnownRows:
 
     @classmethod
     def with_blanks(
-        cls, typed: pd.DataFrame, constrained: ConstrainedModel, kept: Collection[str]
+        cls,
+        typed: pd.DataFrame,
+        constrained: ConstrainedModel,
+        kept: Collection[str],
+        context: Tensor | None = None,
     ) -> KnownRows:
         """Reads rows whose missing cells are to be filled with values; those of the `kept` columns
         are known.
 
         So are missing cells that a rule requires: `is_missing(refund) if status != 'returned'`. A
         known cell to which the model gives no probability does not constrain the others.
+
+        Args:
+            typed: Typed rows.
+            constrained: Model with its hard rules.
+            kept: Names of the columns whose missing cells are known.
+            context: Encoded contexts of the rows of a conditional model. Shape: (n, 2 C).
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         rows = codec.encode(typed, blanks_unknown=True)
@@ -100,7 +110,8 @@ class KnownRows:
                 are_kept[:, j] |= torch.from_numpy(certain[column.name])
         are_blank = ~rows.observed & ~codec.hidden_cells(rows)
         observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
-        return cls(constrained, typed, EncodedTable(rows.codes, rows.values, observed), False)
+        rows = EncodedTable(rows.codes, rows.values, observed, context=context)
+        return cls(constrained, typed, rows, False)
 
     def __len__(self) -> int:
         """Returns the number of rows."""

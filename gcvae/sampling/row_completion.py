@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.decoders import GenerativeModel
+from gcvae.model.decoders import GenerativeModel, join_context
 from gcvae.numerics.generators import normal, uniform
 from gcvae.numerics.normal import log_normal_density
 from gcvae.sampling.conditioning import Proposal
@@ -99,10 +99,10 @@ def _completed(
         return Completions(*(torch.cat(part) for part in parts))
     with torch.no_grad():
         first = _RowProposal.of_known(model, rows)
-        particles = _particles_of(model, regions, first, n, n_particles // 2, generator)
+        particles = _particles_of(model, regions, first, rows, n_particles // 2, generator)
         chosen = _chosen(particles, n, _N_ENCODED, generator)
         second = _RowProposal.of_completed(model, regions, chosen, particles, n, generator)
-        particles = _particles_of(model, regions, second, n, n_particles, generator)
+        particles = _particles_of(model, regions, second, rows, n_particles, generator)
         log_weight = particles.log_weight.view(n, -1)
         chosen = _chosen(particles, n, n_outputs, generator)
         codes, values = complete(model, regions, chosen, generator)
@@ -157,14 +157,14 @@ class _RowProposal:
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
         proposal = Proposal(model.prior, model.decoder.n_factors)
-        d_latent, n_chosen = eta.shape[-1], len(eta) // n
+        n_chosen = len(eta) // n
         weight = torch.softmax(particles.log_weight.view(n, -1), dim=-1)[..., None]
         shape = (n, weight.shape[1], proposal.n_factors)
-        factor = particles.latent[:, d_latent:].reshape(shape).double()
+        factor = proposal.factors(particles.latent).reshape(shape).double()
         mean = (weight * factor).sum(1, keepdim=True)
         spread = (weight * (factor - mean).square()).sum(1, keepdim=True).sqrt()
         spread = spread.clamp(min=_LEAST_FACTOR_SIGMA).to(eta.dtype).expand(-1, n_chosen, -1)
-        centre = torch.cat([eta, chosen.latent[:, d_latent:]], dim=-1).unflatten(0, (n, n_chosen))
+        centre = torch.cat([eta, proposal.factors(chosen.latent)], -1).unflatten(0, (n, n_chosen))
         sigma = (_WIDENED * log_tau.exp()).unflatten(0, (n, n_chosen))
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
@@ -193,15 +193,18 @@ def _particles_of(
     model: GenerativeModel,
     regions: Regions,
     proposal: _RowProposal,
-    n: int,
+    rows: EncodedTable,
     n_particles: int,
     generator: torch.Generator,
 ) -> Particles:
-    latent, log_ratio = proposal.draw(n_particles, generator)
-    rows = torch.arange(n).repeat_interleave(n_particles)
-    return draw_particles(
-        model, regions, latent.flatten(0, 1), log_ratio.flatten(), generator, rows
-    )
+    """Draws particles of each row, one row after the other, with the row's context in `latent`."""
+    latent, log_ratio = (part.flatten(0, 1) for part in proposal.draw(n_particles, generator))
+    at = torch.arange(len(rows)).repeat_interleave(n_particles)
+    if rows.context is not None:
+        d_latent = model.prior.d_latent
+        z = join_context(latent[:, :d_latent], rows.context[at])
+        latent = torch.cat([z, latent[:, d_latent:]], dim=-1)
+    return draw_particles(model, regions, latent, log_ratio, generator, at)
 
 
 def _chosen(particles: Particles, n: int, n_chosen: int, generator: torch.Generator) -> Particles:

@@ -469,3 +469,72 @@ def test_the_links_that_a_fit_found_give_the_same_plan_when_they_are_stated() ->
     assert again.schema == first.schema
     for name, frame in first.sample(seed=1).items():
         pd.testing.assert_frame_equal(again.sample(seed=1)[name], frame)
+
+
+def with_missing_cells(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The shop's tables with a fifth of the cells missing, in another order and with an index."""
+    random = np.random.default_rng(0)
+    known = {"customer_id", "order_id", "product_id", "friend", "ordered"}
+    found = {}
+    for name, frame in tables.items():
+        frame = frame.sample(frac=1, random_state=1)
+        frame.index = pd.Index([f"{name} {i}" for i in range(len(frame))], name="line")
+        blank = pd.DataFrame(random.random(frame.shape) < 0.2, frame.index, frame.columns)
+        blank[[c for c in frame if c in known]] = False
+        found[name] = frame.mask(blank) if name != "products" else frame
+    return found
+
+
+def test_missing_cells_are_filled_by_relations_and_by_the_model(
+    model: DatabaseSynthesizer, tmp_path: Any
+) -> None:
+    given = with_missing_cells(shop())
+    filled = model.impute(given, seed=3)
+    for name, frame in filled.items():
+        pd.testing.assert_index_equal(frame.index, given[name].index)
+        assert list(frame) == list(given[name])
+        columns = [c for c in frame if c != "friend"]
+        assert frame[columns].notna().all().all()
+        known = given[name].notna()
+        assert (frame[columns] == given[name][columns])[known[columns]].stack().all()
+    lines = filled["lines"].merge(filled["products"], on="product_id", suffixes=("", " of it"))
+    assert (lines["price"] == lines["price of it"]).all()
+    orders = filled["orders"].merge(filled["customers"], on="customer_id")
+    assert (orders["country_x"] == orders["country_y"])[
+        given["orders"]["country"].isna().to_numpy()
+    ].all()
+    sums = (lines["price"] * lines["quantity"]).groupby(lines["order_id"]).sum()
+    was_blank = filled["orders"][given["orders"]["total"].isna()].set_index("order_id")
+    assert np.allclose(was_blank["total"], sums.reindex(was_blank.index), atol=0.006)
+    model.save(tmp_path / "shop.gcvae")
+    again = DatabaseSynthesizer.load(tmp_path / "shop.gcvae").impute(
+        {name: frame[frame.columns[::-1]] for name, frame in reversed(given.items())}, seed=3
+    )
+    for name, frame in filled.items():
+        pd.testing.assert_frame_equal(again[name][list(frame)], frame)
+
+
+def test_a_missing_time_of_a_sequence_is_refused(model: DatabaseSynthesizer) -> None:
+    tables = shop()
+    tables["orders"].loc[7, "ordered"] = pd.NaT
+    for use in (model.impute, model.log_likelihood):
+        with pytest.raises(TableError, match="row 7 has no 'ordered'"):
+            use(tables)
+
+
+def test_determined_cells_of_an_entity_are_filled_from_its_other_rows() -> None:
+    random = np.random.default_rng(1)
+    who = np.repeat(np.arange(60), 4)
+    visits = pd.DataFrame({"customer_id": [f"K{i:03d}" for i in who]})
+    visits["country"] = random.choice(["DE", "FR"], 60)[who]
+    visits["plan"] = random.choice(["free", "paid"], 60)[who]
+    visits["pages"] = random.integers(1, 9, len(who))
+    model = DatabaseSynthesizer.fit({"visits": visits}, seed=0, **QUICK)
+    assert [split.key for split in model.splits] == [("customer_id",)]
+    given = visits.assign(country=visits["country"].mask(visits.index % 4 < 3))
+    filled = model.impute({"visits": given.iloc[::-1]})["visits"]
+    assert (filled["country"].sort_index() == visits["country"]).all()
+    given["country"] = given["country"].mask(visits.index < 4)
+    filled = model.impute({"visits": given})["visits"]
+    assert filled["country"].iloc[:4].nunique() == 1
+    assert filled["country"].notna().all()
