@@ -121,7 +121,7 @@ class Prediction:
             for column in self.parents
         }
         rows = Rows({c.name: column_values(cells[c.name], c) for c in self.parents})
-        with np.errstate(all="ignore"):  # what is too large is missing
+        with np.errstate(all="ignore"):  # numbers that are too large become missing
             value = self.term.evaluate(rows)
         if self.term.type is Type.NUMBER:
             numbers = np.where(value.known, value.values.astype(np.float64), np.nan)

@@ -236,7 +236,7 @@ class Residual(Computed):
         ends = _ends(counts, rare_rows)
         within = _ends(defined_counts, rare_rows) if defined_counts else ends
         if apart:
-            # As far below all residuals as these are apart.
+            # Below all residuals, at a distance of their range.
             ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
         usual = _usual(defined_counts or counts)
         return cls(

@@ -99,7 +99,7 @@ class Split:
             unit = names[-1] if names else MONTH
             rests = [date_ending(text, unit, grid.step) for text in endings]
         _check_chain(steps, grid, months)
-        ending = _ending(rests, steps, months)
+        ending = _ending(rests, steps)
         return cls(column, tuple(steps), ending, months, from_end, taken)
 
     @property
@@ -425,7 +425,7 @@ def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
             raise ValueError("steps each of which is a multiple of the next")
 
 
-def _ending(rests: Iterable[int], steps: list[int], months: bool) -> int:
+def _ending(rests: Iterable[int], steps: list[int]) -> int:
     """Returns the remainder of the last step. Raises ValueError if endings differ in it."""
     found = {rest % steps[-1] if steps else rest for rest in rests}
     if steps and steps[-1] == 1:

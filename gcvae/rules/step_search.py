@@ -360,17 +360,17 @@ def _date_steps(
     kept = [step // grid.step for step in _STEPS_OF_TIME if step % grid.step == 0]
     last = max((step for step in kept if common % step == 0), default=1)
     ending = int(halves.training[0] % last)
-    validated = halves.mapped(lambda places: places - ending)
+    shifted = halves.mapped(lambda places: places - ending)
     steps: list[Step] = []
     endings = [date_ending_text(ending, step_of(last, grid), grid.step)] if ending else []
     hour = DURATIONS["hour"] // grid.step
     finer = [step for step in kept if last < step <= hour and step % last == 0]
-    best = _best_step(validated, finer, last)
+    best = _best_step(shifted, finer, last)
     if has_days:
-        calendar, from_end = _calendar(validated, day, grid)
+        calendar, from_end = _calendar(shifted, day)
         steps += [calendar] if calendar is not None else []
         endings += [MONTH_END] if from_end else []
-        if last < day and (steps or _has_hours(validated, day, last)):
+        if last < day and (steps or _has_hours(shifted, day, last)):
             steps.append(step_of(day, grid))
         elif steps:
             steps.append(step_of(day, grid))
@@ -404,7 +404,7 @@ def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
     return None
 
 
-def _calendar(halves: Halves, day: int, grid: Grid) -> tuple[Step | None, bool]:
+def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
     """Returns (week or month, whether days count from the month's end), whichever gains most; None
     for neither.
     """
