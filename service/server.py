@@ -152,5 +152,7 @@ def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
 
 
 def _is_unlogged(record: logging.LogRecord) -> bool:
-    """Whether a log record is not about a cut-off response, which has its own line."""
+    """Whether a log record is to be kept: not one about a cut-off response, which is logged
+    elsewhere.
+    """
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

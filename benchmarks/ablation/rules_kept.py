@@ -50,7 +50,7 @@ def _of_steps(name: str, grid: Grid, step: int, rest: int) -> Judge:
     def judge(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Mask, Mask]:
         known = typed[name].notna().to_numpy()
         kept = known.copy()
-        kept[known] = (grid.places(typed[name][known]) - rest) % step == 0
+        kept[known] = (grid.indices(typed[name][known]) - rest) % step == 0
         return known, kept
 
     return judge

@@ -162,8 +162,8 @@ _ALL = (
     Switch(
         "foresight",
         Stage.CONDITIONS,
-        (Seam("gcvae.sampling.particles:foreseen", always({}), bool),),
-        ("gcvae/sampling/foresight.py",),
+        (Seam("gcvae.sampling.particles:lookahead_regions", always({}), bool),),
+        ("gcvae/sampling/lookahead.py",),
         has_conditions=True,
     ),
     Switch(

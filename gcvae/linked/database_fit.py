@@ -287,7 +287,7 @@ class DatabaseFit(LinkedRows):
         for i, other in enumerate(self.links[name].foreign_keys):
             if i == plan.parent or plan.is_catalogue or not len(typed):
                 continue
-            columns, _ = self.borrowed[name][i] = self._borrow(name, other)
+            columns, _ = self.borrowed[name][i] = self._borrow(other)
             frame = pd.concat([frame, self.borrowed_cells(name, i, columns)], axis=1)
         added = self.frames.get(name)
         frame = frame if added is None else pd.concat([frame, added], axis=1)
@@ -317,7 +317,7 @@ class DatabaseFit(LinkedRows):
         schema = self.reduced[name][0]
         return column not in schema or schema[column].is_modelled
 
-    def _borrow(self, name: str, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
+    def _borrow(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
         """Returns (columns that distinguish the rows of a referenced table, their codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]

@@ -233,7 +233,7 @@ class DatabaseSynthesizer:
             tables: Database of the same tables, with rows and columns in any order. Catalogues are
                 optional.
             draws: Number of draws of the random effect of each root row; each level below has half
-                as many.
+                of it.
             seed: The same seed gives the same numbers.
 
         Returns:

@@ -121,7 +121,7 @@ def split_entities(
     splits = []
     for name in list(links.tables):
         for find in (_entity, _series):
-            split = find(name, *parts)
+            split = find(name, parts[0], parts[2])
             if split is not None and split.parent not in parts[0]:
                 parts = _apply(split, *parts)
                 splits.append(split)
@@ -193,7 +193,6 @@ def _bare(name: str, kind: str) -> Column:
 def _entity(
     name: str,
     typed: Mapping[str, pd.DataFrame],
-    schemas: Mapping[str, TableSchema],
     links: DatabaseSchema,
 ) -> Split | None:
     """Finds the repeated key that determines most other columns, or the one that the schema
@@ -244,7 +243,6 @@ def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
 def _series(
     name: str,
     typed: Mapping[str, pd.DataFrame],
-    schemas: Mapping[str, TableSchema],
     links: DatabaseSchema,
 ) -> Split | None:
     """Finds a column that, together with the parent's key, has at most one row per date."""

@@ -317,8 +317,8 @@ class Households(LinkedRows):
             self.frames[key.table] = pd.concat([before, self.child_columns(name, mean)], axis=1)
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        """Returns the columns of referenced rows, and records references missing against the
-        fit.
+        """Returns the columns of referenced rows. Missing references count as violations if
+        training had none.
         """
         found = self.borrowed_cells(name, number, columns)
         there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"

@@ -189,6 +189,6 @@ def _likeness(name: str, column: str, other: str, key: str) -> int:
 
 
 def _share_included(values: pd.Series[Any], keys: pd.Series[Any]) -> float:
-    """Returns the share of values that are keys; numbers and texts are compared as written."""
+    """Returns the share of values that are keys; numbers are compared with texts by their text."""
     values, keys = comparable(values, keys)
     return float(values.isin(keys).mean())

@@ -150,7 +150,9 @@ def _catalogues(
 
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
-    """Whether nearly every row has a short text of its own, and no column is personal or a date."""
+    """Whether a text column has a short and mostly unique value for nearly every row, and no column
+    is personal or a date.
+    """
     if any(column.personal for column in schema):
         return False
     if any(column.has_times for column in schema):

@@ -18,7 +18,7 @@ from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.search import RuleFinding, find_rules, measured
 from gcvae.rules.search_formulas import MOST_COLUMNS
 from gcvae.rules.search_functions import MOST_PAIRED
-from gcvae.rules.search_orders import with_what_stands_apart
+from gcvae.rules.search_orders import with_exempt_values
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rule_documents import pointer_of_rule, rule_problems
@@ -152,12 +152,12 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
     """Returns a stated rule; an inequality with its exempt values, as an inferred one has them."""
     form, column = rule.form, schema[rule.column]
-    is_plain = isinstance(form, Formula) and form.is_inequality and not form.beside
+    is_plain = isinstance(form, Formula) and form.is_inequality and not form.exempt
     if not is_plain or rule.source == "found":
         return rule
     if not (column.kind.is_real and column.is_modelled and rule.column in table.columns):
         return rule
-    return with_what_stands_apart(rule, column, quantities(table[rule.column]))
+    return with_exempt_values(rule, column, quantities(table[rule.column]))
 
 
 def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Replacement of a column that a formula computes in some rows: f(x), or a value of its own.
+"""Alternative coding of a column that a formula computes in some rows.
 
-    e = KEPT where y = f(x), else the place of y
+    e = KEPT if y = f(x), else the grid index of y
 
-For levels, which have no differences, and for numbers of which a share equals f(x) and the others
-have nothing to do with it: a payment is the bill in one row of seven.
+It is used for levels, which have no differences, and for numbers that equal f(x) in a share of the
+rows and are unrelated to it in the others, such as a payment that is the bill in one row of seven.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import Rule
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 _UNSEEN = -3
-"""The code of a level that the column has not, beside -1 for kept of levels."""
+"""Code of an unknown level; -1 is `kept` of levels."""
 
 
 @dataclass(frozen=True)
 class Alternative(Computed):
-    """e is `kept` where y = f(x), else the place of y: on its grid, or among its levels.
+    """Coding e of y: `kept` if y = f(x), else the index of y on its grid or among its levels.
 
     Attributes:
-        kept: The number that stands for f, below all places.
-        own: Places that rows have which do not keep the rule: all of levels, of numbers the ends.
-        has_missing: A cell of y was missing.
-        fallback: The place that stands for f where that has no value.
+        kept: Value of e if y = f(x), below all indices.
+        exceptions: Indices of y in rows that break the rule: all of levels, the ends for numbers.
+        has_missing: Whether a cell of y was missing.
+        fallback: Index that replaces f where f has no value.
     """
 
     kept: int
-    own: tuple[int, ...]
+    exceptions: tuple[int, ...]
     has_missing: bool
     fallback: int
 
     @classmethod
     def of(cls, rule: Rule, table: TypedTable, schema: TableSchema) -> Alternative:
-        """Returns the alternative of a rule on a table."""
+        """Fits the alternative of a rule on a table."""
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
         own, has_missing = dict[int, int](), False
@@ -59,11 +59,13 @@ class Alternative(Computed):
         for chunk in row_chunks(table, [rule.column, *rule.parents]):
             present = chunk[rule.column].dropna()
             has_missing |= len(present) < len(chunk)
-            places = draft.grid.places(present)
+            places = draft.grid.indices(present)
             if len(places):
                 low, high = min(low, int(places.min())), max(high, int(places.max()))
-            said = prediction.predicted(chunk)
-            is_kept = draft._agree(chunk[rule.column], said)[chunk[rule.column].notna().to_numpy()]
+            predicted = prediction.predicted(chunk)
+            is_kept = draft._agree(chunk[rule.column], predicted)[
+                chunk[rule.column].notna().to_numpy()
+            ]
             found, counts = np.unique(places[~is_kept], return_counts=True)
             for place, count in zip(found.tolist(), counts.tolist(), strict=True):
                 own[place] = own.get(place, 0) + count
@@ -79,45 +81,48 @@ class Alternative(Computed):
     @property
     def is_exact(self) -> bool:
         """Whether every row of the table keeps the formula."""
-        return not self.own
+        return not self.exceptions
 
     @cached_property
     def grid(self) -> Grid | LevelGrid:
-        """Of y."""
+        """Grid of y."""
         return grid_of(self.written)
 
     @property
     def _has_levels(self) -> bool:
+        """Whether y has levels."""
         return isinstance(self.grid, LevelGrid)
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The one column e: levels, or whole numbers with one far below all others."""
+        """The column e: ordered levels, or whole numbers with `kept` far below all others."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
-        if isinstance(self.grid, LevelGrid) or not self.own:
-            levels = (self.kept, *self.own)
+        if isinstance(self.grid, LevelGrid) or not self.exceptions:
+            levels = (self.kept, *self.exceptions)
             return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
-        last = self.own[-1]
+        last = self.exceptions[-1]
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the cells of e; of a row in which f has no value unknown where blanks are."""
-        own, said = frame[self.column], self.prediction.predicted(frame)
+        """Returns the cells of e; if `blanks_unknown`, they are missing where a missing parent
+        leaves f without a value.
+        """
+        own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
-        places = self.grid.places(own[known])
+        places = self.grid.indices(own[known])
         codes[known] = np.where(places == NO_LEVEL, _UNSEEN, places) if self._has_levels else places
-        codes[self._agree(own, said)] = self.kept
+        codes[self._agree(own, predicted)] = self.kept
         if blanks_unknown:  # f may have no value although no parent is missing
             are_known = frame[list(self.parents)].notna().all(axis=1)
-            known = known & (said.notna() | are_known).to_numpy()
+            known = known & (predicted.notna() | are_known).to_numpy()
         whole = pd.Series(codes)
         if not known.all():
             whole = pd.Series(pd.arrays.IntegerArray(codes, ~known))
         return {self.column: whole}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """y: f(x), or its own."""
+        """Returns y: f(x), or the value at the index e."""
         codes = parts[self.column]
         known = codes.notna().to_numpy()
         places = np.full(len(codes), self.fallback, dtype=np.int64)
@@ -135,21 +140,25 @@ class Alternative(Computed):
         column = self.written
         return placed_values(_plain(values), at, column.missing.allowed or self.has_missing)
 
-    def base(self, frame: pd.DataFrame) -> tuple[Places, Mask]:
-        """Returns (the places of f, or of what stands for it, where f has a value). Shape: (n,)
-        twice."""
-        said = self.prediction.predicted(frame)
-        has_value = said.notna().to_numpy()
+    def base(self, frame: pd.DataFrame) -> tuple[Indices, Mask]:
+        """Returns (index of f, or of its replacement; mask of rows in which f has a value).
+
+        Shape: (n,) twice.
+        """
+        predicted = self.prediction.predicted(frame)
+        has_value = predicted.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
-        found = self.grid.places(said[has_value])
+        found = self.grid.indices(predicted[has_value])
         is_nowhere = (found == NO_LEVEL) & self._has_levels
         base[has_value] = np.where(is_nowhere, self.fallback, found)
         return base, has_value
 
-    def part_places(
-        self, part: str, earlier: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """Where e lies if y lies between two places: there, or at `kept` where f does."""
+    def part_intervals(
+        self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of e for y between two indices, including `kept` if f is between
+        them.
+        """
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base
         kept = np.where(inside, self.kept, 1)[:, None], np.where(inside, self.kept, 0)[:, None]
@@ -158,17 +167,17 @@ class Alternative(Computed):
         return lower, upper
 
     def can_solve(self, parent: str) -> bool:
-        """False: where y is known its parents are drawn by themselves."""
+        """Returns False: `solutions` constrains no parent."""
         return False
 
     def solutions(
-        self, parent: Column, others: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """Nothing is known of the parent. Shape: (n, m) twice."""
+        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns empty intervals: nothing is implied about the parent. Shape: (n, m) twice."""
         return np.ones(low.shape, dtype=np.int64), np.zeros(low.shape, dtype=np.int64)
 
     def log_unit(self, part: str) -> float:
-        """log of the unit of y between two places of its grid; 0 of levels."""
+        """Returns the log of the unit of y's grid; 0 for levels."""
         is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
@@ -178,19 +187,19 @@ class Alternative(Computed):
         return ()
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema."""
+        """Returns the alternative as a JSON document without the schema."""
         return {
             "rule": self.rule.to_json(),
             "ties": self.prediction.ties,
             "kept": self.kept,
-            "own": list(self.own),
+            "own": list(self.exceptions),
             "has_missing": self.has_missing,
             "fallback": self.fallback,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Alternative:
-        """Returns the alternative of a document that `to_json` wrote."""
+        """Reads the alternative from a document of `to_json`."""
         return cls(
             prediction_of_document(document, schema),
             int(document["kept"]),
@@ -199,15 +208,18 @@ class Alternative(Computed):
             int(document["fallback"]),
         )
 
-    def _agree(self, own: pd.Series[Any], said: pd.Series[Any]) -> Mask:
-        """Returns rows in which y is what f(x) is rounded to. Shape: (n,) twice -> (n,)."""
-        both = own.notna().to_numpy() & said.notna().to_numpy()
+    def _agree(self, own: pd.Series[Any], predicted: pd.Series[Any]) -> Mask:
+        """Returns the mask of rows in which y equals the rounded f(x).
+
+        Shape: (n,) twice -> (n,).
+        """
+        both = own.notna().to_numpy() & predicted.notna().to_numpy()
         found = np.zeros(len(own), dtype=bool)
-        places = [self.grid.places(cells[both]) for cells in (own, said)]
+        places = [self.grid.indices(cells[both]) for cells in (own, predicted)]
         found[both] = (places[0] == places[1]) & ~((places[0] == NO_LEVEL) & self._has_levels)
         return found
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
-    """Values as `placed_values` takes them: texts in a list."""
+    """Returns values in the form that `placed_values` takes: texts as a list."""
     return values.tolist() if values.dtype == object else values

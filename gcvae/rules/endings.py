@@ -1,4 +1,4 @@
-"""Endings of numbers and dates as a schema document writes them: .99, 09:00, Monday, 25."""
+"""Endings of numbers and dates as text in a schema document: .99, 09:00, Monday, 25."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """Returns (what is left, of which step), in places: .99 is left of 1, 95 of 100.
+    """Parses an ending. Returns (remainder, step) in grid units: .99 is 99 of 100, 95 is 9500 of
+    10000.
 
     Args:
-        text: Such as ".99" or "95".
-        per_unit: Places of the grid per unit of the column.
+        text: Text such as ".99" or "95".
+        per_unit: Grid units per unit of the column.
 
     Raises:
-        ValueError: It is no such text, or between two places of the grid.
+        ValueError: The text is not valid, or lies between two grid points.
     """
     found = _NUMBER.fullmatch(text)
     if found is None or text == "":
@@ -33,7 +34,7 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
 
 
 def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
-    """Returns the ending of `rest` places left of 10^digits units.
+    """Returns the text of a remainder of `rest` grid units modulo 10^digits units.
 
     >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
     ('.99', '95')
@@ -45,27 +46,27 @@ def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
 
 
 def date_ending(text: str, last: Step, step: int) -> int:
-    """What is left beyond the last step, in places.
+    """Parses the ending of a date. Returns the remainder beyond the last step, in grid units.
 
     Args:
-        text: "Monday", "25" or "25th" (behind months), "09:00" or "09:00:30", or two of them:
+        text: "Monday", "25" or "25th" (after months), "09:00" or "09:00:30", or two of them:
             "Monday 09:00".
-        last: The last step of the column.
+        last: Last step of the column.
         step: Nanoseconds between two places.
 
     Raises:
-        ValueError: It is no such text, or between two places of the grid.
+        ValueError: The text is not valid, or lies between two grid points.
     """
     left = 0
     for word in text.split():
-        left += _word(word, last)
+        left += _nanoseconds_of_word(word, last)
     if not text.split() or left % step:
         raise ValueError('endings such as "09:00", "Monday", "25" or "25 09:00"')
     return left // step
 
 
-def _word(word: str, last: Step) -> int:
-    """Nanoseconds that one word of an ending stands for. Raises: ValueError."""
+def _nanoseconds_of_word(word: str, last: Step) -> int:
+    """Returns the nanoseconds of one word of an ending. Raises ValueError."""
     if clock := _CLOCK.fullmatch(word):
         hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
         nanoseconds = int((clock[4] or "0").ljust(9, "0"))
@@ -79,8 +80,7 @@ def _word(word: str, last: Step) -> int:
 
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
-    """Returns the text of `date_ending`: its first word is a weekday or a day, where there
-    are any."""
+    """Returns the text of `date_ending`, with a weekday or a day first, if there is one."""
     days, nanoseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":

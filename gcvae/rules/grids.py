@@ -1,4 +1,6 @@
-"""Numbers and dates as whole multiples of their column's resolution, in which sums are exact."""
+"""Grids: numbers and dates as whole multiples of their column's resolution, whose sums are
+exact.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +20,23 @@ from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates
 from gcvae.spelling.never_dates import are_never, stand_ins
 
 LARGEST_PLACE = 1 << 52
-"""Places beyond this are no exact doubles once two of them are added."""
+"""Largest index, such that the sum of two is exact in float64."""
 _MOST_DECIMALS = 9
 NO_LEVEL = -2
-"""The place of a level that a column has not."""
+"""Index of an unknown level."""
 _ORDERED = Outcomes.ORDERED_LEVELS
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The values of one column of numbers or dates: place k is the value k times the resolution.
+    """Grid of a column of numbers or dates: index k stands for k times the resolution.
 
     Attributes:
         column: Column of the schema.
-        per_unit: Places per unit of the column: 10^decimals of numbers, 1 of dates.
+        per_unit: Indices per unit of the column: 10^decimals for numbers, 1 for dates.
         step: Nanoseconds between two places; None for numbers.
-        low, high: The first and last place that the column's limits allow.
+        low, high: First and last index within the column's limits.
     """
 
     column: Column
@@ -45,7 +47,7 @@ class Grid:
 
     @classmethod
     def of(cls, column: Column) -> Grid | None:
-        """Returns the grid of a column; None where it has none, or is not of numbers or dates."""
+        """Returns the grid of a column; None if it has none, or is not of numbers or dates."""
         if column.has_times:
             return cls._of_dates(column)
         is_whole, is_ordered = column.kind.is_whole, column.kind.outcomes is _ORDERED
@@ -67,6 +69,7 @@ class Grid:
 
     @classmethod
     def _of_numbers(cls, column: Column, per_unit: int, limits: tuple[Any, Any]) -> Grid:
+        """Returns the grid of a column of numbers."""
         low, high = limits
         return cls(
             column,
@@ -78,9 +81,10 @@ class Grid:
 
     @classmethod
     def _of_dates(cls, column: Column) -> Grid | None:
+        """Returns the grid of a column of dates; None for months and years."""
         written = column.date_format
         if "%d" not in written.replace("%-", "%") and not is_time_of_day(written):
-            return None  # months and years are no multiples of anything
+            return None  # months and years have different lengths
         step = resolution(written, column.decimals)
         nanoseconds = int(step.astype("timedelta64[ns]").astype(np.int64))
         ends = []
@@ -99,38 +103,40 @@ class Grid:
 
     @property
     def has_decimals(self) -> bool:
-        """Whether the values are numbers with decimals, be they none."""
+        """Whether the values are numbers with decimals, possibly zero of them."""
         if self.column.kind.is_real:
             return self.step is None and not self.column.kind.is_whole
         return any(isinstance(level, float) for level in self.column.levels or ())
 
     @property
     def log_unit(self) -> float:
-        """log of the column's units (days for dates) between two places."""
+        """Log of the resolution in units of the column (days for dates)."""
         if self.step is not None:
             return math.log(self.step / DAY_NANOSECONDS)
         return -math.log(self.per_unit)
 
-    def places(self, present: pd.Series[Any]) -> Places:
-        """Returns the places of typed cells, none missing. Shape: (n,) -> (n,)."""
+    def indices(self, present: pd.Series[Any]) -> Indices:
+        """Returns the grid indices of typed cells without missing ones. Shape: (n,) -> (n,)."""
         if self.step is not None:
             return _nanoseconds(present) // self.step
         if not self.has_decimals:
-            whole: Places = present.to_numpy(dtype=np.int64)
+            whole: Indices = present.to_numpy(dtype=np.int64)
             return whole
         numbers = present.to_numpy(dtype=np.float64) * self.per_unit
-        nearest: Places = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
+        nearest: Indices = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
         return nearest
 
     @property
-    def places_of_never(self) -> Places:
+    def places_of_never(self) -> Indices:
         """The places of the times that stand in for the column's dates for never. Shape: (k,)."""
         times = stand_ins(self.column.never, self.column.date_format)
         return times.astype(np.int64) // (self.step or 1)
 
-    def values(self, places: Places, *, limited: bool = True) -> npt.NDArray[Any]:
-        """Returns the values at places, within the column's limits if asked. Shape: (n,)
-        -> (n,)."""
+    def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
+        """Returns the values at indices, optionally clipped to the column's limits.
+
+        Shape: (n,) -> (n,).
+        """
         inside = np.clip(places, self.low, self.high) if limited else places
         if self.step is not None:
             return (inside * self.step).astype("datetime64[ns]")
@@ -142,7 +148,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """The levels of one column: place k is level k of the schema.
+    """Levels of a column: index k stands for level k of the schema.
 
     Attributes:
         column: Column of the schema.
@@ -152,23 +158,22 @@ class LevelGrid:
 
     @property
     def low(self) -> int:
-        """The first place."""
+        """First index."""
         return 0
 
     @property
     def high(self) -> int:
-        """The last place."""
+        """Last index."""
         return len(self.column.typed_levels) - 1
 
-    def places(self, present: pd.Series[Any]) -> Places:
-        """Returns the places of typed cells, NO_LEVEL of one that there is not. Shape: (n,) ->
-        (n,)."""
+    def indices(self, present: pd.Series[Any]) -> Indices:
+        """Returns the indices of typed cells, NO_LEVEL for unknown levels. Shape: (n,) -> (n,)."""
         places = {level: k for k, level in enumerate(self.column.typed_levels)}
         found = [places.get(level, NO_LEVEL) for level in present.tolist()]
         return np.array(found, dtype=np.int64)
 
-    def values(self, places: Places) -> npt.NDArray[Any]:
-        """Returns the levels at places. Shape: (n,) -> (n,)."""
+    def values(self, places: Indices) -> npt.NDArray[Any]:
+        """Returns the levels at indices. Shape: (n,) -> (n,)."""
         levels = self.column.typed_levels
         taken = np.clip(places, 0, self.high)
         found = (
@@ -192,9 +197,9 @@ def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
         return series
     near = series.copy()
     known = series.notna() & ~are_never(series)
-    near[known] = grid.values(grid.places(series[known]))
+    near[known] = grid.values(grid.indices(series[known]))
     return near
 
 
-def _nanoseconds(times: Any) -> Places:
+def _nanoseconds(times: Any) -> Indices:
     return np.asarray(times, dtype="datetime64[ns]").astype(np.int64)

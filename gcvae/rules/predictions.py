@@ -1,8 +1,8 @@
-"""Prediction of a formula for a column: f(x), on the column's own grid.
+"""Predictions of a column by a formula: f(x), on the column's grid.
 
-The grid of a column is the whole multiples of 10^-decimals, of a date those of the smallest unit of
-its format. A prediction is rounded to it in whole multiples, so that y - f is a whole multiple too.
-A row keeps y == f(x) where y is within half a unit of f(x), whichever way halves are rounded.
+The grid of a column has the whole multiples of 10^-decimals or, for a date, of the smallest unit of
+its format. A prediction is rounded to the grid, so that y - f is on it too. A row keeps y == f(x)
+if y is within half a unit of f(x), in whichever direction halves are rounded.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rul
 from gcvae.spelling.never_dates import read_times, without_never
 
 Ties = Literal["even", "away"]
-"""Where a number half way between two of the grid goes: to the even one, or away from 0."""
+"""Rounding of numbers half way between two grid points: to the even one, or away from 0."""
 _NOISE_DIGITS = 6
-"""Digits of a grid unit that count: 0.1 + 0.2 is 0.3, and 2.675 is half way."""
+"""Significant digits of a fraction of a grid unit, so that 0.1 + 0.2 is 0.3 and 2.675 is a tie."""
 _LARGEST = 2.0**53
-"""Whole numbers up to here are float64's own."""
+"""Limit up to which float64 represents all whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Prediction:
     """A formula, compiled for the columns of a schema.
 
     Attributes:
-        rule: Its rule.
-        column: y.
-        parents: The columns of f.
-        ties: How y is rounded.
+        rule: Rule of the formula.
+        column: Schema of y.
+        parents: Schema of the columns of f.
+        ties: Rounding of ties.
     """
 
     rule: Rule
@@ -61,10 +61,10 @@ class Prediction:
 
     @classmethod
     def of(cls, rule: Rule, schema: Mapping[str, Column] | TableSchema) -> Self:
-        """Returns the prediction of a rule that is a formula.
+        """Compiles a rule that is a formula.
 
         Raises:
-            ValueError: Types do not fit each other, or a value beside is none of the column's.
+            ValueError: The types do not fit, or an exempt value is not a value of the column.
         """
         assert isinstance(rule.form, Formula), "other rules predict nothing"
         found = cls(rule, schema[rule.column], TableSchema(tuple(schema[n] for n in rule.parents)))
@@ -73,32 +73,32 @@ class Prediction:
             raise ValueError(f"{rule.column} is {own}, and {found.term.text} is {found.term.type}")
         if rule.form.is_inequality and not (found.column.has_numbers or found.column.has_times):
             raise ValueError(f"{rule.column} has no order that an inequality asks for")
-        _ = found.beside
+        _ = found.exempt
         return found
 
     @property
     def form(self) -> Formula:
-        """The rule's form."""
+        """Parsed formula of the rule."""
         assert isinstance(self.rule.form, Formula), "checked in `of`"
         return self.rule.form
 
     @cached_property
     def term(self) -> Term:
-        """f."""
+        """Compiled term of f."""
         return compile_term(self.form.value, self.parents, self.rule.tables)
 
     @cached_property
     def is_of_levels(self) -> bool:
-        """Whether y is a level, and no number or date on a grid."""
+        """Whether y is a level, not a number or date on a grid."""
         return Grid.of(self.column) is None and not self.column.kind.is_real
 
     @cached_property
-    def beside(self) -> pd.Series[Any]:
+    def exempt(self) -> pd.Series[Any]:
         """The typed values of y that stand apart: those that the rule names, and dates for never.
 
         Shape: (k,). Raises: ValueError: One is none of the column's.
         """
-        values, column = self.form.beside, self.column
+        values, column = self.form.exempt, self.column
         wrong = [x for x in values if isinstance(x, str) != column.has_times]
         if column.has_times:
             texts = list(dict.fromkeys([*map(str, values), *column.never]))
@@ -109,7 +109,7 @@ class Prediction:
             raise ValueError(f"{wrong[0]!r} is no value of column {column.name!r}: it has {form}")
         return pd.Series(times if column.has_times else np.array(values, dtype=np.float64))
 
-    def said(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
+    def evaluated(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
         """f(x) before it is rounded: numbers and dates as `quantities`, levels as objects.
 
         Shape: (n,). NaN or None where a parent is missing or never, or where f has no value.
@@ -121,7 +121,7 @@ class Prediction:
             for column in self.parents
         }
         rows = Rows({c.name: column_values(cells[c.name], c) for c in self.parents})
-        with np.errstate(all="ignore"):  # what is too large is missing
+        with np.errstate(all="ignore"):  # numbers that are too large become missing
             value = self.term.evaluate(rows)
         if self.term.type is Type.NUMBER:
             numbers = np.where(value.known, value.values.astype(np.float64), np.nan)
@@ -138,10 +138,10 @@ class Prediction:
         """f(x) of each row as a cell of y.
 
         On y's grid: rounded, of an inequality upwards or downwards. In y's typed dtype (Int64 where
-        a whole number is missing), with the frame's index. Missing where `said` is, and where
+        a whole number is missing), with the frame's index. Missing where `f_values` is, and where
         numbers are too large to be exact. Shape: (n,).
         """
-        found = self.said(frame)
+        found = self.evaluated(frame)
         if self.is_of_levels:
             return pd.Series(found, frame.index, dtype=object)
         to_whole: Callable[[Numbers], Numbers]
@@ -152,26 +152,29 @@ class Prediction:
         return _typed(_on_grid(found, self.column, to_whole), self.column).set_axis(frame.index)
 
     def at_tie(self, frame: pd.DataFrame) -> Mask:
-        """Returns rows in which f lies half way between two places of y's grid. Shape: (n,)."""
+        """Returns the mask of rows in which f lies half way between two grid points.
+
+        Shape: (n,).
+        """
         unit = grid_unit(self.column)
         if unit is None or self.is_of_levels:
             return np.zeros(len(frame), dtype=bool)
-        rest = np.round(np.abs(self.said(frame)) / unit, _NOISE_DIGITS) % 1.0
+        rest = np.round(np.abs(self.evaluated(frame)) / unit, _NOISE_DIGITS) % 1.0
         return np.asarray(rest == 0.5)
 
     def keeps(self, frame: pd.DataFrame) -> tuple[Mask, Mask]:
-        """Returns (all is known, the row keeps the rule) for each row. Shape: (n,), (n,).
+        """Returns (all columns are known, the row keeps the rule) for each row. Shape: (n,), (n,).
 
         Args:
-            frame: The typed columns of the rule.
+            frame: Typed columns of the rule.
         """
-        said = self.said(frame)
+        f_values = self.evaluated(frame)
         values = self.values(frame[self.column.name])
-        known = ~(pd.isna(values) | pd.isna(said))
-        return known, known & self.agrees(values, said)
+        known = ~(pd.isna(values) | pd.isna(f_values))
+        return known, known & self.agrees(values, f_values)
 
     def values(self, cells: pd.Series[Any]) -> npt.NDArray[Any]:
-        """Typed cells of y, as `said` has them. Shape: (n,)."""
+        """Returns typed cells of y in the form of `evaluated`. Shape: (n,)."""
         if not self.is_of_levels:
             return quantities(cells)
         if self.term.type is Type.NUMBER:
@@ -180,29 +183,30 @@ class Prediction:
         found[cells.isna().to_numpy()] = None
         return found
 
-    def agrees(self, values: npt.NDArray[Any], said: npt.NDArray[Any]) -> Mask:
+    def agrees(self, values: npt.NDArray[Any], f_values: npt.NDArray[Any]) -> Mask:
         """Returns whether each value of y keeps the rule. Shape: (n,), (n,) -> (n,)."""
         if values.dtype == object:
-            return np.asarray(values == said, dtype=bool)
-        size = np.maximum(np.abs(values), np.abs(said))
+            return np.asarray(values == f_values, dtype=bool)
+        size = np.maximum(np.abs(values), np.abs(f_values))
         if self.form.is_inequality:
-            above = values - said if self.form.relation == ">=" else said - values
+            above = values - f_values if self.form.relation == ">=" else f_values - values
             is_kept = above >= -slack(self.column, size)
-            return np.asarray(is_kept | np.isin(values, quantities(self.beside)))
+            return np.asarray(is_kept | np.isin(values, quantities(self.exempt)))
         furthest = slack(self.column, size, is_rounded=True) + self.form.tolerance
-        return np.asarray(np.abs(values - said) <= furthest)
+        return np.asarray(np.abs(values - f_values) <= furthest)
 
 
 def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:
-    """Returns (all columns of a rule are known, the row keeps it) for each row. Shape: (n,), (n,).
+    """Returns (the rule applies, the row keeps it) for each row. Shape: (n,), (n,).
 
     Args:
-        rule: Any but a functional dependency. Of missing cells "known" is where one asks for
-            another, of a condition where it is true or false.
-        frame: The typed columns of the rule.
+        rule: Any rule except a functional dependency. A formula applies where all its columns are
+            known, a rule on missing cells where a cell must be missing, a condition where it is
+            true or false.
+        frame: Typed columns of the rule.
         schema: Schema of the columns.
     """
-    if isinstance(rule.form, Combination):  # as it is fitted to the rows
+    if isinstance(rule.form, Combination):  # combinations of the table are those permitted
         everywhere = np.ones(len(frame), dtype=bool)
         return everywhere, everywhere
     if isinstance(rule.form, Missingness):
@@ -225,12 +229,12 @@ def quantities(series: pd.Series[Any]) -> Numbers:
 
 
 def rounded(values: Numbers, column: Column) -> Numbers:
-    """Quantities on the column's grid. Shape: (n,)."""
+    """Rounds quantities to the column's grid. Shape: (n,)."""
     return _on_grid(values, column, np.rint)
 
 
 def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numbers]) -> Numbers:
-    """Quantities as multiples of the grid's unit, made whole. Shape: (n,)."""
+    """Rounds quantities to multiples of the grid's unit by `to_whole`. Shape: (n,)."""
     decimals = decimals_of(column)
     if column.has_times:
         scale = 1e9 / nanoseconds(column)
@@ -248,7 +252,7 @@ def _away_from_zero(values: Numbers) -> Numbers:
 
 
 def _typed(values: Numbers, column: Column) -> pd.Series[Any]:
-    """Quantities in the dtype of the column's cells."""
+    """Converts quantities to the data type of the column's cells."""
     missing = ~np.isfinite(values)
     known = np.where(missing, 0.0, values)
     if column.has_times:

@@ -1,10 +1,11 @@
-"""A table written as what its rules leave open: y becomes e = y - f(x), by steps that are undone.
+"""Transformation of a table by its rules: computed columns are replaced by their residuals.
 
-Between the typed cells of a table and the codecs of its columns stands a triangular, one-to-one
-rewriting. A column that a rule gives from others is replaced by its residual, a whole number of
-steps of its own grid, under its own name; a column that is split becomes its parts, the first of
-which has its name. The model learns the rewritten table and knows nothing of it: with y <-> e one
-to one given the others, p(y | x) = p(e | x).
+    y  <->  e = y - f(x),    p(y | x) = p(e | x)
+
+The transformation lies between the typed cells of a table and the codecs of its columns; it is
+triangular and one-to-one. A column that a rule computes is replaced by its residual, a whole number
+of steps of its own grid, under the same name. A column that is split is replaced by its parts, the
+first of which has its name. The model only sees the transformed table.
 
 # PAPER-DIFF: the paper models the columns of a table as they are.
 """
@@ -29,16 +30,16 @@ from gcvae.rules.splits import Split, splits_of
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rules import Formula, Rule
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """The rewritings of a table, each after those of its parents; none leaves the table as it is.
+    """Rewritings of a table's columns, each after those of its parents; without any, the identity.
 
     Attributes:
-        schema: Schema of the written table.
-        rewritings: In an order in which they can be undone.
+        schema: Schema of the original table.
+        rewritings: Rewritings in the order in which they can be undone.
     """
 
     schema: TableSchema
@@ -54,11 +55,16 @@ class Reduction:
         whole: Iterable[str] = (),
         rare_rows: int = 1,
     ) -> Reduction:
-        """Returns the reduction of a table by rules, but for those that name columns that are left
-        out.
+        """Fits the reduction of a table by rules.
 
-        Columns that stay whole are not split. Residuals have limits that so many rows share, or
-        plain ones.
+        Args:
+            table: Typed original table.
+            schema: Schema of the table.
+            rules: Candidate rules, in order of priority.
+            left_out: Columns that the reduction does not use.
+            whole: Columns that are not split.
+            rare_rows: Minimum number of rows that share a limit of a residual; else the limit is a
+                round number.
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
@@ -77,17 +83,17 @@ class Reduction:
         return cls(schema, tuple(in_order(found)))
 
     def __len__(self) -> int:
-        """How many columns are rewritten."""
+        """Returns the number of rewritten columns."""
         return len(self.rewritings)
 
     @cached_property
     def rewritten(self) -> dict[str, Rewriting]:
-        """The rewritings by their columns."""
+        """Rewritings by column."""
         return {rewriting.column: rewriting for rewriting in self.rewritings}
 
     @cached_property
     def reduced_schema(self) -> TableSchema:
-        """The columns of the reduced table, each in the place of the one that it stands for."""
+        """Schema of the transformed table; parts take the position of their original column."""
         columns: list[Column] = []
         for column in self.schema:
             rewriting = self.rewritten.get(column.name)
@@ -96,12 +102,12 @@ class Reduction:
 
     @cached_property
     def owners(self) -> dict[str, str]:
-        """The written column of each part."""
+        """Original column of each part."""
         return {part.name: r.column for r in self.rewritings for part in r.parts}
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """The columns of the reduced table that each of its parts needs to mean something."""
+        """Columns of the transformed table on which the meaning of each part depends."""
         return {
             part.name: (
                 *(name for parent in r.parents for name in self.parts_of(parent)),
@@ -112,11 +118,11 @@ class Reduction:
         }
 
     def log_unit(self, part: str) -> float:
-        """log of the written column's unit, counted once among its parts."""
+        """Returns the log of the original column's unit, which only one of its parts has."""
         return self.rewritten[self.owners[part]].log_unit(part)
 
     def parts_of(self, name: str) -> tuple[str, ...]:
-        """Returns the columns of the reduced table that stand for a written one."""
+        """Returns the columns of the transformed table that represent an original column."""
         rewriting = self.rewritten.get(name)
         return (name,) if rewriting is None else tuple(part.name for part in rewriting.parts)
 
@@ -127,12 +133,12 @@ class Reduction:
         *,
         blanks_unknown: bool = False,
     ) -> pd.DataFrame:
-        """Returns the reduced rows of typed written ones.
+        """Transforms typed rows of the original table.
 
         Args:
-            frame: Typed.
-            names: Names of the written columns that are wanted; all where not given.
-            blanks_unknown: A residual whose parents are blank is not known, and blank itself.
+            frame: Typed rows.
+            names: Original columns to transform; None for all.
+            blanks_unknown: Whether a residual with a missing parent is unknown, and missing itself.
         """
         if not self.rewritings:
             return frame if names is None else frame[list(names)]
@@ -147,11 +153,11 @@ class Reduction:
         return pd.DataFrame(columns, index=frame.index)
 
     def restore(self, frame: pd.DataFrame, names: Iterable[str] | None = None) -> pd.DataFrame:
-        """Returns the written rows of reduced ones.
+        """Returns the original rows of transformed ones.
 
         Args:
-            frame: Frame of all reduced columns, or of those that the names `need`.
-            names: Names of the written columns that are wanted; all where not given.
+            frame: All columns of the transformed table, or those that the names need (`needed`).
+            names: Original columns to return; None for all.
         """
         if not self.rewritings:
             return frame if names is None else frame[list(names)]
@@ -167,7 +173,7 @@ class Reduction:
         return pd.DataFrame({name: columns[name] for name in wanted}, index=frame.index)
 
     def needed(self, names: Iterable[str]) -> set[str]:
-        """Returns the reduced columns of which these written ones are made."""
+        """Returns the columns of the transformed table from which original columns are computed."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -178,19 +184,18 @@ class Reduction:
         return found
 
     def reduced_table(self, table: TypedTable) -> TypedTable:
-        """Returns the reduced table, in memory or, of one in files, column by column as it is
-        asked."""
+        """Transforms a table in memory, or returns a view of a table in files."""
         if isinstance(table, pd.DataFrame):
             return self.reduce(table)
         return ReducedFiles(self, table) if self.rewritings else table  # type: ignore[return-value]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Returns the rewritings as documents."""
+        """Returns the rewritings as JSON documents."""
         return [rewriting.to_json() for rewriting in self.rewritings]
 
     @classmethod
     def from_json(cls, documents: Sequence[Mapping[str, Any]], schema: TableSchema) -> Reduction:
-        """Returns the reduction of documents that `to_json` wrote."""
+        """Reads the reduction from documents of `to_json`."""
         rewritings: list[Rewriting] = [
             Split.from_json(document, schema)
             if "split" in document
@@ -203,18 +208,18 @@ class Reduction:
 
 
 _LEAST_OF_DIFFERENCES = 0.5
-"""Of the rows, that keep an equality whose exceptions are coded as differences from it."""
+"""Minimum share of rows that keep an equality for its exceptions to be coded as differences."""
 
 
 def _sides(rule: Rule) -> list[Rule]:
-    """Returns a rule, and the same of two columns with the other one dependent."""
-    return [rule] if rule.turned is None else [rule, replace(rule, text=rule.turned)]
+    """Returns a rule and, if it has two columns, its reverse with the other column dependent."""
+    return [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
 
 
 def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
-    """Returns the replacement of a computed column; None if it has no grid."""
+    """Returns the rewriting of a computed column; None if it has no grid."""
     is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
     prediction = Prediction.of(rule, schema)
     if prediction.is_of_levels or (is_rare and prediction.form.relation == "=="):
@@ -226,7 +231,7 @@ def _rewriting(
 
 
 def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting]) -> bool:
-    """Returns whether one of some columns is computed from another column."""
+    """Returns whether one of the named columns is computed, directly or not, from `column`."""
     waiting, seen = list(names), set[str]()
     while waiting:
         name = waiting.pop()
@@ -239,7 +244,7 @@ def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting
 
 
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
-    """Returns the rewritings, each after those of its parents; those of a circle are left out."""
+    """Sorts rewritings after those of their parents; those of a cycle are left out."""
     ordered: dict[str, Rewriting] = {}
     waiting = dict(found)
     while waiting:
@@ -256,14 +261,14 @@ def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
 
 @dataclass(frozen=True)
 class ReducedFiles:
-    """The reduced table of a written one in files."""
+    """Transformed view of a table in files."""
 
     reduction: Reduction
     table: TypedTable
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """Names of the columns."""
         kept = set(self.table.columns)
         return [
             part for name in self.reduction.schema.names if name in kept
@@ -278,7 +283,7 @@ class ReducedFiles:
         """Returns a column, in memory."""
         return self.at(slice(None), [name])[name]
 
-    def at(self, places: slice | Places, names: Sequence[str]) -> pd.DataFrame:
+    def at(self, places: slice | Indices, names: Sequence[str]) -> pd.DataFrame:
         """Returns the named columns of some rows, in memory."""
         owners = list(dict.fromkeys(self.reduction.owners.get(name, name) for name in names))
         parents = {

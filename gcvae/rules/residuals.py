@@ -1,9 +1,9 @@
-"""Residuals, which replace a column that a formula computes from others: e = y - f(x).
+"""Residuals: coding of a column that a formula computes, e = y - f(x).
 
-e is a whole number of steps of y's own grid, so that y <-> e is one to one given the others. What
-stands apart from an inequality, as 0 for "none", has a place of its own below all residuals. Of an
-inequality e counts in the step that all cells of y keep, such as whole days of times that are
-written to the second.
+e is a whole number of steps of y's grid, so that y and e determine each other given x. The values
+of y that are exempt from an inequality, such as 0 for "none", have codes of their own below all
+residuals. The residual of an inequality counts the steps that all cells of y keep, such as whole
+days of times that are written to the second.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from gcvae.rules.splits import Split
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.parquet_types import parquet_type
-from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
+from gcvae.schema.rule_documents import MOST_EXEMPT, read_rules
 from gcvae.schema.rules import Formula, Rule
 from gcvae.spelling.never_dates import MOST_NEVER, are_never, without_never
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
 _FEW_UNITS = 4
 _NO_LIMITS = (-LARGEST_PLACE, LARGEST_PLACE)
@@ -45,12 +45,12 @@ _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
 class Rewriting(Protocol):
-    """Replacement of one column of the original table.
+    """Interface of the replacement of one original column by parts.
 
     Attributes:
-        column: The name of the written column.
-        parents: Columns that must be known before it is.
-        parts: The columns that stand in its place; the first has its name.
+        column: Name of the original column.
+        parents: Columns that must be known before it.
+        parts: Columns that replace it; the first has its name.
     """
 
     @property
@@ -61,25 +61,26 @@ class Rewriting(Protocol):
     def parts(self) -> tuple[Column, ...]: ...
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts' cells of typed written rows. Shape: (n,) each."""
+        """Returns the parts of typed original rows. Shape: (n,) each."""
         ...
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the written cells, of the written parents and the parts. Shape: (n,)."""
+        """Returns the original cells, given the original parents and the parts. Shape: (n,)."""
         ...
 
-    def part_places(
-        self, part: str, earlier: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """Returns the interval of a part for which the original cell lies between two grid indices.
+    def part_intervals(
+        self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of a part for which the original cell lies between two grid
+        indices.
 
         Args:
-            part: One of the parts.
-            earlier: The written parents, and the parts before it. n rows.
-            low: Low of the written column's grid. Shape: (n, m).
-            high: The same.
+            part: Name of the part.
+            earlier: Original parents, and the parts before this one. n rows.
+            low: First indices of the original column's grid. Shape: (n, m).
+            high: Last indices. Shape: (n, m).
 
-        Returns: Ends of intervals, those that are empty with low > high. Shape: (n, m) twice.
+        Returns: Ends of intervals, which are empty if low > high. Shape: (n, m) twice.
         """
         ...
 
@@ -88,16 +89,17 @@ class Rewriting(Protocol):
         ...
 
     def solutions(
-        self, parent: Column, others: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """Where a parent must lie for the column to lie between two places, in most rows.
+        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of a parent for which the column lies between two indices, in most
+        rows.
 
         See `gcvae.rules.solutions`. Shape: (n, m) twice -> (n, m') twice.
         """
         ...
 
     def log_unit(self, part: str) -> float:
-        """log of the written column's unit per unit of a part that is a number."""
+        """Returns the log of the original column's unit per unit of a part that is a number."""
         ...
 
     @property
@@ -106,7 +108,7 @@ class Rewriting(Protocol):
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """What the way back needs beside the schema."""
+        """Returns the rewriting as a JSON document without the schema."""
         ...
 
 
@@ -115,7 +117,7 @@ class Computed:
     """Replacement of a column that a formula computes.
 
     Attributes:
-        prediction: Gives f.
+        prediction: Compiled formula f.
     """
 
     prediction: Prediction
@@ -131,12 +133,12 @@ class Computed:
 
     @property
     def written(self) -> Column:
-        """The schema's column of y."""
+        """Schema of the original column y."""
         return self.prediction.column
 
     @property
     def is_inequality(self) -> bool:
-        """Whether y is on one side of f, and not mostly f itself."""
+        """Whether the formula is an inequality."""
         return self.prediction.form.is_inequality
 
     @property
@@ -152,28 +154,28 @@ class Computed:
 
 @dataclass(frozen=True)
 class Residual(Computed):
-    """e = y - f(x) in steps of y's grid; where a parent is missing, y less what stands for f.
+    """Residual e = y - f(x) in steps of y's grid. If f has no value, a replacement of f is
+    subtracted.
 
-    A tax that is blank where there is none is 0 in the sum: that stands for f. Where no such value
-    is that of most rows in which the parent is blank, a fallback does.
+    A missing tax is 0 in a sum: parents have such neutral values if these reproduce y in most rows
+    in which the parent is missing. Otherwise a fallback replaces f.
 
     Attributes:
-        lowest, highest: Lowest of the residuals of the table, or beyond where few rows have these.
-        limits: The lowest and the highest where f has a value: a drawn residual stays within.
-        has_missing: A cell of y was missing.
-        fallback: The place of y's grid that stands for f where that has no value.
-        usual: Where the residuals of most rows lie in which f has a value: at a few places, or from
-            one to another.
-        beside: Places of y that stand beside the rule. They have the residuals lowest, lowest + 1,
-            and so on, which lie below the limits.
-        stride, offset: All cells of y have a place that is the offset and so many strides more;
-            residuals count strides, from the first such place on that keeps the inequality.
-        by_side: e counts from the place nearest to f towards the side on which f lies, 1 for the
-            second nearest and -1 for the third, of what nearly is f: else a small difference would
-            take y to the far side as often as to the near one.
-        at_ties: e is 0, or 1 or -1 where f is half way between two places, as of a table that was
-            computed in binary fractions. Elsewhere y is f, whatever e says.
-        neutral: By parent the number that a blank of it stands for: 0 in a sum, 1 in a product.
+        lowest, highest: Range of the residuals in the table, with round limits where few rows have
+            the extremes.
+        limits: Range of the residuals where f has a value; generated residuals are clipped to it.
+        has_missing: Whether a cell of y was missing.
+        fallback: Grid index of y that replaces f where f has no value.
+        usual: Intervals of most residuals where f has a value: a few single values, or one range.
+        exempt: Grid indices of y that are exempt from the rule. Their residuals are lowest, lowest
+            + 1, and so on, below the limits.
+        stride, offset: All cells of y have an index of offset + k stride; residuals count strides,
+            from the first such index that keeps the inequality.
+        by_side: Whether e of an approximate formula is mirrored if f lies below its rounded value,
+            so that positive residuals always lead to f's side.
+        at_ties: Whether e is 0 except where f lies half way between two grid points, where it may
+            be ±1, as in tables computed in binary fractions.
+        neutral: By parent, the number that replaces a missing cell: 0 in a sum, 1 in a product.
     """
 
     lowest: int
@@ -182,7 +184,7 @@ class Residual(Computed):
     fallback: int
     usual: tuple[tuple[int, int], ...] = ()
     limits: tuple[int, int] = (-LARGEST_PLACE, LARGEST_PLACE)
-    beside: tuple[int, ...] = ()
+    exempt: tuple[int, ...] = ()
     stride: int = 1
     offset: int = 0
     neutral: Mapping[str, int] = field(default_factory=dict)
@@ -193,13 +195,13 @@ class Residual(Computed):
     def of(
         cls, rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int = 1
     ) -> Residual | None:
-        """Returns the residual of a rule on a table; None where the column has no grid."""
+        """Fits the residual of a rule on a table; returns None if the column has no grid."""
         written = schema[rule.column]
         if Grid.of(written) is None:
             return None
         prediction = with_ties(Prediction.of(rule, schema), table)
         fallback = _middle(table, written)
-        apart, kept = _places_beside(prediction), _steps_kept(prediction)
+        apart, kept = _exempt_indices(prediction), _kept_steps(prediction)
         neutral, by_side = _neutral_parents(prediction, table), _is_by_side(prediction)
         draft = cls(
             prediction,
@@ -234,7 +236,7 @@ class Residual(Computed):
         ends = _ends(counts, rare_rows)
         within = _ends(defined_counts, rare_rows) if defined_counts else ends
         if apart:
-            # As far below all residuals as these are apart.
+            # Below all residuals, at a distance of their range.
             ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
         usual = _usual(defined_counts or counts)
         return cls(
@@ -253,76 +255,78 @@ class Residual(Computed):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row of the table keeps a formula to the last digit, or to a tie."""
+        """Whether every row of the table keeps an equality to the last digit, except at ties."""
         return not self.is_inequality and (self.lowest == self.highest or self.at_ties)
 
     @property
     def kept(self) -> int:
-        """The residual of most rows of an exact formula."""
+        """Residual of most rows of an exact formula."""
         return 0 if self.at_ties else self.lowest
 
     @cached_property
     def grid(self) -> Grid:
-        """Of y."""
+        """Grid of y."""
         grid = Grid.of(self.written)
         assert grid is not None, "rules without one are left out"
         return grid
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The residual: of one level where every row of the table keeps the rule to the digit."""
+        """The residual: whole numbers, or a single level if every row has the same residual."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
-        if self.lowest == self.highest:  # no row has another, so another has no probability
+        if self.lowest == self.highest:  # other residuals have no probability
             levels = (self.lowest,)
             return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
         low, high = self.lowest, self.highest
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the residuals; of a row with a blank parent unknown where blanks are."""
+        """Returns the residuals; if `blanks_unknown`, they are missing where a missing parent
+        leaves f without a value.
+        """
         own = frame[self.column]
         base, has_base = self.base(frame)
         known = own.notna().to_numpy()
         if blanks_unknown:
             known = known & (has_base | self._has_never(frame))
         residuals = np.zeros(len(own), dtype=np.int64)
-        places = self.grid.places(own[known])
+        places = self.grid.indices(own[known])
         steps, rest = np.divmod(places - base[known], self.stride)
         steps = steps * self._sides(frame)[known]
-        # What is no whole step has no place; nor what is so far off its rule that it would be one
-        # of those that stand beside it.
+        # Fractions of a step have no residual; nor have values so far below f that their residual
+        # would be that of an exempt value.
         is_nowhere = (rest != 0) | (steps < self._bottom)
         residuals[known] = np.where(is_nowhere, self.lowest - 1, steps)
         at = np.flatnonzero(known)
-        for i, place in enumerate(self.beside):
+        for i, place in enumerate(self.exempt):
             residuals[at[places == place]] = self.lowest + i
         return {self.column: _whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """y = f(x) + e, within the limits of y where the rule holds there, too.
+        """Returns y = f(x) + e, within the limits of y unless clipping would break the rule.
 
-        A sum that lies beyond them is drawn as it is: another would be no sum, and the row one to
-        which the model gives no mass.
+        A sum beyond the limits is returned unchanged, because a clipped one would break the rule
+        and have no probability.
         """
         residuals = parts[self.column]
         known = residuals.notna().to_numpy()
         base, has_base = self.base(frame)
         steps = np.zeros(len(residuals), dtype=np.int64)
         steps[known] = residuals[known].to_numpy(dtype=np.int64)
-        apart = known & (steps < self.lowest + len(self.beside))
+        apart = known & (steps < self.lowest + len(self.exempt))
         which = steps[apart] - self.lowest
         steps = np.where(has_base, steps.clip(*self.limits), steps) * self._sides(frame)
         if self.at_ties:
             steps = np.where(has_base & ~self.prediction.at_tie(frame), 0, steps)
         found = self._within(base, self.stride * steps, has_base)
-        if self.beside:
-            found[apart] = np.array(self.beside)[which.clip(0, len(self.beside) - 1)]
+        if self.exempt:
+            found[apart] = np.array(self.exempt)[which.clip(0, len(self.exempt) - 1)]
         values = self.grid.values(found, limited=False)
         places = np.where(known, np.arange(len(values)), -1)
         return placed_values(values, places, self.written.missing.allowed or self.has_missing)
 
-    def _within(self, base: Places, steps: Places, has_base: Mask) -> Places:
-        """Returns the places of y, moved within its limits where that costs no row its rule."""
+    def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
+        """Clips indices of y to its limits, except where that would break the rule."""
         low = self.grid.low + (self.offset - self.grid.low) % self.stride
         high = self.grid.high - (self.grid.high - self.offset) % self.stride
         inside = np.clip(base + steps, low, max(low, high))
@@ -336,14 +340,16 @@ class Residual(Computed):
         """Returns whether `solutions` finds the cells of a parent."""
         return can_solve(self.prediction.form, parent)
 
-    def part_places(
-        self, part: str, earlier: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """Where the residual lies if y lies between two places; drawn ones beyond the limits count
-        as the nearest limit."""
+    def part_intervals(
+        self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of the residual for y between two indices.
+
+        Generated residuals beyond the limits count as the nearest limit.
+        """
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
-        apart = [self._place_beside(i, low, high) for i in range(len(self.beside))]
+        apart = [self._exempt_interval(i, low, high) for i in range(len(self.exempt))]
         bottom = self._bottom
         low, high = -((base - low) // self.stride), (high - base) // self.stride
         is_turned = self._sides(earlier)[:, None] < 0
@@ -355,18 +361,22 @@ class Residual(Computed):
         lower, upper = (np.concatenate(part, axis=1) for part in zip(*ends, strict=True))
         return lower, upper
 
-    def _place_beside(self, i: int, low: Places, high: Places) -> tuple[Places, Places]:
-        """Returns the residual of the i-th place beside the rule, where y may be there. Shape: (n,
-        1)."""
-        is_inside = np.asarray((low <= self.beside[i]) & (self.beside[i] <= high))
+    def _exempt_interval(self, i: int, low: Indices, high: Indices) -> tuple[Indices, Indices]:
+        """Returns the interval of the i-th exempt value's residual, empty if y can not be there.
+
+        Shape: (n, 1).
+        """
+        is_inside = np.asarray((low <= self.exempt[i]) & (self.exempt[i] <= high))
         is_asked = is_inside.any(axis=1, keepdims=True)
         residual = self.lowest + i
         return np.where(is_asked, residual, 1), np.where(is_asked, residual, 0)
 
     def solutions(
-        self, parent: Column, others: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """Where a parent lies if y lies between two places and has one of the usual residuals."""
+        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of a parent for y between two indices and one of the usual
+        residuals.
+        """
         ends = [
             solutions(
                 self.prediction,
@@ -382,43 +392,47 @@ class Residual(Computed):
 
     @property
     def _usual_steps(self) -> tuple[tuple[int, int], ...]:
-        """`usual`, on whichever side of f they count from."""
+        """Intervals of `usual`; symmetric if residuals are mirrored."""
         if not self.by_side:
             return self.usual
         most = max((max(abs(first), abs(last)) for first, last in self.usual), default=0)
         return ((-most, most),)
 
     def base(self, frame: pd.DataFrame) -> tuple[npt.NDArray[np.int64], Mask]:
-        """Returns (the places of f, or of what stands for it, where f has a value). Shape: (n,)
-        twice."""
+        """Returns (index of f, or of its replacement; mask of rows in which f has a value).
+
+        Shape: (n,) twice.
+        """
         given = self.prediction.predicted(frame)
         has_value = given.notna().to_numpy()
         if self.neutral and not has_value.all():
             given = self.prediction.predicted(_without_blanks(self.prediction, frame, self.neutral))
         has_place = given.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
-        base[has_place] = self.grid.places(given[has_place])
+        base[has_place] = self.grid.indices(given[has_place])
         if self.prediction.form.relation == "<=":
             return base - (base - self.offset) % self.stride, has_value
         return base + (self.offset - base) % self.stride, has_value
 
-    def _sides(self, frame: pd.DataFrame) -> Places:
-        """1, or -1 where f lies below the place that it is rounded to. Shape: (n,)."""
+    def _sides(self, frame: pd.DataFrame) -> Indices:
+        """Returns 1, or -1 where residuals are mirrored. Shape: (n,)."""
         if not self.by_side:
             return np.ones(len(frame), dtype=np.int64)
         with np.errstate(invalid="ignore"):
-            off = self.prediction.said(frame) - quantities(self.prediction.predicted(frame))
+            off = self.prediction.evaluated(frame) - quantities(self.prediction.predicted(frame))
         return np.where(off < 0, -1, 1)
 
     @cached_property
     def never(self) -> tuple[int, ...]:
         """The residuals that stand for never."""
         places = self.grid.places_of_never
-        return tuple(self.lowest + i for i, place in enumerate(self.beside) if place in places)
+        return tuple(self.lowest + i for i, place in enumerate(self.exempt) if place in places)
 
     def _has_never(self, frame: pd.DataFrame) -> Mask:
-        """Returns rows in which all parents are known, and g has no value for one is never. Shape:
-        (n,)."""
+        """Returns rows in which all parents are known, and g has no value for one is never.
+
+        Shape: (n,).
+        """
         parents = [frame[name] for name in self.parents]
         never = np.any([are_never(cells) for cells in parents], axis=0)
         known = np.all([cells.notna().to_numpy() for cells in parents], axis=0)
@@ -426,15 +440,15 @@ class Residual(Computed):
 
     @property
     def _bottom(self) -> int:
-        """The lowest residual of a cell that does not stand beside the rule."""
-        return self.lowest + len(self.beside) if self.beside else -_FURTHEST
+        """Lowest residual of a cell that is not exempt."""
+        return self.lowest + len(self.exempt) if self.exempt else -_FURTHEST
 
     def log_unit(self, part: str) -> float:
-        """log of the unit of y between two places of its grid."""
+        """Returns the log of the unit of y's grid."""
         return self.grid.log_unit
 
     def to_json(self) -> dict[str, Any]:
-        """What `of_json` needs beside the schema."""
+        """Returns the residual as a JSON document without the schema."""
         return {
             "rule": self.rule.to_json(),
             "ties": self.prediction.ties,
@@ -444,7 +458,7 @@ class Residual(Computed):
             "fallback": self.fallback,
             "limits": list(self.limits),
             "usual": [list(ends) for ends in self.usual],
-            "beside": list(self.beside),
+            "beside": list(self.exempt),
             "stride": self.stride,
             "offset": self.offset,
             "neutral": dict(self.neutral),
@@ -454,7 +468,7 @@ class Residual(Computed):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Residual:
-        """Returns the residual of a document that `to_json` wrote."""
+        """Reads the residual from a document of `to_json`."""
         prediction = prediction_of_document(document, schema)
         if Grid.of(prediction.column) is None:
             raise ValueError(f"column {prediction.column.name!r} has no grid")
@@ -476,10 +490,10 @@ class Residual(Computed):
 
 
 def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> Prediction:
-    """Returns the formula of a document of a rewriting.
+    """Reads the formula of a rewriting's document.
 
     Raises:
-        SchemaError, ValueError: It is none of the schema's.
+        SchemaError, ValueError: It is not a formula of the schema's columns.
     """
     problems: list[Problem] = []
     rules = read_rules([document["rule"]], problems)
@@ -492,7 +506,7 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """Returns the formula with halves rounded as most rows of the table have them."""
+    """Returns the formula with the rounding of ties that most rows of the table have."""
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction
     away = replace(prediction, ties="away")
@@ -505,22 +519,22 @@ def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
 
 
 def _is_by_side(prediction: Prediction) -> bool:
-    """Returns whether a column is a formula to a few units of its grid."""
+    """Returns whether the formula is approximate with a tolerance of a few grid units."""
     unit = grid_unit(prediction.column)
     if prediction.form.relation != "≈" or unit is None:
         return False
     return prediction.form.tolerance <= _FEW_UNITS * unit
 
 
-def _places_beside(prediction: Prediction) -> tuple[int, ...]:
-    """Returns the places of a column that stand apart from its inequality."""
+def _exempt_indices(prediction: Prediction) -> tuple[int, ...]:
+    """Returns the grid indices of the values that are exempt from an inequality."""
     grid = Grid.of(prediction.column)
     assert grid is not None, "asked before"
-    return tuple(int(place) for place in grid.places(prediction.beside))
+    return tuple(int(place) for place in grid.indices(prediction.exempt))
 
 
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
-    """Returns the number that a blank of a parent stands for in most rows that have one."""
+    """Returns by parent the number that replaces its missing cells in most rows that have one."""
     if prediction.form.is_inequality:
         return {}
     names = [column.name for column in prediction.parents if column.has_numbers]
@@ -543,14 +557,15 @@ def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int
 def _without_blanks(
     prediction: Prediction, frame: pd.DataFrame, numbers: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Returns the parents' cells, with these numbers for their blanks."""
+    """Returns the parents' cells with missing ones replaced by the given numbers."""
     parents = frame[list(prediction.rule.parents)]
     return parents.assign(**{name: parents[name].fillna(x) for name, x in numbers.items()})
 
 
 def type_limits(column: Column) -> tuple[int, int] | None:
-    """Returns the first and the last place that the type of a column of whole numbers holds, levels
-    or not, if it has one that decides."""
+    """Returns the first and last index that the Parquet type of a whole-number column can hold;
+    None if it has no such type.
+    """
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or column.decimals or not pa.types.is_integer(kind):
         return None
@@ -559,21 +574,22 @@ def type_limits(column: Column) -> tuple[int, int] | None:
     return (-last - 1 if pa.types.is_signed_integer(kind) else 0), last
 
 
-def _steps_kept(prediction: Prediction) -> tuple[int, int]:
-    """Returns (stride, offset) of an inequality's column; (1, 0) of other formulas, on no step."""
+def _kept_steps(prediction: Prediction) -> tuple[int, int]:
+    """Returns (stride, offset) of an inequality's column; (1, 0) for other formulas."""
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     return (1, 0) if split is None else split.kept_by_all
 
 
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns the residuals of the cells that follow the rule, or break it. Shape: (n,) -> (m,)."""
+    """Returns the residuals of cells that are on the grid and not exempt. Shape: (n,) -> (m,)."""
     present = residuals.dropna()
-    return present[present > MOST_BESIDE + MOST_NEVER - _FURTHEST]
+    return present[present > MOST_EXEMPT + MOST_NEVER - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
-    """Where most residuals lie: at the most frequent ones, if these are most, else from one end
-    of the middle 98 % to the other."""
+    """Returns the intervals of most residuals: the most frequent values if they are most, else the
+    middle 98 %.
+    """
     frequent = counts.most_common(_MOST_USUAL)
     if sum(n for _, n in frequent) >= _MOSTLY * counts.total():
         return tuple((int(e), int(e)) for e, n in frequent if n >= _USUAL_SHARE * counts.total())
@@ -584,8 +600,9 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
-    """Returns the lowest and the highest residual, or plain numbers beyond where few rows have
-    these."""
+    """Returns the lowest and highest residual, or round numbers beyond them if few rows have
+    these.
+    """
     residuals = np.array(sorted(counts), dtype=np.int64)
     if len(residuals) == 1:
         return int(residuals[0]), int(residuals[0])
@@ -596,14 +613,15 @@ def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
 
 
 def _middle(table: TypedTable, written: Column) -> int:
-    """Returns the place of the middle of a column's cells; 0 where all are missing."""
+    """Returns the grid index of the median of a column; 0 if all cells are missing."""
     grid = Grid.of(written)
     assert grid is not None, "asked before"
     present = without_never(table[written.name]).dropna()
-    return int(np.median(grid.places(present))) if len(present) else 0
+    return int(np.median(grid.indices(present))) if len(present) else 0
 
 
 def _whole_numbers(numbers: npt.NDArray[np.int64], blank: Mask) -> pd.Series[Any]:
+    """Returns whole numbers, missing where `blank`."""
     if not blank.any():
         return pd.Series(numbers)
     return pd.Series(pd.arrays.IntegerArray(numbers, blank.copy()))

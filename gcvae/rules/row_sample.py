@@ -1,5 +1,8 @@
-"""The rows of a table in which rules are looked for, and how one is judged by rows that did not
-find it."""
+"""Sample of rows for the search of rules: one half proposes a rule, the other half validates it.
+
+nats of a rule per row = s log(s / p) + (1 - s) log((1 - s) / (1 - p)),
+s its share of agreeing rows, p the share expected by chance
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from gcvae.schema.rules import Rule
 
 SAMPLE_ROWS = 5_000
 LEAST_ROWS = 20
-"""In which all columns of a rule are known: of fewer, nothing is said."""
+"""Minimum number of rows in which all columns of a rule are known."""
 _LARGEST = 1e100
-"""Of the numbers of columns that rules are looked for in: their products are float64's too."""
+"""Largest number in columns that are searched, so that products do not overflow."""
 _SHIFTS = 16
 _LEAST_NATS = 12.0
-"""That a rule has to gain over chance, beside the logarithm of how many were tried."""
+"""Minimum total gain of a rule over chance, plus the log of the number of rules tried."""
 
 
 @dataclass(frozen=True)
 class Half:
-    """Rows of the sample, typed."""
+    """Half of the sample, typed."""
 
     frame: pd.DataFrame
 
@@ -41,7 +44,7 @@ class Half:
 
     @cached_property
     def numbers(self) -> dict[str, Numbers]:
-        """The columns of numbers and dates as `quantities`. Shape: (n,) each."""
+        """Columns of numbers and dates as `quantities`. Shape: (n,) each."""
         kinds = "iufM"
         return {
             str(name): quantities(self.frame[name])
@@ -51,22 +54,22 @@ class Half:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Which distinct value stands in each row, -1 for none. Shape: (n,) each."""
+        """Index of the distinct value in each row, -1 for missing. Shape: (n,) each."""
         return {str(name): pd.factorize(self.frame[name])[0] for name in self.frame}
 
 
 @dataclass(frozen=True)
 class RowSample:
-    """Some rows of a table in two halves: one finds rules, the other judges them."""
+    """Sample of rows in two halves: `training` proposes rules, `validation` validates them."""
 
     schema: TableSchema
     columns: tuple[Column, ...]
-    finding: Half
-    judging: Half
+    training: Half
+    validation: Half
 
     @classmethod
     def of(cls, table: TypedTable, schema: TableSchema, seed: int = 0) -> Self:
-        """Returns rows drawn without replacement, of the columns that are modelled."""
+        """Draws rows without replacement, with the modelled columns."""
         random = np.random.default_rng(seed)
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
         columns = tuple(c for c in schema if c.is_modelled and c.name in table.columns)
@@ -78,24 +81,27 @@ class RowSample:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Which distinct value stands in each row of both halves, -1 for none. Shape: (n,) each."""
-        both = pd.concat([self.finding.frame, self.judging.frame])
+        """Index of the distinct value in each row of both halves, -1 for missing.
+
+        Shape: (n,) each.
+        """
+        both = pd.concat([self.training.frame, self.validation.frame])
         return {str(name): pd.factorize(both[name])[0] for name in both}
 
     @cached_property
     def numeric(self) -> tuple[Column, ...]:
-        """The columns of numbers whose values differ."""
+        """Columns of numbers that vary."""
         return tuple(column for column in self._varied if column.has_numbers)
 
     @cached_property
     def dates(self) -> tuple[Column, ...]:
-        """The columns of dates that differ."""
+        """Columns of dates that vary."""
         return tuple(column for column in self._varied if column.has_times)
 
     @cached_property
     def _varied(self) -> tuple[Column, ...]:
-        """The columns of numbers and dates of which both halves have enough that differ."""
-        halves = (self.finding.numbers, self.judging.numbers)
+        """Columns of numbers and dates that vary in both halves."""
+        halves = (self.training.numbers, self.validation.numbers)
         return tuple(
             column
             for column in self.columns
@@ -105,6 +111,7 @@ class RowSample:
 
 
 def _is_varied(values: Numbers | None) -> bool:
+    """Whether enough values are known, and they vary."""
     known = np.empty(0) if values is None else values[~np.isnan(values)]
     if len(known) < LEAST_ROWS:
         return False
@@ -113,11 +120,11 @@ def _is_varied(values: Numbers | None) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A rule, and what it does for rows that did not find it.
+    """A rule and its gain on validation rows.
 
     Attributes:
-        nats: Gained in a row.
-        share: Share of those rows, that keep it.
+        nats: Mean gain of a row over chance, in nats.
+        share: Share of validation rows that keep the rule.
     """
 
     rule: Rule
@@ -127,14 +134,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rows in which a column agrees with a rule, and the agreement expected by chance.
+    """Share of rows in which a column agrees with a rule, and the share expected by chance.
 
     Attributes:
-        share: Share of the rows in which all is known.
-        chance: That share, were the column independent of what the rule says.
-        unusual: That share among rows where the column, or what the rule says, is not the most
-            frequent value.
-        rows: In which all is known.
+        share: Share among rows in which all columns are known.
+        chance: Expected share if the column were independent of the prediction.
+        unusual: Share among rows in which the column or the prediction is not the most frequent
+            value.
+        rows: Number of rows in which all columns are known.
     """
 
     share: float
@@ -144,34 +151,36 @@ class Agreement:
 
     @property
     def nats(self) -> float:
-        """What the rule says of a row more than chance does: Σ s log(s / p), 0 if it is rarer."""
+        """Gain of a row over chance, Σ s log(s / p); 0 if agreement is rarer than by chance."""
         s, p = self.share, self.chance
         if s <= p:
             return 0.0
         rest = (1 - s) * math.log((1 - s) / (1 - p)) if s < 1 else 0.0
         return s * math.log(s / p) + rest
 
-    def is_news(self, n_tried: int) -> bool:
-        """Returns whether so much agreement is not what chance gives one of so many rules."""
+    def is_significant(self, n_tried: int) -> bool:
+        """Returns whether the agreement exceeds what chance gives the best of `n_tried` rules."""
         return self.rows >= LEAST_ROWS and self.rows * self.nats > _LEAST_NATS + math.log(n_tried)
 
 
 def agreement_with(
-    values: npt.NDArray[Any], said: npt.NDArray[Any], agree: Callable[..., Mask]
+    values: npt.NDArray[Any], predicted: npt.NDArray[Any], agree: Callable[..., Mask]
 ) -> Agreement:
-    """Returns the agreement of a column with a rule's prediction.
+    """Returns the agreement of a column's values with a rule's predictions.
 
     Shape: (n,), (n,); NaN or None for unknown.
     """
-    known = ~(pd.isna(values) | pd.isna(said))
-    values, said = values[known], said[known]
+    known = ~(pd.isna(values) | pd.isna(predicted))
+    values, predicted = values[known], predicted[known]
     n = len(values)
     if n < LEAST_ROWS:
         return Agreement(0.0, 1.0, 0.0, n)
-    agrees = agree(values, said)
+    agrees = agree(values, predicted)
     shifts = {1 + k * (n - 1) // _SHIFTS for k in range(_SHIFTS)}
-    by_chance = float(np.mean([agree(values, np.roll(said, shift)).mean() for shift in shifts]))
-    unusual = (values != most_frequent(values)) | (said != most_frequent(said))
+    by_chance = float(
+        np.mean([agree(values, np.roll(predicted, shift)).mean() for shift in shifts])
+    )
+    unusual = (values != most_frequent(values)) | (predicted != most_frequent(predicted))
     n_unusual = int(unusual.sum())
     return Agreement(
         float(agrees.mean()),
@@ -187,13 +196,25 @@ def most_frequent(values: npt.NDArray[Any]) -> Any:
     return found[np.bincount(codes).argmax()]
 
 
-def judged(
-    rule: Rule, sample: RowSample, n_tried: int, least_share: float, *, finding: bool = False
+def validated(
+    rule: Rule, sample: RowSample, n_tried: int, least_share: float, *, training: bool = False
 ) -> Candidate | None:
-    """Returns the rule as a candidate, if rows that did not find it keep it, and not by chance."""
-    half = sample.finding if finding else sample.judging
+    """Returns the rule as a candidate if enough validation rows keep it, and significantly so.
+
+    Args:
+        rule: Formula that the training half proposed.
+        sample: Sample of the table.
+        n_tried: Number of rules tried.
+        least_share: Minimum share of rows that keep the rule.
+        training: Use the training half instead.
+    """
+    half = sample.training if training else sample.validation
     found = agreement_of(rule, half.frame, sample.schema)
-    if found.share < least_share or found.unusual < least_share / 2 or not found.is_news(n_tried):
+    if (
+        found.share < least_share
+        or found.unusual < least_share / 2
+        or not found.is_significant(n_tried)
+    ):
         return None
     return Candidate(rule, found.nats, found.share)
 
@@ -202,4 +223,4 @@ def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreem
     """Returns the agreement of a column with its formula in some rows."""
     formula = Prediction.of(rule, schema)
     values = formula.values(frame[rule.column])
-    return agreement_with(values, formula.said(frame), formula.agrees)
+    return agreement_with(values, formula.evaluated(frame), formula.agrees)

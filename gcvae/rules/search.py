@@ -1,9 +1,9 @@
-"""The rules of a table: looked for in a sample of its rows, measured in all of them.
+"""Search of a table's rules: proposed and validated on a sample, then counted in all rows.
 
-Half of the sample finds a rule, the other half judges it: it has to hold in nearly all of those
-rows, and to say more of them than one of so many rules says by chance. The kinds of rules take
-turns, the most telling first, and a rule is taken where it goes with those that are: a column is
-rewritten by one rule, and no column depends on itself.
+Half of the sample proposes rules and the other half validates them: a rule has to hold in nearly
+all of those rows, and to gain more than the best of as many rules gains by chance. The kinds of
+rules are searched in turn, most informative first. A rule is accepted if it is compatible with
+those before: only one rule computes a column, and no column depends on itself.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rul
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
-"""Of all rows; in the sample a rule had to hold in more of them ..."""
+"""Minimum share of all rows of an accepted rule ..."""
 _MOST_OF_SAMPLE = 0.8
-"""... and one that holds in a share of the rows, in nearly that share."""
+"""... or, if less, this fraction of its share in the sample."""
 
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """A rule, and the rows of a table that keep it.
+    """A rule and the numbers of rows that keep it.
 
     Attributes:
-        rule: With the share of rows that keep it.
-        kept: Rows that keep it.
-        rows: Rows in which all its columns are known; of blanks, in which a cell is blank that asks
-            for another.
-        exceptions: Numbers of the first rows that break it, counted from 0; at most ten.
+        rule: Rule with its share of rows.
+        kept: Number of rows that keep it.
+        rows: Number of rows that it applies to: all its columns are known or, for a rule on missing
+            cells, a cell must be missing.
+        exceptions: Row numbers, counted from 0, of the first ten rows that break it.
     """
 
     rule: Rule
@@ -62,50 +62,50 @@ def find_rules(
 ) -> list[RuleFinding]:
     """Returns the given rules of a schema, then those that hold in most rows of a typed table.
 
-    Of the latter, those that compute columns come first. The same table gives the same rules. Time
-    grows linearly with rows and with the square of columns.
+    Of the latter, those that compute columns come first. The search is deterministic. Time grows
+    linearly with rows and quadratically with columns.
 
     Args:
-        table: Values, as `parse_table` gives them.
-        schema: Schema of the table. A rule that is found goes with its given ones.
-        report: Receives the finished share.
+        table: Typed table, as `parse_table` returns it.
+        schema: Schema of the table. Found rules are compatible with its given ones.
+        report: Receives the fraction that is done.
     """
     sample = RowSample.of(table, schema)
     given = schema.rules or ()
-    if min(len(sample.finding), len(sample.judging)) == 0:
+    if min(len(sample.training), len(sample.validation)) == 0:
         return measured(given, table, schema)
-    known = {text for rule in given for text in (rule.text, rule.turned)}
-    taken = [rule for rule in given if rule.keep != "off" and _computes(rule)]
+    known = {text for rule in given for text in (rule.text, rule.reversed_text)}
+    accepted = [rule for rule in given if rule.keep != "off" and _computes(rule)]
     shares: dict[str, float] = {}
-    with np.errstate(all="ignore"):  # numbers that are none are no rule's
-        for i, candidate in enumerate(_candidates(sample, taken)):
-            rule = _side_that_goes(candidate.rule, taken)
+    with np.errstate(all="ignore"):  # terms may be undefined in some rows
+        for i, candidate in enumerate(_candidates(sample, accepted)):
+            rule = _compatible_side(candidate.rule, accepted)
             if candidate.rule.text in known:
-                taken += [rule] if rule is not None and candidate.rule in given else []
+                accepted += [rule] if rule is not None and candidate.rule in given else []
             elif rule is not None:
-                taken.append(rule)
+                accepted.append(rule)
                 shares[rule.text] = min(_MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE)
                 report(1 - 1 / (i + 2) - 0.5)
-    found = measured([rule for rule in taken if rule.text in shares], table, schema)
+    found = measured([rule for rule in accepted if rule.text in shares], table, schema)
     kept = [f for f in found if (f.rule.share or 0.0) >= shares[f.rule.text]]
     return [*measured(given, table, schema), *kept]
 
 
 def _computes(rule: Rule) -> bool:
-    """Returns whether a given rule bars others of its column from the start.
+    """Returns whether a given rule excludes other rules of its column from the start.
 
-    Inequalities wait for formulas, but for a soft one of an expression, which allows no circle.
+    Inequalities are considered after formulas, except a soft one whose bound is an expression.
     """
     if _is_inequality(rule):
-        return rule.keep == "soft" and rule.turned is None
+        return rule.keep == "soft" and rule.reversed_text is None
     return not isinstance(rule.form, Combination | Condition)
 
 
 def _implied(schema: TableSchema) -> list[Rule]:
     """Returns the formulas and inequalities among the terms of a schema's hard conditions.
 
-    A model keeps them by construction, so that rejection is left with the other terms: of
-    "net <= gross and gross == net + tax and net != 5" these are the first two.
+    A model keeps them by construction, and rejection only the other terms: the first two of
+    "net <= gross and gross == net + tax and net != 5".
     """
     texts: list[str | None] = []
     for rule in schema.rules or ():
@@ -118,7 +118,7 @@ def _implied(schema: TableSchema) -> list[Rule]:
 
 
 def _formula_text(tree: ast.expr) -> str | None:
-    """Returns the formula or inequality that a term is or, if it is strict, implies."""
+    """Returns the formula or inequality of a term, not strict; None if it is neither."""
     match tree:
         case ast.Compare(ops=[ast.Lt() | ast.Gt() as strict]):
             sign = ast.LtE() if isinstance(strict, ast.Lt) else ast.GtE()
@@ -127,14 +127,14 @@ def _formula_text(tree: ast.expr) -> str | None:
     return text if isinstance(read_form(text), Formula) else None
 
 
-def _candidates(sample: RowSample, taken: Sequence[Rule]) -> Iterator[Candidate]:
-    """Yields candidate rules in turn; each search knows the rules taken so far.
+def _candidates(sample: RowSample, accepted: Sequence[Rule]) -> Iterator[Candidate]:
+    """Yields candidate rules in order of search; each search knows the rules accepted so far.
 
-    An inequality that every row keeps is looked at after formulas, of which it may follow.
+    Given inequalities come after formulas, because they may follow from one.
     """
 
     def is_free(rule: Rule) -> bool:
-        return _goes_with(rule, taken)
+        return _is_compatible(rule, accepted)
 
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
     implied = _implied(sample.schema)
@@ -153,24 +153,27 @@ def _candidates(sample: RowSample, taken: Sequence[Rule]) -> Iterator[Candidate]
 
 
 def _is_inequality(rule: Rule) -> bool:
+    """Whether a rule is an inequality."""
     return isinstance(rule.form, Formula) and rule.form.is_inequality
 
 
-def _side_that_goes(rule: Rule, taken: Sequence[Rule]) -> Rule | None:
-    """Returns the rule, or the same of two columns with the other one dependent, beside those
-    taken."""
-    sides = [rule] if rule.turned is None else [rule, replace(rule, text=rule.turned)]
-    return next((side for side in sides if _goes_with(side, taken)), None)
+def _compatible_side(rule: Rule, accepted: Sequence[Rule]) -> Rule | None:
+    """Returns the rule, or its reverse, that is compatible with accepted rules; None if neither
+    is.
+    """
+    sides = [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
+    return next((side for side in sides if _is_compatible(side, accepted)), None)
 
 
-def _goes_with(rule: Rule, taken: Sequence[Rule]) -> bool:
-    """Returns whether a rule may stand beside others: no column follows twice, and none from
-    itself."""
+def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
+    """Returns whether a rule can be added: no column is computed twice, and none depends on
+    itself.
+    """
     if isinstance(rule.form, Missingness):
         return all(
-            other.column != rule.column for other in taken if isinstance(other.form, Missingness)
+            other.column != rule.column for other in accepted if isinstance(other.form, Missingness)
         )
-    others = [other for other in taken if not isinstance(other.form, Missingness)]
+    others = [other for other in accepted if not isinstance(other.form, Missingness)]
     if any(other.column == rule.column for other in others):
         return False
     parents = parents_of(others)
@@ -184,9 +187,9 @@ def _goes_with(rule: Rule, taken: Sequence[Rule]) -> bool:
 
 
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
-    """Each rule with the rows that keep it, counted in all of a typed table.
+    """Counts the rows of a typed table that keep each rule.
 
-    Of a dropped rule that does not fit its columns, nothing is counted.
+    Rules that do not fit their columns, which may be off, have no counts.
     """
     counts = [_Counts() for _ in rules]
     fitting = [_fits(rule, schema) for rule in rules]
@@ -204,7 +207,7 @@ def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> l
 
 
 def _fits(rule: Rule, schema: TableSchema) -> bool:
-    """Returns whether a rule can be counted: one that is off may say anything."""
+    """Returns whether a rule can be evaluated on its columns."""
     if rule_problems([replace(rule, keep="hard")], schema):
         return False
     try:
@@ -218,7 +221,7 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
 
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
-    """Returns (all is known, the cell is the one that most rows with its parents' cells have)."""
+    """Returns (all columns are known, the cell is the most frequent one for its parents' cells)."""
     joint = joint_codes([value_codes(table, name) for name in rule.parents])
     codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)
@@ -228,14 +231,14 @@ def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
 
 @dataclass
 class _Counts:
-    """Counts of a rule so far."""
+    """Running counts of a rule."""
 
     kept: int = 0
     rows: int = 0
     exceptions: tuple[int, ...] = ()
 
     def add(self, known: Mask, kept: Mask, first: int) -> None:
-        """Counts the rows from a number on. Shape: (n,), (n,)."""
+        """Adds rows that begin at row number `first`. Shape: (n,), (n,)."""
         self.rows += int(known.sum())
         self.kept += int((known & kept).sum())
         if len(self.exceptions) < MOST_EXCEPTIONS:
@@ -243,6 +246,6 @@ class _Counts:
             self.exceptions += tuple((broken + first).tolist())
 
     def finding(self, rule: Rule) -> RuleFinding:
-        """Returns the rule with its share."""
+        """Returns the rule with its share and counts."""
         share = self.kept / self.rows if self.rows else None
         return RuleFinding(replace(rule, share=share), self.kept, self.rows, self.exceptions)

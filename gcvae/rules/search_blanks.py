@@ -1,4 +1,4 @@
-"""Blanks that come together, and blanks that follow others."""
+"""Search of rules on missing cells: cells that are missing together, or imply each other."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from gcvae.rules.row_sample import Agreement, Candidate, Half, RowSample
 from gcvae.schema.rules import Missingness, Rule, missingness
 
 LEAST_SHARE = 0.98
-"""Of the blanks that ask for another, those that have it."""
+"""Minimum share of missing cells in whose rows the other cell is missing too."""
 _LEAST_BLANKS = 5  # in each half
 
 
 def find_blanks(sample: RowSample) -> list[Candidate]:
-    """Of each column with blanks the column that it follows most closely, if it does.
+    """Finds for each column with missing cells the column that most closely implies them, if there
+    is one.
 
-    Of columns that are blank together each one names the first of them in the table.
+    Of columns that are missing together, each names the first of them in the table.
     """
-    names = [c.name for c in sample.columns if sample.finding.frame[c.name].isna().any()]
+    names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
     if not names:
         return []
-    halves = [half.frame[names].isna().to_numpy() for half in (sample.finding, sample.judging)]
+    halves = [half.frame[names].isna().to_numpy() for half in (sample.training, sample.validation)]
     both = [half.astype(np.float64).T @ half for half in halves]  # blanks of each pair of columns
     found, same = list[Candidate](), set[int]()
     for j, name in enumerate(names):
@@ -35,9 +36,9 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
             if not follows or min(matrix[i, i] for matrix in both) < _LEAST_BLANKS:
                 continue
             rule = Rule(missingness(of, name, is_same=together), source="found")
-            judged = _judged(rule, sample.judging, len(names) ** 2)
-            if judged is not None:
-                candidates.append((together, both[0][i, i], judged))
+            validated = _validated(rule, sample.validation, len(names) ** 2)
+            if validated is not None:
+                candidates.append((together, both[0][i, i], validated))
             if together:
                 same.add(j)
         if candidates:
@@ -46,15 +47,18 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
 
 
 def _share(both: list[np.ndarray], i: int, j: int) -> float:
-    """Of the blanks of column i, those where j is blank too, in the half where they are fewer."""
+    """Returns the share of the missing cells of column i with j missing too, in the half where it
+    is smaller.
+    """
     return float(min(matrix[i, j] / max(matrix[i, i], 1.0) for matrix in both))
 
 
-def _judged(rule: Rule, half: Half, n_tried: int) -> Candidate | None:
+def _validated(rule: Rule, half: Half, n_tried: int) -> Candidate | None:
+    """Returns the rule as a candidate if the validation half keeps it significantly often."""
     here, there = (half.frame[name].isna().to_numpy() for name in rule.columns)
     assert isinstance(rule.form, Missingness), "made above"
     where = there | here if rule.form.is_same else there
     found = Agreement(float((here & there).sum() / where.sum()), float(here.mean()), 1, where.sum())
-    if not found.is_news(n_tried):
+    if not found.is_significant(n_tried):
         return None
     return Candidate(rule, found.nats * float(where.mean()), found.share)

@@ -1,5 +1,6 @@
-"""Numbers that are parts of a date or the time between two, and times of day that lie minutes after
-others."""
+"""Search of parts of dates, of time spans between dates, and of times of day minutes after
+others.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from gcvae.arrays import Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term
-from gcvae.rules.row_sample import Candidate, RowSample, judged
+from gcvae.rules.row_sample import Candidate, RowSample, validated
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rule_documents import sum_text, weekday_text
@@ -22,7 +23,7 @@ from gcvae.spelling.date_text import has_offset
 from gcvae.spelling.never_dates import without_never
 
 LEAST_SHARE = 0.9
-"""Of the rows, that a part of a date or a clock's rule holds in."""
+"""Minimum share of rows in which a rule holds."""
 ZONES = (
     "America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles",
     "America/Phoenix", "America/Anchorage", "Pacific/Honolulu", "America/Halifax",
@@ -34,7 +35,7 @@ ZONES = (
     "Asia/Shanghai", "Asia/Tokyo", "Australia/Perth", "Australia/Adelaide", "Australia/Darwin",
     "Australia/Sydney", "Australia/Brisbane", "Pacific/Auckland",
 )  # fmt: skip
-"""One for each clock that many people live by; others are looked for by nobody, but can be given.
+"""One time zone for each widely used clock; rules may also use zones that are not searched.
 
 Source: the IANA time zone database."""
 _WEEKDAYS = ((0, 6), (1, 7), (1, 0), (2, 1))
@@ -61,22 +62,24 @@ _MOST_COLUMNS = 20
 
 
 def find_date_parts(sample: RowSample) -> list[Candidate]:
-    """Columns of numbers that are a part of a date column, those that hold most often first."""
+    """Finds columns of numbers that are part of a date column, those that agree most often
+    first.
+    """
     found = []
-    numbers = sample.finding.numbers
+    numbers = sample.training.numbers
     likely = {c.name: parts for c in sample.numeric if (parts := _likely(numbers[c.name]))}
     n_tried = max(len(sample.dates) * sum(map(len, likely.values())), 1)
     for date in sample.dates[:_MOST_COLUMNS] if likely else ():
         zone = _zone(sample, date, likely)
         for of_zone in dict.fromkeys((zone, None)):
             for rule, share in _matching(sample, date.name, likely, of_zone):
-                candidate = judged(rule, sample, n_tried, LEAST_SHARE)
+                candidate = validated(rule, sample, n_tried, LEAST_SHARE)
                 found += [] if candidate is None else [(-share - candidate.share, candidate)]
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
 
 def _likely(values: Numbers) -> tuple[str, ...]:
-    """Returns the parts of a date that a column of numbers may be, by its range."""
+    """Returns the parts of a date that a column of numbers may be, according to its range."""
     low, high = np.nanmin(values), np.nanmax(values)
     if not (values[~np.isnan(values)] % 1 == 0).all():
         return ()
@@ -86,25 +89,25 @@ def _likely(values: Numbers) -> tuple[str, ...]:
 def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
-    """Yields the parts of a date in a zone that columns agree with, and in what share of
-    the rows."""
-    half = sample.finding
+    """Yields (rule, share of rows) of parts of a date in a time zone that columns agree with."""
+    half = sample.training
     column = sample.schema[of]
-    said: dict[str, Numbers] = {}
+    predicted: dict[str, Numbers] = {}
     for name, parts in likely.items():
         for part in parts:
             for text in part_texts(column, part, zone):
-                if text not in said:
-                    said[text] = numbers_of(text, half.frame, sample.schema)
-                share = _share_equal(half.numbers[name], said[text])
+                if text not in predicted:
+                    predicted[text] = numbers_of(text, half.frame, sample.schema)
+                share = _share_equal(half.numbers[name], predicted[text])
                 if share >= LEAST_SHARE:
                     yield Rule(f"{quoted_name(name)} == {text}", source="found"), share
 
 
 def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
-    """How a part of a date may be numbered: weekdays from 0 or 1, from Monday or Sunday.
+    """Returns the expressions of a part of a date; weekdays may start at 0 or 1, and on Monday or
+    Sunday.
 
-    None where the column's dates have no such part.
+    Empty if the dates have no such part.
     """
     of = quoted_name(date.name) + (f', "{zone}"' if zone else "")
     try:
@@ -117,7 +120,7 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """Returns the numbers of a term of dates, in each row; NaN where it has none. Shape: (n,)."""
+    """Evaluates a numeric term of dates in each row; NaN where it has no value. Shape: (n,)."""
     tree = parse_expression(text)
     cells = {name: without_never(frame[name]) for name in names_in(tree)}
     rows = Rows({name: column_values(series, schema[name]) for name, series in cells.items()})
@@ -125,18 +128,17 @@ def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
     return np.where(amount.known, amount.values, np.nan)
 
 
-def _share_equal(values: Numbers, said: Numbers) -> float:
-    """Of the rows in which both are known. Shape: (n,), (n,)."""
-    known = ~(np.isnan(values) | np.isnan(said))
-    return float((values[known] == said[known]).mean()) if known.any() else 0.0
+def _share_equal(values: Numbers, predicted: Numbers) -> float:
+    """Returns the share of equal numbers among rows in which both are known. Shape: (n,), (n,)."""
+    known = ~(np.isnan(values) | np.isnan(predicted))
+    return float((values[known] == predicted[known]).mean()) if known.any() else 0.0
 
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns the zone in which most columns agree with parts of a date that is in UTC; None for
-    UTC."""
+    """Returns the time zone in which most columns agree with parts of a UTC date; None for UTC."""
     if not has_offset(date.date_format):
         return None
-    half = sample.finding
+    half = sample.training
     times = half.frame[date.name][:_ZONE_ROWS]
     best, best_score = None, 0.0
     for zone in (None, *ZONES):
@@ -146,9 +148,9 @@ def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) 
             texts = part_texts(date, part, zone)
             if not names or not texts:
                 continue
-            said = numbers_of(texts[0], times.to_frame(), sample.schema)
+            predicted = numbers_of(texts[0], times.to_frame(), sample.schema)
             for name in names:
-                share = _share_equal(half.numbers[name][:_ZONE_ROWS], said)
+                share = _share_equal(half.numbers[name][:_ZONE_ROWS], predicted)
                 score += share if share >= LEAST_SHARE / 2 else 0.0
         if score > best_score + 1e-9:
             best, best_score = zone, score
@@ -156,8 +158,8 @@ def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) 
 
 
 def find_clocks(sample: RowSample) -> list[Candidate]:
-    """Times of day written as 517 for 05:17 that lie so many minutes after others."""
-    half = sample.finding
+    """Finds times of day, written as 517 for 05:17, that are a number of minutes after others."""
+    half = sample.training
     clocks = [c for c in sample.numeric if _is_clock(half.numbers[c.name])][:_MOST_COLUMNS]
     found = []
     n_tried = max(len(clocks) ** 2 * len(sample.numeric), 1)
@@ -177,13 +179,13 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
             of = f"{quoted_name(start.name)}, {quoted_name(column.name)}"
             of += ", 2400" if midnight else ""
             rule = Rule(f"{quoted_name(y.name)} == clock({of})", source="found")
-            found.append(judged(rule, sample, n_tried, LEAST_SHARE))
+            found.append(validated(rule, sample, n_tried, LEAST_SHARE))
     return [candidate for candidate in found if candidate is not None]
 
 
 def find_spans(sample: RowSample) -> list[Candidate]:
-    """Columns of numbers that are the time between two dates, in one of the usual units."""
-    numbers = sample.finding.numbers
+    """Finds columns of numbers that are the time between two dates, in a usual unit."""
+    numbers = sample.training.numbers
     dates = sample.dates[:_MOST_COLUMNS]
     n_tried = max(len(dates) ** 2 * len(sample.numeric) * len(_UNITS), 1)
     found = []
@@ -200,12 +202,12 @@ def find_spans(sample: RowSample) -> list[Candidate]:
         for place in np.flatnonzero((off <= near).sum(0) >= least):
             y = sample.numeric[int(place)].name
             rule = Rule(f"{quoted_name(y)} == {text}", source="found")
-            found.append(judged(rule, sample, n_tried, LEAST_SHARE))
+            found.append(validated(rule, sample, n_tried, LEAST_SHARE))
     return [candidate for candidate in found if candidate is not None]
 
 
 def _is_clock(values: Numbers) -> bool:
-    """Returns whether numbers look like times of day: no minutes beyond 59, no hours beyond 24."""
+    """Returns whether numbers can be times of day: minutes up to 59, hours up to 24."""
     known = values[~np.isnan(values)]
     if not len(known) or known.min() < 0 or known.max() > 2400 or known.max() < 100:
         return False
@@ -214,4 +216,5 @@ def _is_clock(values: Numbers) -> bool:
 
 
 def _minutes(clock: Numbers) -> Numbers:
+    """Converts times of day such as 517 to minutes."""
     return clock // 100 * 60 + clock % 100

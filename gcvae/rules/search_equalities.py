@@ -1,7 +1,8 @@
-"""Columns that equal another one in a share of the rows: a payment that is the whole bill.
+"""Search of columns that equal another one in a share of the rows, such as a payment of the whole
+bill.
 
-Rows in which both have their most frequent value, such as 0, say nothing: those come together by
-themselves. In the others the columns have to be equal far more often than by chance.
+Rows in which both columns have their most frequent value, such as 0, are ignored. In the others the
+columns have to be equal far more often than by chance.
 """
 
 from __future__ import annotations
@@ -18,31 +19,33 @@ from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule
 
 LEAST_SHARE = 0.02
-"""Of the rows in which a column has not its most frequent value."""
+"""Minimum share of equal numbers among rows without the column's most frequent value."""
 _LEAST_EQUAL = 8
 _LEAST_NATS = 12.0
 _MOST_COLUMNS = 100
 _MOST_CHANCE = 0.2
-"""Of the share, that equal ranks or few values explain."""
+"""Maximum ratio of the share that chance explains."""
 
 
 def find_equalities(sample: RowSample) -> list[Candidate]:
-    """Equal numbers or dates, those that are equal most often first."""
+    """Finds equal columns of numbers or dates, those with the largest gain first."""
     found = []
     for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
         n_tried = max(len(columns) ** 2, 1)
         for a, b in combinations(columns, 2):
-            candidate = _judged(sample, a, b, n_tried)
+            candidate = _validated(sample, a, b, n_tried)
             if candidate is not None:
                 found.append(candidate)
     return sorted(found, key=lambda candidate: -candidate.nats)
 
 
-def _judged(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate | None:
-    """Returns the rule that the later one of two columns equals the other."""
+def _validated(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate | None:
+    """Returns the rule that the second of two columns equals the first; None if it does not
+    hold.
+    """
     if a.has_times != b.has_times or not b.kind.is_real:
         return None
-    halves = (sample.finding, sample.judging)
+    halves = (sample.training, sample.validation)
     seen = [found for half in halves if (found := _equal(half, a.name, b.name)) is not None]
     if len(seen) < len(halves):
         return None
@@ -58,7 +61,7 @@ def _judged(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate 
 
 
 def _equal(half: Half, a: str, b: str) -> tuple[float, float, float] | None:
-    """Returns (share of equal numbers, the share by chance of numbers that lie near, rows)."""
+    """Returns (share of equal numbers, share by chance for similar numbers, number of rows)."""
     x, y = half.numbers[a], half.numbers[b]
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]
@@ -73,7 +76,10 @@ def _equal(half: Half, a: str, b: str) -> tuple[float, float, float] | None:
 
 
 def _by_chance(x: Numbers, y: Numbers, is_news: Mask) -> float:
-    """How many would be equal to that of a row whose x is next. Shape: (n,) each."""
+    """Returns the expected number of rows that equal a row with a neighbouring x.
+
+    Shape: (n,) each.
+    """
     order = np.argsort(x, kind="stable")
     x, y, is_news = x[order], y[order], is_news[order]
     shifts = (1, 2, 3, 5, 8)

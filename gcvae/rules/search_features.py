@@ -1,11 +1,11 @@
-"""Columns that a feature of another column determines, and looked-up factors.
+"""Search of columns that a feature of another column determines, and of looked-up factors.
 
     weekday == weekday(ordered)        quarter == name[quarter(ordered)]       parts by their names
     is_active == is_missing(left)      cold == (temperature < 2)               truths
     age == years(born, "2025-06-30")   tenure == months(hired, left)           completed spans
     bonus == rate[grade] * salary      price == extra[size] + base             factors and summands
 
-A lookup of one half of the sample is judged by the other.
+The training half of the sample fits lookup tables, the validation half validates them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gcvae.arrays import Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
-from gcvae.rules.row_sample import Candidate, RowSample, judged
+from gcvae.rules.row_sample import Candidate, RowSample, validated
 from gcvae.rules.search_dates import numbers_of
 from gcvae.rules.search_formulas import Free
 from gcvae.schema.columns import Column, Level, TableSchema
@@ -32,28 +32,28 @@ from gcvae.schema.rules import Rule
 from gcvae.spelling.never_dates import without_never
 
 LEAST_SHARE = 0.9
-"""Of the rows, that a feature determines a column in."""
+"""Minimum share of rows in which a feature determines a column."""
 _LEAST_OF_LEVELS = 0.995
-"""Of the rows, that a span of dates is a level in: others would be levels that there are not."""
+"""Minimum share of rows for a span that is a level, since other spans would be unknown levels."""
 _LEAST_OF_SIDES = 0.98
-"""Of the rows, that lie on the right side of a threshold."""
+"""Minimum share of rows on the right side of a threshold."""
 _MOST_COLUMNS = 40
 _MOST_DATES = 12
 _FEW_ROWS = 200
 _MOST_LEVELS = 60
 _LEAST_OF_KEY = 2
-"""Rows of a key in the half that finds a lookup."""
+"""Minimum number of rows of a key in the training half."""
 _LEAST_OF_VALUE = 4
 _DAY = 86_400.0
 _YEAR = 365.25 * _DAY
 _PARTS = ("weekday", "month", "quarter", "year", "hour", "day")
 _BACKWARD = 6
-"""Digits that it costs to compute a column from later ones."""
+"""Penalty, in digits, for a column that is computed from later ones."""
 Texts = npt.NDArray[Any]
 
 
 def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Columns that a feature of another one determines, one feature each."""
+    """Finds columns that a feature of another one determines, one feature each."""
     columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     features = list(_features(sample))
     n_tried = max(len(columns) * len(features), 1)
@@ -66,18 +66,19 @@ def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 
 
 def _best(candidates: Iterator[Candidate], is_free: Free) -> list[Candidate]:
-    """Returns the candidate that gains most, of those that may be taken."""
+    """Returns the compatible candidate with the largest gain, as a list of at most one."""
     found = [candidate for candidate in candidates if is_free(candidate.rule)]
     return [max(found, key=lambda c: (round(c.nats, 3), -_digits(c.rule)))] if found else []
 
 
 def _digits(rule: Rule) -> int:
-    """Returns the length of a rule's tables."""
+    """Returns the total length of the entries of a rule's tables."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return sum(len(str(entry)) for entry in entries)
 
 
 def _has_few_levels(sample: RowSample, column: Column) -> bool:
+    """Whether a column has from 2 to 60 levels."""
     n = sample.codes[column.name].max(initial=-1) + 1
     return column.kind.has_levels and 2 <= n <= _MOST_LEVELS
 
@@ -90,9 +91,9 @@ class _Feature:
     """A feature of one column.
 
     Attributes:
-        text: The expression.
-        name: The column.
-        keys: Its values as keys of a table, in the half that finds rules. Shape: (n,).
+        text: Expression of the feature.
+        name: Name of the column.
+        keys: Values as keys of a lookup table, in the training half. Shape: (n,).
     """
 
     text: str
@@ -101,7 +102,7 @@ class _Feature:
 
 
 def _features(sample: RowSample) -> Iterator[_Feature]:
-    """Parts of dates, and whether cells are missing."""
+    """Yields parts of dates, and whether cells are missing, as features."""
     for date in sample.dates[:_MOST_DATES]:
         for part in _PARTS:
             try:
@@ -110,17 +111,18 @@ def _features(sample: RowSample) -> Iterator[_Feature]:
                 continue
             yield _feature(sample, f"{part}({quoted_name(date.name)})", date)
     for column in sample.columns:
-        share = sample.finding.frame[column.name].isna().mean()
+        share = sample.training.frame[column.name].isna().mean()
         if 0.005 < share < 0.995:
             yield _feature(sample, f"is_missing({quoted_name(column.name)})", column)
 
 
 def _feature(sample: RowSample, text: str, column: Column) -> _Feature:
-    return _Feature(text, column.name, _keys(text, sample.finding.frame, sample.schema))
+    """Evaluates a feature in the training half."""
+    return _Feature(text, column.name, _keys(text, sample.training.frame, sample.schema))
 
 
 def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
-    """Returns the values of a term as the keys of tables have them. Shape: (n,)."""
+    """Evaluates a term as keys of lookup tables. Shape: (n,)."""
     tree = parse_expression(text)
     values = {}
     for name in names_in(tree):
@@ -133,21 +135,21 @@ def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
 def _lookups(
     sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
 ) -> Iterator[Candidate]:
-    """Yields the features that determine a column."""
-    cells = sample.finding.frame[column.name]
+    """Yields validated rules that look a column up by a feature."""
+    cells = sample.training.frame[column.name]
     for feature in features:
         if feature.name == column.name:
             continue
         table = _table(feature.keys, cells)
         if not table:
             continue
-        found = judged(_lookup(column, feature.text, table), sample, n_tried, LEAST_SHARE)
+        found = validated(_lookup(column, feature.text, table), sample, n_tried, LEAST_SHARE)
         if found is not None:
             yield replace(found, nats=found.nats * float(pd.notna(feature.keys).mean()))
 
 
 def _table(keys: Texts, cells: pd.Series[Any]) -> dict[str, Level] | None:
-    """What most rows of each key have; None where keys do not determine cells."""
+    """Returns the most frequent cell of each key; None if keys do not determine cells."""
     known = pd.notna(keys) & cells.notna().to_numpy()
     if known.sum() < 2 * _LEAST_OF_VALUE:
         return None
@@ -168,16 +170,19 @@ def _table(keys: Texts, cells: pd.Series[Any]) -> dict[str, Level] | None:
 
 
 def _key_order(key: str) -> tuple[float, str]:
+    """Returns the sort key of a table's key: numbers first."""
     return (float(key), "") if key.isdecimal() else (np.inf, key)
 
 
 def _plain(value: Any) -> Level:
-    """Returns a level as JSON has it."""
+    """Returns a level as a JSON type."""
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
 
 
 def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
-    """y == table[feature], or plainer where the table says nothing new."""
+    """Returns the rule y == table[feature], simplified if the table is the identity or a truth
+    value.
+    """
     y = quoted_name(column.name)
     if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
         return Rule(f"{y} == {feature}", source="found")
@@ -191,8 +196,8 @@ def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
 
 
 def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
-    """Yields the numbers that two levels of a column lie on two sides of."""
-    half = sample.finding
+    """Yields rules y == (x >= threshold) for columns of two levels."""
+    half = sample.training
     codes, levels = pd.factorize(half.frame[column.name])
     if len(levels) != 2:
         return
@@ -220,15 +225,15 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
             table = {"false": _plain(below), "true": _plain(above)}
             text = f"{name} == name[{number} >= {edge}]"
             rule = Rule(text, source="found", tables={"name": table})
-        found = judged(rule, sample, n_tried, _LEAST_OF_SIDES)
+        found = validated(rule, sample, n_tried, _LEAST_OF_SIDES)
         if found is not None:
             yield found
 
 
 def plainest(low: float, high: float, slack: float = 1e-12) -> float:
-    """Returns a number from low to high with as few digits as there are; the lowest of those.
+    """Returns the number between low and high with the fewest digits; the lowest of several.
 
-    Rounding may take it so far beyond an end, relative to that.
+    Rounding may exceed an end by the relative `slack`.
 
     >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
     (2.0, 0.02, 150.0)
@@ -248,44 +253,47 @@ def plainest(low: float, high: float, slack: float = 1e-12) -> float:
 
 
 def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields numbers that are completed years, months or days from a date to another, or
-    to a day."""
+    """Yields rules for numbers of completed years, months or days from a date to another date or a
+    fixed day.
+    """
     dates = sample.dates[:_MOST_DATES]
-    whole = [c for c in sample.numeric if _is_count(sample.finding.numbers[c.name])]
+    whole = [c for c in sample.numeric if _is_count(sample.training.numbers[c.name])]
     whole = whole[:_MOST_COLUMNS]
     if not dates or not whole:
         return
     n_tried = 3 * len(whole) * len(dates) ** 2
-    few = sample.finding.frame[:_FEW_ROWS]
-    said = {
+    few = sample.training.frame[:_FEW_ROWS]
+    predicted = {
         text: numbers_of(text, few, sample.schema)
         for first, last in permutations(dates, 2)
         for part in ("years", "months", "days")
         for text in [f"{part}({quoted_name(first.name)}, {quoted_name(last.name)})"]
     }
     for column in whole:
-        y = sample.finding.numbers[column.name]
-        texts = [text for text, span in said.items() if _agree(y[:_FEW_ROWS], span)]
+        y = sample.training.numbers[column.name]
+        texts = [text for text, span in predicted.items() if _agree(y[:_FEW_ROWS], span)]
         texts += _ages(sample, column, dates)
         rules = [Rule(f"{quoted_name(column.name)} == {text}", source="found") for text in texts]
         least = _LEAST_OF_LEVELS if column.kind.has_levels else LEAST_SHARE
-        found = [judged(rule, sample, n_tried, least) for rule in rules]
+        found = [validated(rule, sample, n_tried, least) for rule in rules]
         yield from _best(iter([candidate for candidate in found if candidate]), is_free)
 
 
-def _agree(y: Numbers, said: Numbers) -> bool:
-    """Returns whether nine of ten rows in which both are known have the same number. Shape: (n,)
-    twice."""
-    known = ~(np.isnan(y) | np.isnan(said))
-    return bool((y[known] == said[known]).sum() >= max(0.9 * known.sum(), 4))
+def _agree(y: Numbers, predicted: Numbers) -> bool:
+    """Returns whether 90 % of the rows in which both are known have equal numbers.
+
+    Shape: (n,) twice.
+    """
+    known = ~(np.isnan(y) | np.isnan(predicted))
+    return bool((y[known] == predicted[known]).sum() >= max(0.9 * known.sum(), 4))
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
-    """Returns the ages on one day of reckoning that a column may be."""
+    """Returns the expressions of ages on a fixed day that a column may be."""
     texts = []
     for date in dates:
         born, ages = (
-            np.concatenate([rows.numbers[name] for rows in (sample.finding, sample.judging)])
+            np.concatenate([rows.numbers[name] for rows in (sample.training, sample.validation)])
             for name in (date.name, column.name)
         )
         day = _day_of_reckoning(born, ages)
@@ -295,15 +303,16 @@ def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[st
 
 
 def _is_count(values: Numbers) -> bool:
+    """Whether numbers are whole and not negative."""
     known = values[~np.isnan(values)]
     return bool(len(known) and known.min() >= 0 and (known == np.floor(known)).all())
 
 
 def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
-    """Returns a day on which most rows are so many years old; None where there is none.
+    """Returns a day on which most rows have the given ages; None if there is none.
 
-    Each row bounds the day to a year, from the birthday of that age to the day before the next. Of
-    the days that are left the end of a month is taken, or else the last. Shape: seconds (n,), (n,).
+    Each row limits the day to a year, from its birthday of that age to the day before the next. Of
+    the remaining days, the end of a month is preferred, else the last. Shape: seconds (n,), (n,).
     """
     known = ~(np.isnan(born) | np.isnan(years)) & (years < 200)
     if known.sum() < 2 * _LEAST_OF_VALUE or len(np.unique(years[known])) < 3:
@@ -329,8 +338,7 @@ def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
 
 
 def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
-    """Returns the days on which those born on these days are so old; 1 March of a leap day. Shape:
-    (n,)."""
+    """Returns the birthdays of given ages; 1 March for a leap day. Shape: (n,)."""
     months = (days.year.to_numpy() + ages - 1970) * 12 + days.month.to_numpy() - 1
     first = months.astype("datetime64[M]").astype("datetime64[D]")
     return np.asarray(first + (days.day.to_numpy() - 1).astype("timedelta64[D]"))
@@ -340,9 +348,10 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 
 
 def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields numbers that are others times a factor, or plus a summand, that a column of levels
-    fixes."""
-    half = sample.finding
+    """Yields rules for numbers that are others times a factor, or plus a summand, looked up by a
+    column of levels.
+    """
+    half = sample.training
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     numeric = [c for c in sample.numeric if c.kind.is_real][:_MOST_COLUMNS]
     n_tried = max(2 * len(levels) * len(numeric) ** 2, 1)
@@ -374,8 +383,10 @@ def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 
 
 def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
-    """Returns whether y / x, or y - x, is one of a few numbers, to three digits. Shape:
-    (n,) twice."""
+    """Returns whether y / x, or y - x, has few distinct values to three digits.
+
+    Shape: (n,) twice.
+    """
     known = ~(np.isnan(y) | np.isnan(x)) & (y != 0) & (x != 0)
     if known.sum() < 20:
         return False
@@ -395,9 +406,9 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
 def _with_levels(
     sample: RowSample, columns: tuple[Column, Column, Column], form: str, near: float, n_tried: int
 ) -> Iterator[Candidate]:
-    """Yields the factor of each level that all its rows allow, as plain as they do."""
+    """Yields the rule whose factor of each level all its rows permit, with the fewest digits."""
     y, x, level = columns
-    half = sample.finding
+    half = sample.training
     target, other = half.numbers[y.name], half.numbers[x.name]
     keys = _keys(quoted_name(level.name), half.frame, sample.schema)
     known = ~(np.isnan(target) | np.isnan(other)) & pd.notna(keys) & (other != 0)
@@ -424,6 +435,6 @@ def _with_levels(
     text = f"rate[{key}] * {a}" if form == "factor" else f"{a} + extra[{key}]"
     name = "rate" if form == "factor" else "extra"
     rule = Rule(f"{quoted_name(y.name)} == {text}", source="found", tables={name: table})
-    found = judged(rule, sample, n_tried, 0.9)
+    found = validated(rule, sample, n_tried, 0.9)
     if found is not None:
         yield found

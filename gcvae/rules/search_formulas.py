@@ -1,12 +1,12 @@
-"""Columns of numbers that are small formulas of others, found by enumeration.
+"""Search of numeric columns that are short formulas of others, by enumeration.
 
     leaves    x, and of rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
     pairs     a + b, a - b, a * b, a / b, 100 * a / b, (a - b) / b, (a + b) / 2, of two leaves
-    triples   a pair and a third leaf, met in the middle: y = P * u where y / u = P
+    triples   a pair P and a third leaf u, by meet in the middle: y = P * u where y / u = P
 
-A formula is tried on some rows, then on all of one half of the sample, and judged by the other. Of
-those that hold equally often the plainest stands, and of the columns of one relation the one that
-rounding loses nothing of.
+A formula is tested on some rows, then on all of the training half, and validated on the other half.
+Of formulas that hold equally often the shortest is preferred; of the formulas of one relation, the
+one whose rounding keeps the others best.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ import numpy.typing as npt
 from gcvae.arrays import Mask, Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.predictions import Prediction, quantities, rounded
-from gcvae.rules.row_sample import Candidate, RowSample, agreement_of, judged
+from gcvae.rules.row_sample import Candidate, RowSample, agreement_of, validated
 from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule
 
 LEAST_SHARE = 0.9
-"""Of the rows, that a formula holds in."""
+"""Minimum share of rows in which a formula holds."""
 _ROWS = 600
-"""In which terms are computed; a column's sieve is of those of them that say most."""
+"""Rows in which terms are computed; the sieve of a column has the most informative of them."""
 _SIEVE_ROWS = 48
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
 MOST_COLUMNS = 40
-"""Of pairs and triples; the time grows with the cube."""
+"""Maximum number of columns in pairs and triples; time grows with its cube."""
 _MOST_MATCHES = 400
-"""Pairs that one row's value may be met by; more say nothing."""
+"""Maximum number of pairs that match one row's value; more are not informative."""
 _MOST_TRIED = 24
-"""Formulas of a column that are looked at in all rows."""
+"""Maximum number of formulas of a column that are tested in all rows."""
 _MOST_LOST = 0.01
-"""Of the rows that one formula of a relation computes, that break the others."""
+"""Tolerated share of rows, computed by one formula of a relation, that break the others."""
 _NEAR_ROWS = 200
 _MOST_LEFT = 0.06
-"""Of the deviation of a column, that a formula which holds nearly leaves."""
+"""Maximum residual deviation of an approximate formula, as a share of the column's deviation."""
 _LEAST_NEAR = 0.95
 _MOST_DIGITS = 3
-"""Of the constant of such a formula."""
+"""Maximum number of digits of the constant of an approximate formula."""
 _MOST_NEAR = 3
 _FACTORS = (1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60)
-"""That a pair may have before it: units and per cent."""
+"""Possible factors of a pair: units and per cent."""
 
 Free = Callable[[Rule], bool]
 
 
 @dataclass(frozen=True)
 class _Terms:
-    """Terms of which formulas are made, and their values in the sieve's rows.
+    """Terms of which formulas are made, with their values in the rows of the sieve.
 
     Attributes:
-        texts: Texts of each.
-        names: The columns of each.
-        sizes: How long each is.
-        values: Shape: (n, number of terms).
-        products: (size, leaf) of the factors of each; none of terms that are no products.
+        texts: Expression of each term.
+        names: Columns of each term.
+        sizes: Complexity of each term.
+        values: Values of the terms. Shape: (n, number of terms).
+        products: (size, leaf) of the factors of each product; empty for other terms.
     """
 
     texts: list[str]
@@ -75,13 +75,14 @@ class _Terms:
 
 
 def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Formulas, of each relation one, the plainest first; sums of more; those that hold nearly.
+    """Yields exact formulas, one per relation, shortest first; then sums of more terms; then
+    approximate formulas.
 
     Args:
         sample: Sample of the table.
-        is_free: Whether a rule goes with those that are taken already.
+        is_free: Returns whether a rule is compatible with the accepted ones.
     """
-    columns = [c for c in sample.numeric if _is_spread(sample.finding.numbers[c.name])]
+    columns = [c for c in sample.numeric if _is_spread(sample.training.numbers[c.name])]
     columns = columns[:MOST_COLUMNS]
     if len(columns) < 2:
         yield from find_sums(sample, is_free)
@@ -90,13 +91,13 @@ def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     pairs = _pairs(leaves)
     yield from _exact(sample, columns, leaves, pairs, is_free)
     yield from find_sums(sample, is_free)
-    yield from _near(sample, columns, leaves, pairs, is_free)
+    yield from _approximate(sample, columns, leaves, pairs, is_free)
 
 
 def _exact(
     sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
 ) -> Iterator[Candidate]:
-    """Formulas that hold to the last decimal."""
+    """Yields formulas that hold to the last decimal."""
     n_tried = len(columns) * len(pairs.texts) * len(leaves.texts)
     found = [
         one for column in columns for one in _of_column(sample, column, leaves, pairs, n_tried)
@@ -106,21 +107,21 @@ def _exact(
     def key(one: _Found) -> tuple[float, ...]:
         rule = one.candidate.rule
         is_backward = any(places[name] > places[rule.column] for name in rule.parents)
-        # A blank tax is none: what is computed is a column without blanks.
-        missing = round(float(np.isnan(sample.finding.numbers[rule.column]).mean()), 2)
+        # Columns without missing cells are preferred as computed ones.
+        missing = round(float(np.isnan(sample.training.numbers[rule.column]).mean()), 2)
         return (*one.preference, missing, is_backward, -places[rule.column])
 
     in_order = sorted(found, key=key)
-    yield from _one_of_each(sample, [one.candidate for one in in_order], is_free)
+    yield from _one_per_relation(sample, [one.candidate for one in in_order], is_free)
 
 
-def _one_of_each(
+def _one_per_relation(
     sample: RowSample, candidates: Sequence[Candidate], is_free: Free
 ) -> Iterator[Candidate]:
-    """Of each relation between columns one formula: that of the column to be computed.
+    """Yields one formula of each relation between columns.
 
-    Rounding loses something on the way back, so rows that are computed by one formula may break
-    the others of their relation: the one is taken by which they keep these best.
+    Rounding loses information, so rows that are computed by one formula may break the others of its
+    relation. The formula whose computed rows keep the others best is chosen.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
     for candidate in candidates:
@@ -128,7 +129,8 @@ def _one_of_each(
     waiting = []
     for sides in relations.values():
         kept = {
-            c.rule.text: _kept_of_others(sample, c.rule, [o.rule for o in sides]) for c in sides
+            c.rule.text: _agreement_of_others(sample, c.rule, [o.rule for o in sides])
+            for c in sides
         }
         most = max(kept.values())
         first, *others = [c for c in sides if kept[c.rule.text] >= most - _MOST_LOST]
@@ -140,14 +142,15 @@ def _one_of_each(
         yield from [side for side in others if is_free(side.rule)][:1]
 
 
-def _kept_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> float:
-    """In what share of rows that are computed by a formula, of parents that have nothing to do with
-    each other, the formulas of other columns hold."""
+def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> float:
+    """Returns the share of rows, computed by a formula from permuted parents, that keep the
+    formulas of other columns.
+    """
     others = [other for other in others if other.column != rule.column]
     if not others:
         return 1.0
     random = np.random.default_rng(0)
-    frame = sample.finding.frame[list(rule.columns)].dropna()[:_ROWS]
+    frame = sample.training.frame[list(rule.columns)].dropna()[:_ROWS]
     if not len(frame):
         return 1.0
     formula = Prediction.of(rule, sample.schema)
@@ -166,36 +169,37 @@ def _kept_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> fl
     return float(np.mean(shares))
 
 
-def _near(
+def _approximate(
     sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
 ) -> Iterator[Candidate]:
-    """Products and quotients that a column nearly is, times a constant: those that leave least."""
+    """Yields products and quotients that approximate a column up to a constant, most precise
+    first.
+    """
     if not pairs.texts:
         return
     found = []
     for column in columns:
-        for text, left in _least_left(sample, column, leaves, pairs):
-            rule = _near_rule(sample, column, text)
+        for text, left in _best_products(sample, column, leaves, pairs):
+            rule = _approximate_rule(sample, column, text)
             if rule is None:
                 continue
-            candidate = judged(rule, sample, len(columns) * len(pairs.texts), _LEAST_NEAR)
+            candidate = validated(rule, sample, len(columns) * len(pairs.texts), _LEAST_NEAR)
             if candidate is not None:
                 found.append((left, candidate))
     in_order = sorted(found, key=lambda pair: (round(pair[0], 3), len(pair[1].rule.text)))
-    yield from _one_of_each(sample, [candidate for _, candidate in in_order], is_free)
+    yield from _one_per_relation(sample, [candidate for _, candidate in in_order], is_free)
 
 
-def _least_left(
+def _best_products(
     sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms
 ) -> list[tuple[str, float]]:
-    """Returns the few products of a pair and a leaf whose logarithm leaves least of that of a
-    column.
+    """Returns the products of a pair P and a leaf u whose logarithm best fits that of a column.
 
     With centred logarithms, |log y - log u - log P|² = |a|² + |p|² - 2 a·p for all pairs at once.
 
-    Returns: (text, share of the deviation that is left).
+    Returns: (expression, share of the deviation that remains).
     """
-    y = sample.finding.numbers[column.name][:_ROWS]
+    y = sample.training.numbers[column.name][:_ROWS]
     rows = np.flatnonzero(y > 0)[:_NEAR_ROWS]
     if len(rows) < _SIEVE_ROWS or (y[rows] > 0).mean() < 1.0:
         return []
@@ -215,9 +219,9 @@ def _least_left(
             if column.name not in leaves.names[i]:
                 u = _centred(leaves.values[rows, i, None])[:, 0]
                 forms += [("{p} * {u}", of_y - u, i), ("{p} / {u}", of_y + u, i)]
-        for form, wanted, i in forms:
+        for form, target, i in forms:
             # y = P ∘ u of the pair, or of one through it.
-            left = float(wanted @ wanted) + of_pairs - 2.0 * sign * (wanted @ p)
+            left = float(target @ target) + of_pairs - 2.0 * sign * (target @ p)
             if np.isnan(left).all():
                 continue
             place = int(np.nanargmin(left + 1e-6 * deviation * plainness))
@@ -234,33 +238,35 @@ def _least_left(
 
 
 def _inverted(form: str, pair: str, u: str) -> str:
-    """Returns the text of y = u / P, 1 / (P u) or 1 / P."""
+    """Returns the expression of y = u / P, 1 / (P u) or 1 / P."""
     return {"{p} * {u}": f"{u} / {pair}", "{p} / {u}": f"1 / ({pair} * {u})", "{p}": f"1 / {pair}"}[
         form
     ]
 
 
 def _centred(values: Numbers) -> Numbers:
-    """Logarithms less their mean; NaN where a number is not positive. Shape: (n, D)."""
+    """Returns centred logarithms; NaN where a number is not positive. Shape: (n, D)."""
     with np.errstate(all="ignore"):
         logs = np.log(np.where(values > 0, values, np.nan))
         return np.asarray(logs - logs.mean(axis=0))
 
 
-def _near_rule(sample: RowSample, column: Column, text: str) -> Rule | None:
-    """y ≈ c · f ± what 99 % of the rows leave, c as plain as costs nothing."""
-    y, half = quoted_name(column.name), sample.finding
+def _approximate_rule(sample: RowSample, column: Column, text: str) -> Rule | None:
+    """Returns the rule y ≈ c · f ± the 99 % quantile of the error, with few digits of c; None if it
+    is imprecise.
+    """
+    y, half = quoted_name(column.name), sample.training
     unit = grid_unit(column)
-    said = Prediction.of(Rule(f"{y} == {text}"), sample.schema).said(half.frame)
+    predicted = Prediction.of(Rule(f"{y} == {text}"), sample.schema).evaluated(half.frame)
     target = half.numbers[column.name]
-    known = ~np.isnan(said) & ~np.isnan(target) & (said != 0)
+    known = ~np.isnan(predicted) & ~np.isnan(target) & (predicted != 0)
     if known.sum() < 2 * _SIEVE_ROWS or unit is None:
         return None
-    target, said = target[known], said[known]
-    factor = float(np.median(target / said))
+    target, predicted = target[known], predicted[known]
+    factor = float(np.median(target / predicted))
     for digits in range(1, _MOST_DIGITS + 1):
         plain = float(f"{factor:.{digits}g}")
-        off, best = (np.abs(target - c * said) for c in (plain, factor))
+        off, best = (np.abs(target - c * predicted) for c in (plain, factor))
         if np.quantile(off, 0.9) <= 1.05 * np.quantile(best, 0.9) + 0.1 * unit:
             break
     else:
@@ -276,14 +282,14 @@ def _near_rule(sample: RowSample, column: Column, text: str) -> Rule | None:
 
 @dataclass(frozen=True)
 class _Found:
-    """A formula, and how plain it is."""
+    """A formula and its complexity."""
 
     candidate: Candidate
     size: float
 
     @property
     def preference(self) -> tuple[float, ...]:
-        """What is taken first: what holds in more rows, then what is plainer."""
+        """Sort key: larger share of rows first, then lower complexity."""
         return (-round(self.candidate.share, 2), self.size)
 
 
@@ -294,11 +300,11 @@ def _is_spread(values: Numbers) -> bool:
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
-    """Returns the columns, and what rates are subtracted from or added to."""
+    """Returns the columns as terms, and for rates also their differences from and sums with 1."""
     texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
     for column in columns:
-        x, name = sample.finding.numbers[column.name][:_ROWS], quoted_name(column.name)
-        whole = sample.finding.numbers[column.name]
+        x, name = sample.training.numbers[column.name][:_ROWS], quoted_name(column.name)
+        whole = sample.training.numbers[column.name]
         low, high = np.nanmin(whole), np.nanmax(whole)
         forms: list[tuple[str, float, Numbers]] = [(name, 1.0, x)]
         if low >= 0 and high <= 1:
@@ -330,7 +336,7 @@ _OF_COLUMNS: tuple[_Form, ...] = (
 
 
 def _pairs(leaves: _Terms) -> _Terms:
-    """Two leaves of different columns under each operation."""
+    """Combines two leaves of different columns by each operation."""
     texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
     products = list[list[tuple[float, int]]]()
     is_plain = [size == 1.0 for size in leaves.sizes]
@@ -355,9 +361,9 @@ def _pairs(leaves: _Terms) -> _Terms:
 def _of_column(
     sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms, n_tried: int
 ) -> list[_Found]:
-    """Returns the formulas of one column that hold, the plainest of each set of columns."""
-    y = sample.finding.numbers[column.name][:_ROWS]
-    rows = _telling_rows(y)
+    """Returns the formulas of one column that hold most often."""
+    y = sample.training.numbers[column.name][:_ROWS]
+    rows = _informative_rows(y)
     if len(rows) < _LEAST_SIEVE:
         return []
     sieve = _Sieve(column, y[rows], grid_unit(column))
@@ -372,19 +378,20 @@ def _of_column(
     found = []
     for text, size in sorted(tried.items(), key=lambda item: item[1])[:_MOST_TRIED]:
         rule = Rule(f"{quoted_name(column.name)} == {text}", source="found")
-        seen = agreement_of(rule, sample.finding.frame, sample.schema)
+        seen = agreement_of(rule, sample.training.frame, sample.schema)
         if seen.share < LEAST_SHARE or seen.unusual < LEAST_SHARE * seen.share:
             continue
-        candidate = judged(rule, sample, n_tried, LEAST_SHARE)
+        candidate = validated(rule, sample, n_tried, LEAST_SHARE)
         if candidate is not None:
             found.append(_Found(candidate, size))
     most = max((one.candidate.share for one in found), default=0.0)
     return [one for one in found if one.candidate.share >= most - 0.005]
 
 
-def _telling_rows(y: Numbers) -> npt.NDArray[np.intp]:
-    """Returns rows in which a column has neither 0 nor its most frequent number, from large to
-    small."""
+def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
+    """Returns rows in which a column is neither 0 nor its most frequent number, in descending
+    order.
+    """
     known = np.flatnonzero(~np.isnan(y) & (y != 0))
     if not len(known):
         return known
@@ -398,12 +405,12 @@ def _telling_rows(y: Numbers) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class _Sieve:
-    """Some rows of a column y, in which formulas are tried.
+    """Some rows of a column y, in which formulas are tested.
 
     Attributes:
-        column: y.
-        y: Its numbers. Shape: (n,).
-        unit: Unit of its grid.
+        column: Schema of y.
+        y: Numbers of the column. Shape: (n,).
+        unit: Unit of its grid, or None.
     """
 
     column: Column
@@ -412,12 +419,14 @@ class _Sieve:
 
     @property
     def near(self) -> Numbers:
-        """How far a formula may be from y in each row. Shape: (n,)."""
+        """Tolerated distance of a formula from y in each row. Shape: (n,)."""
         noise = 1e-9 * np.abs(self.y)
         return noise if self.unit is None else (0.5 + 1e-6) * self.unit + noise
 
     def of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, float]]:
-        """Yields the terms that y is in most rows, with a factor; (text, size)."""
+        """Yields (expression, size) of the terms that equal y in most rows, times a usual
+        factor.
+        """
         values = terms.values[rows]
         for factor in _FACTORS:
             off = np.abs(factor * values - self.y[:, None])
@@ -429,7 +438,9 @@ class _Sieve:
     def of_multiples(
         self, leaves: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[tuple[str, float]]:
-        """Yields the columns that y is in most rows, times a plain factor; (text, size)."""
+        """Yields (expression, size) of the columns that equal y in most rows, times a factor of few
+        digits.
+        """
         with np.errstate(all="ignore"):
             ratios = self.y[:, None] / leaves.values[rows]
         for place, text in enumerate(leaves.texts):
@@ -450,27 +461,27 @@ class _Sieve:
     def of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[tuple[str, float]]:
-        """Yields a pair and a leaf that give y in most rows; (text, size)."""
+        """Yields (expression, size) of a pair and a leaf that give y in most rows."""
         if not pairs.texts:
             return
         u, p = leaves.values[rows], pairs.values[rows]
-        asked = self._asked(leaves, u)
-        wanted = np.stack([values for _, values, _ in asked], axis=1)
-        reach = np.stack([near for _, _, near in asked], axis=1)
+        required = self._required_pairs(leaves, u)
+        target = np.stack([values for _, values, _ in required], axis=1)
+        reach = np.stack([near for _, _, near in required], axis=1)
         met = set[tuple[int, int]]()
         for row in range(0, len(rows), max(len(rows) // 4, 1)):
             order = np.argsort(p[row], kind="stable")
             ordered = p[row][order]
-            first = np.searchsorted(ordered, wanted[row] - reach[row])
-            last = np.searchsorted(ordered, wanted[row] + reach[row], side="right")
-            n_met = np.where(np.isnan(wanted[row]), 0, last - first)
-            for ask in np.flatnonzero((n_met > 0) & (n_met <= _MOST_MATCHES)):
-                places = order[first[ask] : last[ask]]
-                off = np.abs(p[:, places] - wanted[:, [ask]])
-                hits = self._shares(off <= reach[:, [ask]], ~np.isnan(off))
-                met.update((int(ask), int(place)) for place in places[hits >= _LEAST_SIEVED])
+            first = np.searchsorted(ordered, target[row] - reach[row])
+            last = np.searchsorted(ordered, target[row] + reach[row], side="right")
+            n_met = np.where(np.isnan(target[row]), 0, last - first)
+            for which in np.flatnonzero((n_met > 0) & (n_met <= _MOST_MATCHES)):
+                places = order[first[which] : last[which]]
+                off = np.abs(p[:, places] - target[:, [which]])
+                hits = self._shares(off <= reach[:, [which]], ~np.isnan(off))
+                met.update((int(which), int(place)) for place in places[hits >= _LEAST_SIEVED])
         for number, place in sorted(met):
-            (leaf, form, size), _, _ = asked[number]
+            (leaf, form, size), _, _ = required[number]
             names = pairs.names[place]
             if self.column.name not in names and not names & leaves.names[leaf]:
                 pair = pairs.texts[place]
@@ -482,12 +493,13 @@ class _Sieve:
                 text = form.format(p=_inner(pair, form), u=leaves.texts[leaf])
                 yield text, size + pairs.sizes[place] + leaves.sizes[leaf]
 
-    def _asked(
+    def _required_pairs(
         self, leaves: _Terms, u: Numbers
     ) -> list[tuple[tuple[int, str, float], Numbers, Numbers]]:
-        """What a pair has to be for y to follow with a leaf: ((leaf, text, size), values, reach).
+        """Returns ((leaf, form, size), values, tolerance) of the pair that gives y together with
+        each leaf.
 
-        Shape: u (n, leaves); values and nearness (n,).
+        Shape: u (n, leaves); values and tolerance (n,).
         """
         y, near = self.y, self.near
         found = []
@@ -517,19 +529,19 @@ class _Sieve:
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:
-        """Of the rows in which a term is known, those that it hits; 0 where these are few."""
+        """Returns the share of known rows in which a term agrees; 0 if few are known."""
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
 
 
 def _inner(pair: str, form: str) -> str:
-    """Returns a pair as a part of a triple, in brackets where it needs them."""
+    """Returns a pair as an operand of a triple, in brackets if necessary."""
     return pair if form in ("{p} + {u}", "{p} - {u}") else f"({pair})"
 
 
 def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:
-    """Returns (factor · term, its size)."""
+    """Returns (expression, size) of a factor times a term."""
     if factor == 1.0:
         return text, size
     whole = f"({text})" if " + " in text or " - " in text else text

@@ -1,8 +1,9 @@
-"""Columns of levels, or of few numbers, that one or two others fix: the country fixes the currency.
+"""Search of functional dependencies: one or two columns that determine another, as country →
+currency.
 
-Two rows that agree in the fixing column have to agree in the fixed one: of all pairs of columns
-that is asked of neighbours in the order of the fixing one, and of those that pass, unseen rows are
-told from the most frequent value that goes with theirs.
+Rows with equal determining cells have to agree in the dependent cell. For all pairs of columns this
+is checked on neighbours in the order of the determining column. Candidates are then validated on
+unseen rows, predicted by the most frequent value for their determining cells.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from gcvae.schema.columns import Column
 from gcvae.schema.rules import Rule, dependency
 
 LEAST_SHARE = 0.95
-"""Of unseen rows, that a function holds in."""
+"""Minimum share of unseen rows in which a dependency holds."""
 _LEAST_AGREEMENT = 0.88  # of neighbours
 _LEAST_UNUSUAL = 0.8
 _SURE_SHARE = 0.99  # of unseen rows: no other columns are looked for, and such functions come first
 _LEAST_REPEATED = 100
-"""Rows of each half whose fixing cells the other half has too."""
+"""Minimum number of rows that repeat determining cells."""
 _MOST_SHARE_OF_VALUES = 0.3  # distinct numbers by rows, of a column of few numbers
 _COUNTED_PAIRS = 1 << 20  # of so many at most each is counted; more are sorted first
 MOST_PAIRED = 40  # columns of which two may fix a third
@@ -34,9 +35,10 @@ Codes = npt.NDArray[np.integer[Any]]
 
 
 def find_functions(sample: RowSample) -> list[Candidate]:
-    """Functions of one column, and of two where one does not do; the ones to take first are first.
+    """Finds dependencies on one column, and on two where one does not suffice, in order of
+    preference.
 
-    Of columns that fix each other the first in the table is the one that fixes the others.
+    Of columns that determine each other, the first in the table determines the others.
     """
     columns = [column for column in sample.columns if _has_few_values(sample, column)]
     single = _found(sample, columns, [(column,) for column in columns])
@@ -60,7 +62,7 @@ def find_functions(sample: RowSample) -> list[Candidate]:
 
     def key(candidate: Candidate) -> tuple[float, ...]:
         rule = candidate.rule
-        n_values = [sample.finding.codes[name].max() for name in rule.parents]
+        n_values = [sample.training.codes[name].max() for name in rule.parents]
         is_before = any(place[name] > place[rule.column] for name in rule.parents)
         share = round(candidate.share, 3)
         is_unsure = candidate.share < _SURE_SHARE
@@ -70,7 +72,8 @@ def find_functions(sample: RowSample) -> list[Candidate]:
 
 
 def _has_few_values(sample: RowSample, column: Column) -> bool:
-    codes = sample.finding.codes[column.name]
+    """Whether a column has levels, or few distinct numbers."""
+    codes = sample.training.codes[column.name]
     if column.kind.has_levels:
         return bool((codes >= 0).any())
     return column.has_numbers and codes.max() < _MOST_SHARE_OF_VALUES * len(codes)
@@ -79,17 +82,17 @@ def _has_few_values(sample: RowSample, column: Column) -> bool:
 def _found(
     sample: RowSample, columns: Sequence[Column], fixing: Sequence[tuple[Column, ...]]
 ) -> list[Candidate]:
-    """Returns the functions of each group of fixing columns."""
+    """Returns the validated dependencies on each group of determining columns."""
     if not columns:
         return []
     names = [column.name for column in columns]
-    codes = np.stack([sample.finding.codes[name] for name in names], axis=1)
+    codes = np.stack([sample.training.codes[name] for name in names], axis=1)
     chance = np.array([_collision(codes[:, j]) for j in range(len(names))])
     n_tried = len(columns) * max(len(fixing), 1)
     found = []
     for group in fixing:
         of = tuple(column.name for column in group)
-        joint = _joint_of_codes([sample.finding.codes[name] for name in of])
+        joint = _joint_of_codes([sample.training.codes[name] for name in of])
         order = np.argsort(joint, kind="stable")
         order = order[joint[order] >= 0]
         first, second = order[:-1], order[1:]
@@ -103,19 +106,24 @@ def _found(
         good = (shares >= _LEAST_AGREEMENT) & (known.sum(0) >= _LEAST_REPEATED)
         for j in np.flatnonzero(good & (shares > chance + 0.2 * (1 - chance))):
             if names[j] not in of:
-                candidate = _judged(sample, Rule(dependency(of, names[j]), source="found"), n_tried)
+                candidate = _validated(
+                    sample, Rule(dependency(of, names[j]), source="found"), n_tried
+                )
                 found += [] if candidate is None else [candidate]
     return found
 
 
 def _collision(codes: Codes) -> float:
-    """How often two cells are equal by chance."""
+    """Returns the probability that two random cells are equal."""
     counts = np.bincount(codes[codes >= 0])
     return float(((counts / max(counts.sum(), 1)) ** 2).sum())
 
 
 def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
-    """Returns a number for each combination of codes, -1 where one is. Shape: (n,) each -> (n,)."""
+    """Returns a number for each combination of codes, -1 if one is missing.
+
+    Shape: (n,) each -> (n,).
+    """
     joint, blank = columns[0], columns[0] < 0
     for codes in columns[1:]:
         joint, blank = joint * (codes.max(initial=0) + 2) + codes, blank | (codes < 0)
@@ -123,10 +131,10 @@ def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def joint_codes(columns: Sequence[Codes]) -> Codes:
-    """Which combination of codes stands in each row, -1 where one is blank.
+    """Returns the index of the combination of codes in each row, -1 if one is missing.
 
-    Combinations are numbered as they appear, with gaps for those that are blank; so are the codes.
-    Shape: (n,) each -> (n,).
+    Combinations are numbered in order of appearance, with gaps for incomplete ones. Shape: (n,)
+    each -> (n,).
     """
     first, *others = columns
     if not others:
@@ -139,9 +147,9 @@ def joint_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
-    """Of each combination the code that most of its rows have, -1 where none is known.
+    """Returns the most frequent code of each combination, -1 if none is known.
 
-    Shape: (n,), (n,) of -1 and more -> (number of combinations,).
+    Shape: (n,), (n,), values from -1 -> (number of combinations,).
     """
     n_codes = int(codes.max(initial=0)) + 1
     known = (joint >= 0) & (codes >= 0)
@@ -153,8 +161,7 @@ def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
 
 
 def _counted(pairs: Codes) -> tuple[Codes, Codes]:
-    """Returns the distinct numbers, rising, and how often each stands there. Shape: (n,) -> (U,)
-    twice."""
+    """Returns (distinct numbers in ascending order, their counts). Shape: (n,) -> (U,) twice."""
     if pairs.max(initial=0) > _COUNTED_PAIRS:
         found, counts = np.unique(pairs, return_counts=True)
         return found, counts
@@ -163,25 +170,25 @@ def _counted(pairs: Codes) -> tuple[Codes, Codes]:
     return found, of_all[found]
 
 
-def _judged(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:
-    """Returns the function that one half has, in the other."""
-    n = len(sample.finding)
+def _validated(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:
+    """Returns the dependency as a candidate if the training half predicts the validation half."""
+    n = len(sample.training)
     joint = joint_codes([sample.codes[name] for name in rule.parents])
     codes = sample.codes[rule.column]
     table = most_frequent_codes(joint[:n], codes[:n])
     table = np.append(table, np.full(joint.max() + 2 - len(table), -1))
-    said, values = table[joint[n:]], codes[n:]
-    known = (said >= 0) & (values >= 0)
-    said, values = said[known], values[known]
+    predicted, values = table[joint[n:]], codes[n:]
+    known = (predicted >= 0) & (values >= 0)
+    predicted, values = predicted[known], values[known]
     if len(values) < _LEAST_REPEATED:
         return None
     usual = np.bincount(codes[codes >= 0]).argmax()
     unusual = values != usual
-    agree = said == values
+    agree = predicted == values
     found = Agreement(
         float(agree.mean()), max(float((values == usual).mean()), 1e-3), 1.0, len(values)
     )
     is_good = found.share >= LEAST_SHARE and unusual.any()
-    if not is_good or agree[unusual].mean() < _LEAST_UNUSUAL or not found.is_news(n_tried):
+    if not is_good or agree[unusual].mean() < _LEAST_UNUSUAL or not found.is_significant(n_tried):
         return None
     return Candidate(rule, found.nats, found.share)

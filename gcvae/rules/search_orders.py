@@ -1,11 +1,10 @@
-"""Columns that are never less than others: an end after its start.
+"""Search of inequalities: columns that are never less than others, such as an end after its start.
 
-An order is worth a rule where the gap between the two columns describes unseen rows better than the
-upper column by itself does, both given about where the lower one lies: two columns that hardly
-overlap, or that only go up and down together, have an order that says nothing. An end before its
-start is seen at a glance, so of dates and of whole numbers an order is worth one, too, that rules
-out some of what the upper column by itself allows. Numbers of the upper column that stand apart,
-such as 0 or 2099-12-31, may stand beside the order.
+An inequality is useful if the gap y - x has a better held-out log-likelihood than y itself, both
+given groups of x. Columns that hardly overlap, or that only rise together, have inequalities
+without information. A violated order of dates or whole numbers is conspicuous, so for these it
+suffices that the inequality excludes some values that y alone would have. Isolated values of y,
+such as 0 or 2099-12-31, may be exempt.
 """
 
 from __future__ import annotations
@@ -27,40 +26,40 @@ from gcvae.schema.rules import Formula, Rule
 from gcvae.spelling.date_text import write_dates
 
 LEAST_SHARE = 0.98
-"""Of the rows, that an order holds in."""
+"""Minimum share of rows in which an inequality holds."""
 _MOST_CHANCE = 0.95  # of the rows it would hold in, were the columns independent
 _LEAST_NATS = 0.4
-"""That a row gains. Histograms are coarser than a network: an order of less is mostly kept by
-columns that rise together, and the gap is no better to learn than the column."""
-_LEAST_SUM = 12.0  # that all gain, beside the logarithm of how many were tried
+"""Minimum gain of a row in nats. Histograms are coarser than a network: with a smaller gain, the
+gap is no easier to learn than the column."""
+_LEAST_SUM = 12.0  # minimum total gain, plus the log of the number of pairs tried
 _LEAST_PLAIN_SHARE = 0.995
 _LEAST_RULED_OUT = 0.004
-"""Nats that a row of dates gains by what its order rules out alone ..."""
+"""Minimum gain in nats of a row of dates by the values that its order excludes ..."""
 _MOST_LOST = 0.1
-"""... and may lose by the gap, whose histograms are no worse to learn."""
+"""... if the gap loses at most so many nats."""
 _LEAST_OF_NUMBERS = 0.02
-"""Nats that a row of whole numbers gains by either."""
+"""Minimum gain in nats of a row of whole numbers by either."""
 _SIEVE_ROWS = 400
 _LEAST_SIEVED = 8
 _BEHIND = 1e-3
 _FEW_ROWS = 1_000
-"""Of dates: of fewer rows their histograms say little."""
+"""Number of rows of dates below which histograms are too coarse."""
 _MOST_SHIFTS = 1_000
 _DAYS, _MONTHS, _YEARS = (1, 31), (1, 12), (1000, 9999)
 _FEWEST_DAYS = 28  # of a month
 _LEAST_APART, _LEAST_OTHERS = 0.01, 10
-"""Share of the rows of a number that stands apart, and how many others there are."""
+"""Minimum share of rows of an isolated number, and minimum number of other distinct numbers."""
 _N_GROUPS, _N_BINS = 8, 16
 _FREE = 0.02  # of the mass of a histogram, that lies anywhere
 
 
 def find_orders(sample: RowSample) -> list[Candidate]:
-    """Orders between columns of numbers, and between columns of dates; the best come first."""
+    """Finds inequalities between columns of numbers, and between columns of dates, best first."""
     found = []
     for columns in (sample.numeric, sample.dates):
         n_tried = max(len(columns) * (len(columns) - 1), 1)
         for low, high in _sieved(sample, columns):
-            candidate = _judged(sample, low, high, n_tried)
+            candidate = _validated(sample, low, high, n_tried)
             if candidate is not None:
                 found.append(candidate)
     return sorted([*found, *_calendars(sample)], key=lambda candidate: -candidate.nats)
@@ -68,7 +67,7 @@ def find_orders(sample: RowSample) -> list[Candidate]:
 
 def _calendars(sample: RowSample) -> Iterator[Candidate]:
     """Yields `day <= days_in_month(year, month)` of three columns of whole numbers."""
-    halves = (sample.finding, sample.judging)
+    halves = (sample.training, sample.validation)
     ends = {}
     for column in sample.numeric:
         cells = np.concatenate([half.numbers[column.name] for half in halves])
@@ -95,13 +94,15 @@ def _calendars(sample: RowSample) -> Iterator[Candidate]:
 
 
 def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
-    """Yields pairs (low, high) whose order holds in nearly all of some rows, but not by chance."""
+    """Yields pairs (low, high) whose order holds in nearly all of some rows, and more often than by
+    chance.
+    """
     if len(columns) < 2:
         return
-    numbers = sample.finding.numbers
+    numbers = sample.training.numbers
     lows = np.stack([numbers[column.name][:_SIEVE_ROWS] for column in columns], axis=1)
-    apart = [_standing_apart(numbers[column.name]) for column in columns]
-    values = np.where([~np.isin(lows[:, j], x) for j, x in enumerate(apart)], lows.T, np.nan).T
+    isolated = [_isolated_extremes(numbers[column.name]) for column in columns]
+    values = np.where([~np.isin(lows[:, j], x) for j, x in enumerate(isolated)], lows.T, np.nan).T
     shifted = np.roll(values, len(values) // 2, axis=0)
     known = ~np.isnan(values)
     for i, low in enumerate(columns):
@@ -117,26 +118,27 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
                 yield low, columns[int(j)]
 
 
-def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
-    apart = _standing_apart(sample.finding.numbers[high.name])
-    beside = tuple(_as_written(value, high) for value in apart.tolist())
-    rule = inequality(low.name, high.name, beside)
+def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
+    """Returns the inequality as a candidate if it holds and gains enough; None otherwise."""
+    isolated = _isolated_extremes(sample.training.numbers[high.name])
+    exempt = tuple(_as_written(value, high) for value in isolated.tolist())
+    rule = inequality(low.name, high.name, exempt)
     unit = grid_unit(high)
     halves, n_high = [], 0
-    for half in (sample.finding, sample.judging):
-        said = quantities(Prediction.of(rule, sample.schema).predicted(half.frame))
+    for half in (sample.training, sample.validation):
+        predicted = quantities(Prediction.of(rule, sample.schema).predicted(half.frame))
         values = half.numbers[high.name]
-        known = ~(np.isnan(said) | np.isnan(values) | np.isin(values, apart))
-        halves.append((said[known], values[known]))
-        n_high += int((~np.isnan(values) & ~np.isin(values, apart)).sum())
-    n_known = [len(said) for said, _ in halves]
+        known = ~(np.isnan(predicted) | np.isnan(values) | np.isin(values, isolated))
+        halves.append((predicted[known], values[known]))
+        n_high += int((~np.isnan(values) & ~np.isin(values, isolated)).sum())
+    n_known = [len(predicted) for predicted, _ in halves]
     if sum(n_known) < 2 * LEAST_ROWS or min(n_known) < _LEAST_SIEVED:
         return None
     step = unit if unit is not None else max(float(np.ptp(halves[0][1])), 1e-300) * 1e-6
-    share = min(float((values >= said).mean()) for said, values in halves)
+    share = min(float((values >= predicted).mean()) for predicted, values in halves)
     if share < LEAST_SHARE:
         return None
-    gaps = [(said, values - said) for said, values in halves]
+    gaps = [(predicted, values - predicted) for predicted, values in halves]
     gained = _log_masses(gaps, step) - _log_masses(halves, step)
     nats = float(gained.mean())
     error = float(gained.std()) / math.sqrt(len(gained))
@@ -148,7 +150,7 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
         nats = _ruled_out(*halves)
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
         least = max(ruled_out, (_LEAST_SUM + math.log(n_tried)) / len(gained))
-    # Of two orders of a column the one is taken that says something of more rows.
+    # Weighted by coverage, so that of two inequalities of a column the more general one wins.
     if nats >= least:
         return Candidate(rule, nats * sum(n_known) / n_high, share)
     is_few = low.has_times and sum(n_known) < _FEW_ROWS
@@ -169,59 +171,60 @@ def _kept_by_all(
     chance = float(np.mean([(high >= np.roll(low, shift)).mean() for shift in shifts]))
     nats = -math.log(max(chance, 1 / len(low)))
     is_news = nats * len(low) > _LEAST_SUM + math.log(n_tried)
-    # Of two orders of a column the one comes first whose gap describes it.
+    # Ranked behind inequalities whose gap gains.
     return Candidate(rule, _BEHIND * nats, 1.0) if is_news and (high >= low).all() else None
 
 
-def inequality(low: str, high: str, beside: Iterable[float | str]) -> Rule:
-    """Returns the rule that one column is no less than another, or one of the values that stand
-    apart."""
+def inequality(low: str, high: str, exempt: Iterable[float | str]) -> Rule:
+    """Returns the rule that one column is at least another, or an exempt value."""
     y = quoted_name(high)
-    apart = [f"{y} == {value!r}" for value in beside]
-    return Rule(" or ".join([f"{y} >= {quoted_name(low)}", *apart]), source="found")
+    isolated = [f"{y} == {value!r}" for value in exempt]
+    return Rule(" or ".join([f"{y} >= {quoted_name(low)}", *isolated]), source="found")
 
 
-def with_what_stands_apart(rule: Rule, column: Column, numbers: Numbers) -> Rule:
-    """An inequality that was said, with the values that are found to stand apart from it.
+def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
+    """Returns a given inequality with the isolated values of its column exempt.
 
-    Of one that every row has to keep these are numbers that keep it in any case, too large to be
-    any gap; others are left to be refused.
+    For a hard inequality these are only values that keep it anyway and are too large for a gap;
+    others are refused later.
 
     Args:
-        rule: The inequality, with no values that stand apart.
-        column: The dependent one.
+        rule: Inequality without exempt values.
+        column: Dependent column.
         numbers: Numbers of that column, as `quantities`. Shape: (n,).
     """
-    apart = _standing_apart(numbers)
+    isolated = _isolated_extremes(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
-    if rule.keep == "hard" and len(apart):
+    if rule.keep == "hard" and len(isolated):
         median = np.nanmedian(numbers)
-        apart = apart[(apart < median) if is_lower else (apart > median)]
-    if not len(apart):
+        isolated = isolated[(isolated < median) if is_lower else (isolated > median)]
+    if not len(isolated):
         return rule
     y = quoted_name(rule.column)
-    values = [f"{y} == {_as_written(value, column)!r}" for value in apart.tolist()]
+    values = [f"{y} == {_as_written(value, column)!r}" for value in isolated.tolist()]
     return replace(rule, text=" or ".join([rule.text, *values]))
 
 
-def _standing_apart(values: Numbers) -> Numbers:
-    """Returns the smallest and the largest number, if rows share it and it is farther from the next
-    one than all others from each other: no difference from another column leads there. Ascending.
+def _isolated_extremes(values: Numbers) -> Numbers:
+    """Returns the isolated smallest and largest number, in ascending order.
+
+    An extreme is isolated if several rows have it and its distance to the next number exceeds the
+    range of all others.
     """
     found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    apart = []
+    isolated = []
     for end, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
         rest = found[inner]
         if len(rest) < _LEAST_OTHERS or counts[end] < _LEAST_APART * counts.sum():
             continue
         nearest = rest[0] if end == 0 else rest[-1]
         if abs(nearest - found[end]) > rest[-1] - rest[0]:
-            apart.append(float(found[end]))
-    return np.array(apart)
+            isolated.append(float(found[end]))
+    return np.array(isolated)
 
 
 def _as_written(value: float, column: Column) -> float | str:
-    """Returns a number of a column, or a date as the schema has it."""
+    """Returns a number of a column, or a date as text in the column's format."""
     if not column.has_times:
         return int(value) if value == int(value) else value
     times = np.array([int(value)]).astype("datetime64[s]").astype("datetime64[ns]")
@@ -229,7 +232,9 @@ def _as_written(value: float, column: Column) -> float | str:
 
 
 def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:
-    """Mean -log P(no less than the other column) of seen numbers near each unseen row, in nats."""
+    """Returns the mean -log P(y >= x) of unseen rows, estimated from seen rows with similar x, in
+    nats.
+    """
     rows = np.linspace(0, len(unseen[0]) - 1, min(len(unseen[0]), _SIEVE_ROWS)).astype(np.int64)
     order = np.argsort(seen[0])
     others, values = seen[0][order], seen[1][order]
@@ -241,13 +246,14 @@ def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -
 
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
-    """Log mass of unseen numbers by histograms of seen ones, in groups by another column.
-
-    Shape: (m,).
+    """Returns the log mass of unseen numbers by histograms of seen ones, in groups of another
+    column.
 
     Args:
-        halves: (The other column, the number) of seen rows and of unseen ones. Shape: (n,), (m,).
-        step: The unit of the masses.
+        halves: (other column, number) of seen and of unseen rows. Shape: (n,), (m,).
+        step: Unit of the masses.
+
+    Returns: Log masses. Shape: (m,).
     """
     seen, unseen = halves
     edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
@@ -261,8 +267,10 @@ def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbe
 
 
 def _masses(seen: Numbers, unseen: Numbers, step: float) -> Numbers:
-    """Mass of each number by a histogram whose bins hold about as many numbers, those that many
-    cells have by themselves, and which lets some lie anywhere near. Shape: (n,), (m,) -> (m,)."""
+    """Returns the mass of each number by a histogram with equally frequent bins and separate atoms.
+
+    A small share of the mass is uniform. Shape: (n,), (m,) -> (m,).
+    """
     values, counts = np.unique(seen, return_counts=True)
     atoms = values[counts * _N_BINS > len(seen)]
     quantiles = np.quantile(seen, np.arange(_N_BINS + 1) / _N_BINS, method="lower")

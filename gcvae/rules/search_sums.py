@@ -1,9 +1,9 @@
-"""Columns of numbers that are sums of others: y = Σ c x + constant, or a little more.
+"""Search of numeric columns that are sums of others: y = Σ c x + constant, up to a few remainders.
 
-The terms of a column are picked one after the other, each the one most correlated with what is
-left (orthogonal matching pursuit). Their factors minimise the sum of absolute residuals, which most
-rows decide however far off the others are, and are then made as plain as the rows allow: a rule
-holds to the last decimal or not at all.
+Terms are selected by orthogonal matching pursuit: each is the one most correlated with the
+residual. Their factors minimise the sum of absolute residuals, which is robust to exceptions, and
+are then rounded to as few digits as the rows permit, because a rule holds to the last decimal or
+not at all.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from gcvae.arrays import Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.predictions import rounded
-from gcvae.rules.row_sample import Candidate, Half, RowSample, judged, most_frequent
+from gcvae.rules.row_sample import Candidate, Half, RowSample, most_frequent, validated
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rule_documents import sum_text
 from gcvae.schema.rules import Rule
 
 LEAST_SHARE = 0.9
-"""Of the rows, that a sum with its remainders holds in."""
+"""Minimum share of rows in which a sum with its remainders holds."""
 _LEAST_COMMON = 0.5  # of the rows: the most frequent remainder
 _LEAST_REMAINDER = 0.01  # of the rows, and some of them: every other one
 _LEAST_REMAINDER_ROWS = 5
@@ -41,14 +41,14 @@ Free = Callable[[Rule], bool]
 
 
 def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Sums, each as one rule: of the columns that it could be a rule of, the best by `_preference`.
+    """Yields sums, each relation as one rule: the best one by `_Oriented.preference`.
 
     Args:
         sample: Sample of the table.
-        is_free: Whether a rule goes with those that are taken already.
+        is_free: Returns whether a rule is compatible with the accepted ones.
     """
     columns = sample.numeric[:_MOST_COLUMNS]
-    half = sample.finding
+    half = sample.training
     if len(columns) < 2:
         return
     scores = np.stack([_standardised(half.numbers[column.name]) for column in columns], axis=1)
@@ -74,15 +74,19 @@ def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 def _first(
     rules: Sequence[Rule], sample: RowSample, is_free: Free, n_tried: int
 ) -> Candidate | None:
+    """Returns the first rule that is valid and compatible."""
     for rule in rules:
-        candidate = judged(rule, sample, n_tried, LEAST_SHARE)
+        candidate = validated(rule, sample, n_tried, LEAST_SHARE)
         if candidate is not None and is_free(rule):
             return candidate
     return None
 
 
 def _standardised(values: Numbers) -> Numbers:
-    """Values without their tails, of mean 0 and deviation 1; 0 where unknown. Shape: (n,)."""
+    """Returns values clipped to their 1 % tails, of mean 0 and deviation 1; 0 where unknown.
+
+    Shape: (n,).
+    """
     known = ~np.isnan(values)
     if not known.any():
         return np.zeros(len(values))
@@ -97,7 +101,7 @@ def _standardised(values: Numbers) -> Numbers:
 
 
 def _terms(correlations: Numbers, y: int) -> Iterator[list[int]]:
-    """Ever more columns that fit column y by least squares, from where they fit it well.
+    """Yields growing lists of columns that fit column y well by least squares.
 
     Shape: correlations (D, D). Source: Pati, Rezaiifar and Krishnaprasad, Orthogonal Matching
     Pursuit (1993).
@@ -115,7 +119,8 @@ def _terms(correlations: Numbers, y: int) -> Iterator[list[int]]:
 
 
 def _factors(half: Half, y: str, names: Sequence[str]) -> Numbers:
-    """Returns the factors of the terms by least absolute residuals. Shape: (number of terms,).
+    """Returns the factors of the terms that minimise the absolute residuals. Shape: (number of
+    terms,).
 
     Source: Schlossmacher, An iterative technique for absolute deviations curve fitting (1973).
     """
@@ -136,7 +141,7 @@ def _factors(half: Half, y: str, names: Sequence[str]) -> Numbers:
 
 
 def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
-    """Returns whether a term moves y by more than rounding does."""
+    """Returns whether a term changes y by more than rounding does."""
     values = half.numbers[name]
     spread = np.nanmax(values) - np.nanmin(values)
     unit = grid_unit(y) or 1e-6 * np.nanstd(half.numbers[y.name])
@@ -145,7 +150,7 @@ def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
 
 @dataclass(frozen=True)
 class _Oriented:
-    """A sum as a rule of one of its columns, and how well it holds where it was found."""
+    """A relation as a rule of one of its columns, with its share of training rows."""
 
     rule: Rule
     share: float
@@ -153,14 +158,15 @@ class _Oriented:
 
 
 def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
-    """Returns a relation Σ c x = constant as a rule of each of its columns that it gives exactly.
+    """Returns a relation Σ c x = constant as a rule of each of its columns for which it holds, best
+    first.
 
-    The dependent column is the one whose factors are plainest; then that with the largest spread
-    c·σ, to a twentieth, for a total is spread wider than its terms; then the last one in the table,
-    for what is computed is mostly written after what it is computed from.
+    The preferred dependent column has the factors with the fewest digits; then the largest spread
+    c·σ, because totals vary more than their terms; then the last position in the table, because
+    computed columns usually follow their inputs.
     """
     found = []
-    spreads = {n: abs(f) * np.nanstd(sample.finding.numbers[n]) for n, f in relation.items()}
+    spreads = {n: abs(f) * np.nanstd(sample.training.numbers[n]) for n, f in relation.items()}
     in_order = sorted(relation.items(), key=lambda term: sample.schema.names.index(term[0]))
     for y, own in in_order:
         terms = {name: -factor / own for name, factor in in_order if name != y}
@@ -176,7 +182,8 @@ def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
 def _oriented(
     sample: RowSample, y: Column, terms: Mapping[str, float], is_wide: bool
 ) -> _Oriented | None:
-    half = sample.finding
+    """Returns the relation as a rule of y; None if it does not hold with plain factors."""
+    half = sample.training
     plain = _plain(half, y, terms)
     if plain is None:
         return None
@@ -196,7 +203,7 @@ def _oriented(
 def _rule(
     y: str, factors: Mapping[str, float], constant: float, remainders: Sequence[float]
 ) -> Rule:
-    """y == Σ c x + constant, or nearly that where there are remainders."""
+    """Returns y == Σ c x + constant, or an approximate rule if there are remainders."""
     terms = [(factor, quoted_name(name)) for name, factor in factors.items()]
     text = sum_text(terms, constant)
     if not remainders:
@@ -206,7 +213,7 @@ def _rule(
 
 
 def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> bool:
-    """Returns whether the sum may lie between two numbers of y's grid."""
+    """Returns whether the sum may lie between two points of y's grid."""
     unit = grid_unit(y)
     for name, factor in factors.items():
         step = grid_unit(sample.schema[name])
@@ -219,39 +226,42 @@ def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> b
 
 
 def _are_apart(half: Half, y: Column, factors: Mapping[str, float]) -> bool:
-    """Returns whether the remainders are a few values, and not the narrow noise of a near relation:
-    one of them has nearly all rows, or they leave most of the grid between them free."""
-    _, remainders, _ = _held(half, y, factors)
+    """Returns whether the remainders are a few separate values instead of noise.
+
+    One of them has nearly all rows, or they leave most of the grid between them free.
+    """
+    _, remainders, _ = _fit_of(half, y, factors)
     unit = grid_unit(y)
-    alone = _held(half, y, factors, most=1)[2]
+    alone = _fit_of(half, y, factors, most=1)[2]
     if alone >= LEAST_SHARE or unit is None:
         return True
     return (max(remainders) - min(remainders)) / unit >= _LEAST_GAP * len(remainders)
 
 
 def _all_needed(half: Half, y: Column, factors: Mapping[str, float], share: float) -> bool:
-    """Returns whether no term can be left out: the sum would hold in many rows less."""
+    """Returns whether the sum holds in clearly fewer rows without any one of its terms."""
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
-        if _held(half, y, rest)[2] > share - 0.02:
+        if _fit_of(half, y, rest)[2] > share - 0.02:
             return False
     return True
 
 
-_Held = tuple[float, tuple[float, ...], float]
+_Fit = tuple[float, tuple[float, ...], float]
 
 
 def _plain(
     half: Half, y: Column, terms: Mapping[str, float]
-) -> tuple[dict[str, float], _Held] | None:
-    """Returns the plainest factors by which the sum holds as often as by any others, and how it
-    holds."""
-    tried = list[tuple[dict[str, float], _Held]]()
+) -> tuple[dict[str, float], _Fit] | None:
+    """Returns (factors with the fewest digits by which the sum holds as often as by any others,
+    their fit).
+    """
+    tried = list[tuple[dict[str, float], _Fit]]()
     for digits in range(1, _MOST_DIGITS + 1):
         for rounding in (_to_digits, _to_whole_or_part, _to_part):
             factors = {name: rounding(factor, digits) for name, factor in terms.items()}
             if all(factors.values()) and factors not in [f for f, _ in tried]:
-                tried.append((factors, _held(half, y, factors)))
+                tried.append((factors, _fit_of(half, y, factors)))
     best = max((held[2] for _, held in tried), default=0.0)
     if best < LEAST_SHARE:
         return None
@@ -259,32 +269,33 @@ def _plain(
 
 
 def _to_digits(factor: float, digits: int) -> float:
-    """Returns the factor to so many digits that count; whole where it can be."""
+    """Rounds a factor to significant digits; whole numbers become integers."""
     return _whole(float(f"{factor:.{digits}g}"))
 
 
 def _to_part(factor: float, digits: int) -> float:
-    """Returns one through a number of so many digits: 1/60."""
+    """Returns 1 / n with n rounded to significant digits, such as 1/60."""
     return _whole(1.0 / float(f"{1.0 / factor:.{digits}g}")) if factor else 0.0
 
 
 def _to_whole_or_part(factor: float, digits: int) -> float:
-    """Returns the factor to so many digits if it is 1 or more, else one through such a number."""
+    """Rounds a factor of 1 or more, and the reciprocal of a smaller one."""
     return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
 
 
 def _whole(factor: float) -> float:
+    """Returns whole numbers as integers."""
     return int(factor) if factor == int(factor) and abs(factor) < 2**53 else factor
 
 
-def _held(
+def _fit_of(
     half: Half, y: Column, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
-) -> _Held:
+) -> _Fit:
     """Returns (constant, remainders, share of the rows) of a sum with these factors."""
-    said = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
+    predicted = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
     unit = grid_unit(y)
     values = half.numbers[y.name]
-    off = values - (said if unit is None else rounded(said, y))
+    off = values - (predicted if unit is None else rounded(predicted, y))
     off = off[~np.isnan(off)]
     if not len(off):
         return 0.0, (), 0.0
@@ -303,5 +314,5 @@ def _held(
 
 
 def _clean(multiple: float, step: float) -> float:
-    """Returns a whole multiple of a step, as decimals have it."""
+    """Returns a multiple of a step without float noise."""
     return _whole(float(f"{multiple * step:.12g}"))

@@ -18,10 +18,10 @@ from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
 from gcvae.schema.rules import Formula
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 _MINUTES = 1440
 _FARTHEST = 1 << 40
-"""Places of a parent beyond this are not looked for."""
+"""Largest index of a parent that is searched."""
 
 
 _MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max"}
@@ -32,10 +32,10 @@ _MONOTONE_NODES = (
 
 
 def can_solve(form: Formula, parent: str) -> bool:
-    """Returns whether `solutions` finds the cells of a parent: f rises or falls with it throughout.
+    """Returns whether `solutions` can solve for a parent, because f is monotone in it.
 
-    So it does where f names it once, in sums, products and quotients; of a quotient by numbers that
-    are on both sides of 0 some solutions are not found.
+    This holds if f contains the parent once, in sums, products and quotients. Some solutions of a
+    quotient are not found if the divisor takes both signs.
     """
     if clock_of(form) is not None:
         return True
@@ -52,8 +52,9 @@ def can_solve(form: Formula, parent: str) -> bool:
 
 
 def clock_of(form: Formula) -> tuple[str, str] | None:
-    """Returns the start and the minutes of a formula that is the time of day minutes after
-    a start."""
+    """Returns the columns (start, minutes) of a formula that is a time of day minutes after a
+    start; else None.
+    """
     match form.value:
         case ast.Call(
             func=ast.Name(id="clock"), args=[ast.Name(id=start), ast.Name(id=minutes), *_]
@@ -63,18 +64,18 @@ def clock_of(form: Formula) -> tuple[str, str] | None:
 
 
 def solutions(
-    prediction: Prediction, parent: Column, others: pd.DataFrame, low: Places, high: Places
-) -> tuple[Places, Places]:
-    """Returns the places of a parent for which f lies between low and high.
+    prediction: Prediction, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
+) -> tuple[Indices, Indices]:
+    """Returns the grid indices of a parent for which f lies between low and high.
 
     Args:
-        prediction: Gives f.
-        parent: The schema's column that is solved for.
+        prediction: Compiled formula f.
+        parent: Column to solve for.
         others: Typed cells of the other parents. n rows.
-        low: Places of the formula's column. Shape: (n, m).
-        high: The same, no smaller.
+        low: First indices of the formula's column. Shape: (n, m).
+        high: Last indices. Shape: (n, m).
 
-    Returns: Ends of intervals, those that are empty with low > high. Shape: (n, m') twice.
+    Returns: Ends of intervals, which are empty if low > high. Shape: (n, m') twice.
     """
     grid, own = Grid.of(prediction.column), Grid.of(parent)
     if grid is None or own is None:
@@ -83,14 +84,17 @@ def solutions(
     if clock is not None:
         return _of_clock(clock, parent.name, others, low)
 
-    def g(places: Places) -> Numbers:
-        """Places of f where the parent has these; NaN where f has no value. Shape: (n,)."""
+    def g(places: Indices) -> Numbers:
+        """Returns the index of f for indices of the parent; NaN where f has no value.
+
+        Shape: (n,).
+        """
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(places), index=others.index)
         found = prediction.predicted(pd.DataFrame(cells, index=others.index))
         places_of_g = np.full(len(others), np.nan)
         has_value = found.notna().to_numpy()
-        places_of_g[has_value] = grid.places(found[has_value])
+        places_of_g[has_value] = grid.indices(found[has_value])
         return places_of_g
 
     # The ends of the parent are the same for all intervals.
@@ -104,52 +108,56 @@ def solutions(
 
 @dataclass(frozen=True)
 class _Line:
-    """The straight line of g from a parent's first place to its last. Shape: (n,) each."""
+    """Straight line through g at a parent's first and last index. Shape: (n,) each."""
 
-    first: Places
-    last: Places
+    first: Indices
+    last: Indices
     at_first: Numbers
     at_last: Numbers
 
-    def beside(self, wanted: Numbers) -> tuple[Places, Places]:
-        """Places on both sides of where the line has the wanted height, as near as rounded heights
-        allow; the first place where there is no such line. Shape: (n,) -> (n,), (n,)."""
+    def around(self, target: Numbers) -> tuple[Indices, Indices]:
+        """Returns indices on both sides of where the line reaches the target, allowing for
+        rounding.
+
+        The first index where there is no such line. Shape: (n,) -> (n,), (n,).
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             run = (self.last - self.first) / (self.at_last - self.at_first)
-            found = self.first + (wanted - self.at_first) * run
+            found = self.first + (target - self.at_first) * run
             reach = np.ceil(np.abs(run)) + 1.0
             below, above = found - reach, found + reach
         return self._clipped(below), self._clipped(above)
 
-    def _clipped(self, places: Numbers) -> Places:
-        """Whole places between the ends; the first where there is none."""
+    def _clipped(self, places: Numbers) -> Indices:
+        """Rounds and clips indices to the range; the first index for NaN."""
         inside = np.clip(np.where(np.isnan(places), self.first, places), self.first, self.last)
         return inside.astype(np.int64)
 
 
 def _of_monotone(
-    g: Callable[[Places], Numbers], line: _Line, low: Places, high: Places
-) -> tuple[Places, Places]:
-    """First and last place with low <= g <= high; g rises or falls throughout.
+    g: Callable[[Indices], Numbers], line: _Line, low: Indices, high: Indices
+) -> tuple[Indices, Indices]:
+    """Returns the first and last index with low <= g <= high, for a monotone g.
 
-    Nearly all g are straight lines, rounded: what is looked for is next to where the line from end
-    to end has it. Bisection finds what is left.
+    Nearly all g are rounded straight lines, so the solution is next to where the line reaches the
+    target. Bisection finds the others.
     """
     first, last, falls = line.first, line.last, line.at_first > line.at_last
 
-    def crossing(is_beyond: Callable[[Numbers], Mask], wanted: Numbers) -> Places:
-        """Returns the smallest place at which g is beyond an end; one past the last where
-        none is."""
+    def crossing(is_beyond: Callable[[Numbers], Mask], target: Numbers) -> Indices:
+        """Returns the smallest index at which g is beyond an end; one past the last if there is
+        none.
+        """
         below, above = first - 1, last + 1
 
-        def look(middle: Places) -> None:
+        def look(middle: Indices) -> None:
             nonlocal below, above
             is_between = (below < middle) & (middle < above)
             beyond = is_beyond(g(np.clip(middle, first, last)))
             below = np.where(is_between & ~beyond, middle, below)
             above = np.where(is_between & beyond, middle, above)
 
-        for near in line.beside(wanted):
+        for near in line.around(target):
             look(near)
         while (above - below > 1).any():
             look((below + above) // 2)
@@ -166,11 +174,10 @@ def _of_monotone(
 
 
 def _of_clock(
-    clock: tuple[str, str], parent: str, others: pd.DataFrame, wanted: Places
-) -> tuple[Places, Places]:
-    """Returns the one start, or the minutes of three days, that lead to the first of the wanted
-    times."""
-    end = _minutes(wanted[:, 0])
+    clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
+) -> tuple[Indices, Indices]:
+    """Returns the start, or the minutes of three days, that lead to the first target time."""
+    end = _minutes(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]
     cells: Any = known.fillna(0).to_numpy(dtype=np.int64)
@@ -183,5 +190,6 @@ def _of_clock(
     return places, places
 
 
-def _minutes(clock: Places) -> Places:
+def _minutes(clock: Indices) -> Indices:
+    """Converts times of day such as 517 to minutes."""
     return clock // 100 * 60 + clock % 100

@@ -1,16 +1,13 @@
-"""A number or a date as its parts: how many whole steps, and what is left beyond each.
-
-A price of 19.99 is 19 and 99 hundredths, a moment is a week, a weekday and a time of day. Parts are
-whole numbers in rising order of detail, one to one with the cells, so that what a table does only
-at some of them – whole hundreds, endings in .99, weekdays, office hours – is a column's own share.
-
-With n the place of a cell on its column's grid, counted from a Monday where there are weeks,
+"""Split of a number or a date into parts: multiples of steps, and remainders.
 
     part_0 = n // s_0,    part_i = (n mod s_{i-1}) // s_i,    s_0 > s_1 > ..., each a multiple
 
-and n mod the last step, where that is wider than the grid, is the same in every cell. Months have
-no length: there part_0 is the month, and n the place within it, whose days are counted from its
-first or back from its last.
+n is the grid index of a cell, counted from a Monday if there are weeks. A price of 19.99 is 19 and
+99 hundredths; a moment is a week, a weekday and a time of day. The model can thus learn shares of
+remainders, such as whole hundreds, endings in .99, weekdays or office hours. If the last step is
+wider than the grid, n modulo that step is the same in every cell. Months have no fixed length: then
+part_0 is the month, and n the index within it, with days counted from its first or back from its
+last.
 """
 
 from __future__ import annotations
@@ -34,22 +31,22 @@ from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.steps import DURATIONS, MONTH, MONTH_END, Step, duration, duration_text, exact
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 DAYS_TO_MONDAY = 3
-"""1970-01-01, from which places count, is a Thursday."""
+"""Weekday of 1970-01-01, from which indices count: a Thursday, 0 being Monday."""
 _MONTH_DAYS = 31
 
 
 @dataclass(frozen=True)
 class Split:
-    """One column in parts.
+    """Split of one column into parts.
 
     Attributes:
-        written: The schema's column.
-        steps: In places of the column's grid, falling.
-        ending: What is left beyond the last step, in places, in every cell.
-        months: The first part is the month; the steps divide what is left of it.
-        from_end: Days of a month are counted back from its last.
+        written: Schema of the original column.
+        steps: Steps in grid units, descending.
+        ending: Remainder of the last step in every cell, in grid units.
+        months: Whether the first part is the month, and the steps divide the rest.
+        from_end: Whether days of a month are counted back from its last.
         taken: Names that parts can not have.
     """
 
@@ -62,11 +59,10 @@ class Split:
 
     @classmethod
     def of(cls, column: Column, taken: Collection[str] = ()) -> Split | None:
-        """Returns the split that the steps and endings of a column ask for; None where they ask for
-        none.
+        """Returns the split that a column's steps and endings define; None if they define none.
 
         Raises:
-            SchemaError: They do not go together.
+            SchemaError: Steps and endings contradict each other.
         """
         grid = Grid.of(column) if column.kind.is_real else None
         if grid is None or not (column.steps or column.endings):
@@ -81,6 +77,7 @@ class Split:
 
     @classmethod
     def _of(cls, column: Column, grid: Grid, taken: frozenset[str]) -> Split:
+        """Returns the split of a column with steps or endings. Raises ValueError."""
         names = [step for step in column.steps or () if step != MONTH]
         steps = [_places_of(step, grid) for step in names]
         endings = [ending for ending in column.endings or () if ending != MONTH_END]
@@ -102,36 +99,36 @@ class Split:
             unit = names[-1] if names else MONTH
             rests = [date_ending(text, unit, grid.step) for text in endings]
         _check_chain(steps, grid, months)
-        ending = _ending(rests, steps, months)
+        ending = _ending(rests, steps)
         return cls(column, tuple(steps), ending, months, from_end, taken)
 
     @property
     def column(self) -> str:
-        """The name of the written column."""
+        """Name of the original column."""
         return self.written.name
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """None: a column is split by itself."""
+        """Empty, because a split uses no other columns."""
         return ()
 
     @cached_property
     def grid(self) -> Grid:
-        """Of the written column."""
+        """Grid of the original column."""
         grid = Grid.of(self.written)
         assert grid is not None, "a split is of a column with a grid"
         return grid
 
     @property
     def kept_by_all(self) -> tuple[int, int]:
-        """(step, rest): the places of all cells are the rest and so many steps more."""
+        """(step, remainder) of the indices of all cells."""
         if self.months or not self.steps:
             return 1, 0
         return self.steps[-1], (self._origin + self.ending) % self.steps[-1]
 
     @property
     def has_ending(self) -> bool:
-        """The last part is the same in every cell."""
+        """Whether the last part is the same in every cell."""
         return not self.steps or self.steps[-1] > 1
 
     @cached_property
@@ -154,7 +151,7 @@ class Split:
 
     @cached_property
     def part_names(self) -> tuple[str, ...]:
-        """The written column's name, and readable ones."""
+        """Name of the original column, and readable names of the other parts."""
         names = [self.column]
         for i in range(1, self._n_parts):
             name = draft = f"{self.column} ({self._label(i)})"
@@ -165,12 +162,11 @@ class Split:
         return tuple(names)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts of typed cells; all of them are missing where the cell is. Shape: (n,)
-        each."""
+        """Returns the parts of typed cells; all are missing where the cell is. Shape: (n,) each."""
         cells = frame[self.column]
         known = cells.notna().to_numpy()
         places = np.zeros(len(cells), dtype=np.int64)
-        places[known] = self.grid.places(cells[known])
+        places[known] = self.grid.indices(cells[known])
         at = np.where(known, np.arange(len(cells)), -1)
         nullable = self.written.missing.allowed or not known.all()
         found = self._digits(places)
@@ -184,8 +180,10 @@ class Split:
         }
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the cells of parts, within the column's limits; missing where a part is. Shape:
-        (n,)."""
+        """Returns the cells of parts, within the column's limits; missing where a part is.
+
+        Shape: (n,).
+        """
         own = parts[list(self.part_names[: self._n_parts - self.has_ending])]
         known = own.notna().all(axis=1).to_numpy()
         digits = [own[name].where(known, 0).to_numpy(dtype=np.int64) for name in own]
@@ -195,10 +193,11 @@ class Split:
         at = np.where(known, np.arange(len(values)), -1)
         return placed_values(values, at, self.written.missing.allowed or not known.all())
 
-    def part_places(
-        self, part: str, earlier: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """Where a part lies if the cell lies between two places, given the parts before it.
+    def part_intervals(
+        self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of a part for which the cell lies between two indices, given
+        earlier parts.
 
         Shape: low, high (n, m) -> (n, m) twice.
         """
@@ -224,19 +223,21 @@ class Split:
         return np.where(is_never, digit, lower), np.where(is_never, digit, upper)
 
     def whole_limits(self) -> tuple[Any, Any]:
-        """Returns the smallest and the largest value whose first part is one of the column's
-        limits'.
+        """Returns the smallest and largest value whose first part is that of one of the column's
+        limits.
 
-        Whatever the other parts are, cells within are never cut.
+        Cells within these limits are never clipped, whatever their other parts are.
         """
         first, last = self._digits(np.array([self.grid.low, self.grid.high]))[0][:, None]
         ends = np.concatenate([self._span([first])[0], self._span([last])[1]])
         low, high = replace(self.grid, low=int(ends[0]), high=int(ends[1])).values(ends)
         return low, high
 
-    def _span(self, digits: list[Places]) -> tuple[Places, Places]:
-        """Returns the first and the last place of cells that begin with these parts. Shape: (n,)
-        twice."""
+    def _span(self, digits: list[Indices]) -> tuple[Indices, Indices]:
+        """Returns the first and last index of cells that begin with these parts.
+
+        Shape: (n,) twice.
+        """
         n_steps = len(digits) - self.months
         rest = [np.zeros(len(digits[0]), dtype=np.int64)] * (len(self.steps) - n_steps)
         if self.months and n_steps == 0:
@@ -246,25 +247,25 @@ class Split:
         return first, first + self.steps[n_steps - 1] - 1
 
     def can_solve(self, parent: str) -> bool:
-        """False: a split has no parents."""
+        """Returns False: a split has no parents."""
         return False
 
     def solutions(
-        self, parent: Column, others: pd.DataFrame, low: Places, high: Places
-    ) -> tuple[Places, Places]:
-        """There is nothing to be solved for."""
+        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Raises NotImplementedError: a split has no parents."""
         raise NotImplementedError("a split has no parents that could be solved for")
 
     def log_unit(self, part: str) -> float:
-        """log of the column's unit between two places for the first part, 0 for the others.
+        """Returns the log of the column's unit for the first part, 0 for the others.
 
-        The probabilities of all parts multiply to that of the written place, whatever the steps
-        are; per unit of the column the whole is a density.
+        The product of the parts' probabilities is that of the cell; per unit of the column it is a
+        density.
         """
         return self.grid.log_unit if part == self.column else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema."""
+        """Returns the split as a JSON document without the schema."""
         return {
             "split": self.column,
             "steps": list(self.steps),
@@ -276,7 +277,7 @@ class Split:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Split:
-        """Returns the split of a document that `to_json` wrote."""
+        """Reads the split from a document of `to_json`."""
         return cls(
             schema[document["split"]],
             tuple(document["steps"]),
@@ -286,7 +287,7 @@ class Split:
             frozenset(document["taken"]),
         )
 
-    # Places and digits
+    # Indices and parts
 
     @property
     def never(self) -> tuple[int, ...]:
@@ -294,7 +295,7 @@ class Split:
         return tuple(self._digits(self._never)[0].tolist())
 
     @property
-    def _never(self) -> Places:
+    def _never(self) -> Indices:
         return self.grid.places_of_never
 
     @property
@@ -305,21 +306,22 @@ class Split:
 
     @property
     def _n_parts(self) -> int:
+        """Number of parts."""
         return self.months + len(self.steps) + self.has_ending
 
     @cached_property
     def _day(self) -> int:
-        """Places of a day."""
+        """Indices per day."""
         return DURATIONS["day"] // (self.grid.step or 1)
 
     @property
     def _origin(self) -> int:
-        """The place from which steps count: a Monday's where there are weeks."""
+        """Index from which steps count: that of a Monday if there are weeks."""
         has_weeks = self.grid.step is not None and self.steps[:1] == (7 * self._day,)
         return -DAYS_TO_MONDAY * self._day if has_weeks else 0
 
-    def _digits(self, places: Places) -> list[Places]:
-        """Returns the parts at places. Shape: (n,) -> (n,) each."""
+    def _digits(self, places: Indices) -> list[Indices]:
+        """Returns the parts of indices. Shape: (n,) -> (n,) each."""
         digits, left = [], places
         if self.months:
             days = left // self._day
@@ -333,8 +335,8 @@ class Split:
             left = left % step
         return [*digits, left] if self.has_ending else digits
 
-    def _joined(self, digits: list[Places]) -> Places:
-        """Returns the places of parts, without the ending. Shape: (n,) each -> (n,)."""
+    def _joined(self, digits: list[Indices]) -> Indices:
+        """Returns the indices of parts, without the ending. Shape: (n,) each -> (n,)."""
         own = digits[1:] if self.months else digits
         left = np.full(len(digits[0]), self.ending)
         for step, digit in zip(self.steps, own, strict=True):
@@ -344,18 +346,18 @@ class Split:
         first, last = first_days(digits[0]), last_days(digits[0])
         of_month = np.minimum(left // self._day, last - first)  # no 30th of February
         days = last - of_month if self.from_end else first + of_month
-        joined: Places = days * self._day + left % self._day
+        joined: Indices = days * self._day + left % self._day
         return joined
 
     def _radix(self, i: int) -> int:
-        """How many values part i has, from the second on."""
+        """Returns the number of values of part i, from the second on."""
         if self.months and i == 1:
             return _MONTH_DAYS
         steps = self.steps[i - 1 - self.months], self.steps[i - self.months]
         return steps[0] // steps[1]
 
     def _label(self, i: int) -> str:
-        """What part i is, from the second on."""
+        """Returns the description of part i, from the second on."""
         if self.months and i == 1 and self.steps:
             return "days to the month's end" if self.from_end else "day of the month"
         if self.months and i == 1:
@@ -371,14 +373,14 @@ class Split:
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """Returns the splits that the steps and endings of a schema's columns ask for.
+    """Returns the splits of a schema's columns with steps or endings.
 
     Args:
-        schema: Schema of the written table.
+        schema: Schema of the original table.
         left_out: Columns that are not split.
 
     Raises:
-        SchemaError: Steps and endings of a column do not go together.
+        SchemaError: Steps and endings of a column contradict each other.
     """
     taken = set(schema.names)
     splits = []
@@ -391,7 +393,7 @@ def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split
 
 
 def step_of(places: int, grid: Grid) -> Step:
-    """Returns a step in places as a schema document has it."""
+    """Converts a step in grid units to the form of a schema document."""
     if grid.step is not None:
         return duration_text(places * grid.step)
     number = Fraction(places, grid.per_unit)
@@ -399,7 +401,7 @@ def step_of(places: int, grid: Grid) -> Step:
 
 
 def _places_of(step: Step, grid: Grid) -> int:
-    """Returns a step in places of the grid. Raises: ValueError."""
+    """Converts a step of a schema document to grid units. Raises ValueError."""
     if grid.step is not None:
         length = duration(step)
         if length is None or length % grid.step:
@@ -413,7 +415,7 @@ def _places_of(step: Step, grid: Grid) -> int:
 
 
 def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
-    """Raises: ValueError where a step is no multiple of the next."""
+    """Checks that each step is a multiple of the next. Raises ValueError."""
     if months and steps:
         day = DURATIONS["day"] // (grid.step or 1)
         if steps[0] != day:
@@ -423,8 +425,8 @@ def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
             raise ValueError("steps each of which is a multiple of the next")
 
 
-def _ending(rests: Iterable[int], steps: list[int], months: bool) -> int:
-    """What is left beyond the last step. Raises: ValueError where the endings differ in it."""
+def _ending(rests: Iterable[int], steps: list[int]) -> int:
+    """Returns the remainder of the last step. Raises ValueError if endings differ in it."""
     found = {rest % steps[-1] if steps else rest for rest in rests}
     if steps and steps[-1] == 1:
         return 0
@@ -434,17 +436,17 @@ def _ending(rests: Iterable[int], steps: list[int], months: bool) -> int:
 
 
 def _part_column(name: str, radix: int, missing: Missing) -> Column:
-    """Returns the column of a part beyond the first: seven weekdays are levels, others count."""
+    """Returns the schema of a part after the first: weekdays are levels, others numbers."""
     if radix == 7:
         return Column(name, ColumnKind.ORDINAL, missing, levels=tuple(range(7)))
     return Column(name, ColumnKind.INTEGER, missing, minimum=0, maximum=radix - 1)
 
 
-def first_days(months: Places) -> Places:
-    """Days from 1970 to the first of each month since 1970-01."""
+def first_days(months: Indices) -> Indices:
+    """Returns the first day of each month since 1970-01, in days since 1970."""
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def last_days(months: Places) -> Places:
-    """Days from 1970 to the last of each month since 1970-01."""
+def last_days(months: Indices) -> Indices:
+    """Returns the last day of each month since 1970-01, in days since 1970."""
     return first_days(months + 1) - 1

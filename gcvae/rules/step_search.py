@@ -1,8 +1,11 @@
-"""Search of a column's steps and endings, validated on rows that did not propose them.
+"""Search of a column's steps and endings, validated on cells that did not propose them.
 
-One half of the cells names the remainders that are common, the other half says how many nats a cell
-they save beside remainders that are all alike. Of cells without steps the saving is that of a
-likelihood ratio, whose mean is one: it exceeds t nats with a chance of at most exp(-t).
+    gain of a step = Σ over validation cells of log(share of the cell's remainder · number of
+    remainders)
+
+One half of the cells determines the common remainders; the other half measures the gain over
+equally frequent ones, in nats. For cells without steps the gain is that of a likelihood ratio of
+mean one: it exceeds t nats with probability at most exp(-t).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from gcvae.rules.endings import date_ending_text, number_ending_text
 from gcvae.rules.grids import Grid
 from gcvae.rules.splits import (
     DAYS_TO_MONDAY,
-    Places,
+    Indices,
     first_days,
     last_days,
     step_of,
@@ -32,34 +35,34 @@ from gcvae.schema.steps import DURATIONS, MONTH, MONTH_END, Step
 from gcvae.spelling.date_text import is_time_of_day
 
 MOST_CELLS = 20_000
-"""Cells that are looked at; which steps all cells keep is asked of all."""
+"""Maximum number of sampled cells; steps that all cells keep are checked in all."""
 LEAST_CELLS = 100
-"""Under which nothing is found; single values that many cells share do not count."""
+"""Minimum number of cells, without frequent values."""
 LEAST_NATS = 14.0
-"""That all cells of the second half save: by chance in one of a million."""
+"""Minimum gain of all validation cells: one in a million by chance."""
 LEAST_NATS_PER_CELL = 0.05
 LEAST_NATS_PER_DAY = 0.002
-"""Of weekdays and days of the month, which two weeks of many rows tell apart."""
+"""Minimum gain per cell of weekdays and days of the month."""
 HEAVY_SHARE = 0.005
-"""Of the cells, from which on a value or a remainder is told from its neighbours ..."""
+"""Minimum share of the cells of a frequent value or remainder ..."""
 HEAVY_CELLS = 5
-"""... and so many of them at least, as `gcvae.codec.quantile_codec` has it."""
+"""... and minimum number of them, as in `gcvae.codec.quantile_codec`."""
 LEAST_CELLS_PER_ATOM = 12
 MOST_ATOMS = 512
 MOST_IN_ONE = 0.1
-"""Of the cells between two multiples of a step; with more it is as wide as the column."""
+"""Maximum share of the cells between two multiples of a step; else the step is too wide."""
 LEAST_HEAVY = 0.5
-"""Of the cells have common remainders; with fewer the remainder is no column of few values."""
+"""Minimum share of the cells with common remainders."""
 _NEARLY = 0.9
-"""Of the most nats: the smallest step that saves so much is taken."""
+"""Share of the largest gain that suffices: the smallest step with that gain is chosen."""
 MOST_DECIMALS = 4
-"""Of numbers that are looked at; those of more are measured, and their digits no steps ..."""
+"""Maximum number of decimals of numbers with steps; others are measurements ..."""
 USUAL_SHARE = 0.98
-"""... so many of the cells having no more."""
+"""... where so many of the cells have no more decimals."""
 _COUNTED_WIDTH = 1 << 16
-"""Of values so near to each other each is counted; others are sorted first."""
+"""Maximum range of values that are counted in an array; others are sorted."""
 _ENDING_SHARE = 0.05
-"""Of the cells with one remainder, from which on it is shown."""
+"""Minimum share of the cells of an ending that is shown."""
 _STEPS_OF_TIME = tuple(
     count * DURATIONS[unit]
     for unit, counts in (
@@ -78,8 +81,7 @@ Found = tuple[tuple[Step, ...], tuple[str, ...]]
 
 
 def may_have_steps(column: Column) -> bool:
-    """Returns whether steps of the column are to be looked for: nobody said them, and it has a
-    grid."""
+    """Returns whether to search for steps: none are given, and the column has a grid."""
     is_open = column.steps is None and column.endings is None
     return is_open and column.is_modelled and column.kind.is_real and Grid.of(column) is not None
 
@@ -87,17 +89,17 @@ def may_have_steps(column: Column) -> bool:
 def with_steps(
     values: pd.Series[Any], codes: npt.NDArray[np.integer[Any]], column: Column
 ) -> Column:
-    """Returns the column with the steps and endings that its typed cells have, if they have any.
+    """Returns the column with the steps and endings of its typed cells, if there are any.
 
     Args:
-        values: The distinct ones, none missing. Shape: (U,).
-        codes: Which of them each cell is, -1 for none; each is one. Shape: (n,).
-        column: Without steps.
+        values: Distinct values, without missing. Shape: (U,).
+        codes: Index of each cell's value, -1 for missing. Shape: (n,).
+        column: Column without steps.
     """
     grid = Grid.of(column)
     if grid is None or not may_have_steps(column):
         return column
-    places = grid.places(values)
+    places = grid.indices(values)
     if grid.step is None and not are_exact(places, values, grid):
         return column
     known = codes if codes.min(initial=0) >= 0 else codes[codes >= 0]
@@ -105,17 +107,17 @@ def with_steps(
     return replace(column, steps=steps or None, endings=endings or None)
 
 
-def are_exact(places: Places, present: pd.Series[Any], grid: Grid) -> bool:
+def are_exact(places: Indices, present: pd.Series[Any], grid: Grid) -> bool:
     """Returns whether every number lies on the grid."""
     numbers = present.to_numpy(dtype=np.float64)
     decimals = grid.column.decimals or 0
     return bool((np.round(places / grid.per_unit, decimals) == numbers).all())
 
 
-def found_steps(places: Places, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
-    """Returns the steps and endings of a column's cells; both empty where it has none.
+def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
+    """Returns the steps and endings of a column's cells; both empty if there are none.
 
-    Shape: (U,) distinct places, (n,).
+    Shape: (U,) distinct grid indices, (n,).
     """
     n = len(codes)
     if n < LEAST_CELLS:
@@ -139,36 +141,36 @@ def found_steps(places: Places, codes: npt.NDArray[np.integer[Any]], grid: Grid)
 
 @dataclass(frozen=True)
 class Halves:
-    """Cells that are no atoms, in two halves: one finds, the other judges.
+    """Cells without frequent values, in two halves: one proposes, the other validates.
 
     Attributes:
-        finding, judging: Places. Shape: (n / 2,) each.
-        share: Share of all cells that are no atoms.
+        training, validation: Grid indices. Shape: (n / 2,) each.
+        share: Share of all cells that are not frequent values.
     """
 
-    finding: Places
-    judging: Places
+    training: Indices
+    validation: Indices
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """What is left of the places beyond multiples of a step."""
+        """Returns the remainders of the indices modulo a step."""
         return self.mapped(lambda places: places % step)
 
-    def mapped(self, part: Callable[[Places], Places]) -> Halves:
-        """Returns the places under a function."""
-        return Halves(part(self.finding), part(self.judging), self.share)
+    def mapped(self, part: Callable[[Indices], Indices]) -> Halves:
+        """Applies a function to the indices."""
+        return Halves(part(self.training), part(self.validation), self.share)
 
     def log_shares(self, n_values: int) -> tuple[Numbers, float]:
-        """Returns (log of the share that the one half gives each cell of the other, share of common
-        ones).
+        """Returns (log share of each validation cell's value in the training half, share of common
+        values).
 
-        Where there are many values, those that are not common are all alike.
+        If there are many possible values, those that are not common have equal shares.
 
         Args:
-            n_values: How many values there may be.
+            n_values: Number of possible values.
         """
-        found, counts = _counted(self.finding)
-        n_cells = len(self.finding)
+        found, counts = _counted(self.training)
+        n_cells = len(self.training)
         if 2 * n_values <= n_cells:
             is_common = np.ones(len(found), dtype=bool)
             shares = (counts + 0.5) / (n_cells + 0.5 * n_values)
@@ -178,20 +180,20 @@ class Halves:
         common, shares = found[is_common], shares[is_common]
         other = (1.0 - shares.sum()) / max(n_values - len(common), 1)
         if not len(common):
-            return np.full(len(self.judging), np.log(other)), 0.0
-        at = np.searchsorted(common, self.judging)
-        is_known = np.append(common, -1)[at] == self.judging
+            return np.full(len(self.validation), np.log(other)), 0.0
+        at = np.searchsorted(common, self.validation)
+        is_known = np.append(common, -1)[at] == self.validation
         p = np.where(is_known, np.append(shares, other)[at], other)
         return np.log(p), float(is_known.mean()) if 2 * n_values > n_cells else 1.0
 
     def is_worth(self, nats: float, least: float) -> bool:
-        """Returns whether so many nats are more than chance gives, and more than nothing."""
-        per_cell = nats / len(self.judging) * self.share
+        """Returns whether the gain is significant, and at least `least` nats per cell."""
+        per_cell = nats / len(self.validation) * self.share
         return nats >= LEAST_NATS and per_cell >= least
 
 
-def _are_free(rows: Places) -> Mask:
-    """Returns the cells whose value is no atom. Shape: (n,)."""
+def _are_free(rows: Indices) -> Mask:
+    """Returns the mask of cells whose value is not frequent. Shape: (n,)."""
     found, counts = _counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
@@ -202,15 +204,15 @@ def _are_free(rows: Places) -> Mask:
     return np.asarray(~is_heavy[np.searchsorted(found, rows)])
 
 
-def _are_many(quotients: Places, most: float = MOST_IN_ONE) -> bool:
-    """Returns whether no quotient has so large a share that its remainders tell the column's own
-    shape."""
+def _are_many(quotients: Indices, most: float = MOST_IN_ONE) -> bool:
+    """Returns whether no quotient has so large a share that its remainders reflect the column's
+    shape.
+    """
     return bool(_counted(quotients)[1].max() <= most * len(quotients))
 
 
-def _counted(values: Places) -> tuple[Places, Places]:
-    """Returns the distinct values, rising, and how often each stands there. Shape: (n,) -> (U,)
-    twice."""
+def _counted(values: Indices) -> tuple[Indices, Indices]:
+    """Returns (distinct values in ascending order, their counts). Shape: (n,) -> (U,) twice."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if high - low > _COUNTED_WIDTH:
         found, counts = np.unique(values, return_counts=True)
@@ -220,8 +222,8 @@ def _counted(values: Places) -> tuple[Places, Places]:
     return places + low, of_all[places]
 
 
-def _common_step(places: Places) -> int:
-    """Returns the largest step from each place to each other. Shape: (U,)."""
+def _common_step(places: Indices) -> int:
+    """Returns the largest step of which all differences are multiples. Shape: (U,)."""
     return int(np.gcd.reduce(places - places[0])) if len(places) else 0
 
 
@@ -229,31 +231,34 @@ def _common_step(places: Places) -> int:
 
 
 def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
+    """Returns the steps and endings of numbers."""
     decimals = len(str(grid.per_unit)) - 1
-    usual = _usual_decimals(halves.finding, decimals)
+    usual = _usual_decimals(halves.training, decimals)
     if usual > MOST_DECIMALS:
         return (), ()
     last, digits = common, 10 ** (decimals - usual)
     has_odd_cells = digits > common and digits % common == 0
-    if has_odd_cells:  # a few cells do not give their digits to all
+    if has_odd_cells:  # a few cells with more decimals do not determine the step
         last, common = digits, 1
         halves = halves.mapped(lambda places: places[places % last == 0])
-    rest = int(halves.finding[0] % last)
+    rest = int(halves.training[0] % last)
     best = _best_step(halves, _plain_steps(halves, last, grid), last, decimals)
-    is_rare = best is not None and (halves.finding % best == 0).mean() < USUAL_SHARE
-    if (best is None and common == 1) or (has_odd_cells and is_rare):  # decimal classes say it
+    is_rare = best is not None and (halves.training % best == 0).mean() < USUAL_SHARE
+    if (best is None and common == 1) or (
+        has_odd_cells and is_rare
+    ):  # the codec models numbers of decimals
         return (), ()
     endings: tuple[str, ...] = ()
     if rest:
         endings = (_ending_text(rest, common, grid),)
     elif best is not None:
-        endings = _heavy_endings(halves.finding % best, best, grid)
+        endings = _heavy_endings(halves.training % best, best, grid)
     steps = dict.fromkeys(step for step in (best, last, common) if step is not None)
     return tuple(step_of(step, grid) for step in steps), endings
 
 
-def _usual_decimals(places: Places, decimals: int) -> int:
-    """Returns the fewest decimals that nearly all numbers have, of at most so many. Shape: (n,)."""
+def _usual_decimals(places: Indices, decimals: int) -> int:
+    """Returns the smallest number of decimals that suffices for nearly all numbers. Shape: (n,)."""
     for usual in range(decimals):
         if (places % 10 ** (decimals - usual) == 0).mean() >= USUAL_SHARE:
             return usual
@@ -261,8 +266,10 @@ def _usual_decimals(places: Places, decimals: int) -> int:
 
 
 def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
-    """Steps that people round to, wider than the common one and multiples of it, rising."""
-    widest = int(np.ptp(halves.finding))
+    """Returns the usual steps of rounding that are multiples of the common one, in ascending
+    order.
+    """
+    widest = int(np.ptp(halves.training))
     steps, unit = set[int](), 1
     while unit <= widest:
         steps |= {unit, 2 * unit, 5 * unit} | ({unit * 5 // 2} if unit % 2 == 0 else set())
@@ -272,11 +279,13 @@ def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
 
 
 def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0) -> int | None:
-    """Returns the smallest step whose remainders save nearly as much as those of any other."""
+    """Returns the smallest step whose gain is nearly the largest; None if no gain is
+    significant.
+    """
     alike = _log_decimals(halves, common, decimals)
     found = {}
     for step in steps:
-        if not _are_many(halves.finding // step):
+        if not _are_many(halves.training // step):
             break
         shares, heavy = halves.remainders(step).log_shares(step // common)
         nats = float((shares + math.log(step) - alike).sum())
@@ -285,39 +294,40 @@ def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0)
     if not found:
         return None
     most = max(found.values())
-    slack = max((1.0 - _NEARLY) * most, LEAST_NATS_PER_CELL * len(halves.judging))
+    slack = max((1.0 - _NEARLY) * most, LEAST_NATS_PER_CELL * len(halves.validation))
     return min(step for step, nats in found.items() if nats >= most - slack)
 
 
 def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
-    """log of (share of the cells with as many decimals) x (places from one such to the next).
+    """Returns log (share of cells with the same number of decimals · distance between such grid
+    points).
 
-    What a column without steps gives a cell beside its density: how many decimals numbers have is
-    learned there too, see `gcvae.codec.rounding`. Shape: (n / 2,).
+    A column without steps gains this besides its density, because the number of decimals is learned
+    there too (`gcvae.codec.rounding`). Shape: (n / 2,).
 
     Args:
         halves: Halves of the column.
-        common: The step that all cells keep.
-        decimals: Decimals of the column, where it has numbers of fewer decimals too.
+        common: Step that all cells keep.
+        decimals: Number of decimals of the column, if some numbers have fewer.
     """
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
 
-    def n_zeros(places: Places) -> Places:
+    def n_zeros(places: Indices) -> Indices:
         zeros = [places // common % 10**k == 0 for k in range(1, most + 1)]
         return np.asarray(np.sum(zeros, axis=0), dtype=np.int64)
 
     if not most:
-        return np.full(len(halves.judging), math.log(common))
+        return np.full(len(halves.validation), math.log(common))
     zeros = halves.mapped(n_zeros)
     shares = zeros.log_shares(most + 1)[0]
-    some_are_wider = np.where(zeros.judging < most, math.log(0.9), 0.0)
-    found: Numbers = shares + zeros.judging * math.log(10.0) - some_are_wider + math.log(common)
+    some_are_wider = np.where(zeros.validation < most, math.log(0.9), 0.0)
+    found: Numbers = shares + zeros.validation * math.log(10.0) - some_are_wider + math.log(common)
     return found
 
 
-def _heavy_endings(remainders: Places, step: int, grid: Grid) -> tuple[str, ...]:
-    """Returns the texts of the commonest remainders, where the step is a power of ten."""
+def _heavy_endings(remainders: Indices, step: int, grid: Grid) -> tuple[str, ...]:
+    """Returns the texts of the most common remainders if the step is a power of ten."""
     found, counts = np.unique(remainders, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     shares = counts[order] / len(remainders)
@@ -329,6 +339,7 @@ def _heavy_endings(remainders: Places, step: int, grid: Grid) -> tuple[str, ...]
 
 
 def _ending_text(rest: int, common: int, grid: Grid) -> str:
+    """Returns the text of the remainder that all cells have."""
     largest = math.ceil(common / grid.per_unit) - 1
     digits = len(str(largest)) if largest > 0 else 0
     return number_ending_text(rest, digits, grid.per_unit)
@@ -338,27 +349,28 @@ def _ending_text(rest: int, common: int, grid: Grid) -> str:
 
 
 def _date_steps(
-    places: Places, halves: Halves, common: int, grid: Grid, *, has_days: bool
+    places: Indices, halves: Halves, common: int, grid: Grid, *, has_days: bool
 ) -> Found:
+    """Returns the steps and endings of dates."""
     assert grid.step is not None, "dates have a step"
     if has_days and common and (whole := _whole_periods(places, common, grid)):
         return whole
     day = DURATIONS["day"] // grid.step
-    # Of the steps of time that all cells keep the widest; all at one time of day keep days.
+    # The widest step of time that all cells keep; a day if all are at one time of day.
     kept = [step // grid.step for step in _STEPS_OF_TIME if step % grid.step == 0]
     last = max((step for step in kept if common % step == 0), default=1)
-    ending = int(halves.finding[0] % last)
-    judged = halves.mapped(lambda places: places - ending)
+    ending = int(halves.training[0] % last)
+    shifted = halves.mapped(lambda places: places - ending)
     steps: list[Step] = []
     endings = [date_ending_text(ending, step_of(last, grid), grid.step)] if ending else []
     hour = DURATIONS["hour"] // grid.step
     finer = [step for step in kept if last < step <= hour and step % last == 0]
-    best = _best_step(judged, finer, last)
+    best = _best_step(shifted, finer, last)
     if has_days:
-        calendar, from_end = _calendar(judged, day, grid)
+        calendar, from_end = _calendar(shifted, day)
         steps += [calendar] if calendar is not None else []
         endings += [MONTH_END] if from_end else []
-        if last < day and (steps or _has_hours(judged, day, last)):
+        if last < day and (steps or _has_hours(shifted, day, last)):
             steps.append(step_of(day, grid))
         elif steps:
             steps.append(step_of(day, grid))
@@ -369,9 +381,8 @@ def _date_steps(
     return ((), ()) if steps == [step_of(1, grid)] else (tuple(steps), tuple(endings))
 
 
-def _whole_periods(places: Places, common: int, grid: Grid) -> Found | None:
-    """Returns the steps of dates that all lie at one time of one day of the week or of the
-    month."""
+def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
+    """Returns the steps of dates at one time of one day of the week or month; None for others."""
     assert grid.step is not None
     day = DURATIONS["day"] // grid.step
     if common % day:
@@ -393,20 +404,23 @@ def _whole_periods(places: Places, common: int, grid: Grid) -> Found | None:
     return None
 
 
-def _calendar(halves: Halves, day: int, grid: Grid) -> tuple[Step | None, bool]:
-    """Returns (weeks or months, whether days count from the month's end), whichever saves
-    the most."""
+def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
+    """Returns (week or month, whether days count from the month's end), whichever gains most; None
+    for neither.
+    """
     days = halves.mapped(lambda places: places // day)
     nats: dict[tuple[Step, bool], float] = {}
-    if _are_many((days.finding + DAYS_TO_MONDAY) // 7):
+    if _are_many((days.training + DAYS_TO_MONDAY) // 7):
         weekdays = days.mapped(lambda x: (x + DAYS_TO_MONDAY) % 7)
-        nats["1 week", False] = _saved(weekdays, np.full(7, 1.0 / 7.0))
-    every = np.arange(days.finding.min(), days.finding.max() + 1)
-    if _are_many(_months(days.finding), 1.5 * MOST_IN_ONE):  # twelve months of a year do
+        nats["1 week", False] = _gain(weekdays, np.full(7, 1.0 / 7.0))
+    every = np.arange(days.training.min(), days.training.max() + 1)
+    if _are_many(
+        _months(days.training), 1.5 * MOST_IN_ONE
+    ):  # the twelve months of one year suffice
         for from_end in (False, True):
             shares = np.bincount(_days_of_month(every, from_end=from_end), minlength=31)
             of_month = days.mapped(partial(_days_of_month, from_end=from_end))
-            nats[MONTH, from_end] = _saved(of_month, shares / shares.sum())
+            nats[MONTH, from_end] = _gain(of_month, shares / shares.sum())
     if not nats:
         return None, False
     best = max(nats, key=lambda name: nats[name])
@@ -414,27 +428,30 @@ def _calendar(halves: Halves, day: int, grid: Grid) -> tuple[Step | None, bool]:
 
 
 def _has_hours(halves: Halves, day: int, last: int) -> bool:
-    """Returns whether some times of day are commoner than others."""
-    if not _are_many(halves.finding // day):
+    """Returns whether some times of day are more frequent than others."""
+    if not _are_many(halves.training // day):
         return False
     hour = max(day // 24, last)
     n_hours = -(-day // hour)
-    nats = _saved(halves.mapped(lambda x: x % day // hour), np.full(n_hours, 1.0 / n_hours))
+    nats = _gain(halves.mapped(lambda x: x % day // hour), np.full(n_hours, 1.0 / n_hours))
     return halves.is_worth(nats, LEAST_NATS_PER_CELL)
 
 
-def _saved(parts: Halves, alike: Numbers) -> float:
-    """Nats that the shares of parts save beside those of time itself. Shape: alike (k,)."""
-    counts = np.bincount(parts.finding, minlength=len(alike)) + len(alike) * alike
-    return float(np.log((counts / counts.sum() / alike)[parts.judging]).sum())
+def _gain(parts: Halves, alike: Numbers) -> float:
+    """Returns the gain of the shares of parts over the shares `alike`, in nats.
+
+    Shape: alike (k,).
+    """
+    counts = np.bincount(parts.training, minlength=len(alike)) + len(alike) * alike
+    return float(np.log((counts / counts.sum() / alike)[parts.validation]).sum())
 
 
-def _months(days: Places) -> Places:
-    """Months since 1970-01 of days since 1970. Shape: (n,)."""
+def _months(days: Indices) -> Indices:
+    """Returns the months since 1970-01 of days since 1970. Shape: (n,)."""
     return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
 
 
-def _days_of_month(days: Places, *, from_end: bool) -> Places:
-    """Days since the first of the month, or until its last. Shape: (n,)."""
+def _days_of_month(days: Indices, *, from_end: bool) -> Indices:
+    """Returns the days since the first of the month, or until its last. Shape: (n,)."""
     months = _months(days)
     return last_days(months) - days if from_end else days - first_days(months)

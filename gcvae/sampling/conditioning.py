@@ -146,15 +146,15 @@ class ConditionedModel:
         return any(region is not None and region.has_density for region in self.regions)
 
     def particles_for(self, rows: int) -> int:
-        """Returns the number of particles from which `rows` rows are chosen: enough for an
-        effective sample size of `rows`, up to a limit."""
+        """Returns the number of particles for `rows` rows, which have that effective sample size,
+        up to a limit.
+        """
         wanted = rows / self.effective_share
         whole = math.ceil(wanted / PILOT_PARTICLES) * PILOT_PARTICLES
         return min(whole, MOST_PARTICLES_PER_ROW * max(rows, PILOT_PARTICLES))
 
     def effective_rows(self, rows: int) -> float:
-        """Returns the number of independent rows that `rows` rows are worth, as far as the
-        condition goes."""
+        """Returns the effective sample size of `rows` rows with respect to the condition."""
         return min(float(rows), self.particles_for(rows) * self.effective_share)
 
     def draw(self, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -169,6 +169,7 @@ class ConditionedModel:
             return complete(self.model, self.regions, particles.take(chosen), generator)
 
     def _refuse_the_impossible(self, reveals_probability: bool) -> None:
+        """Refuses a condition of too small a probability or effective share."""
         n_columns = sum(region is not None for region in self.regions)
         least = n_columns * math.log(LEAST_PROBABILITY)
         probability = f"{math.exp(self.log_probability):.3g}"

@@ -43,7 +43,7 @@ from gcvae.numerics.generators import uniform
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import grid_of
 from gcvae.rules.residuals import Residual
-from gcvae.sampling.dependent_regions import rule_regions, turn
+from gcvae.sampling.dependent_regions import evaluation_rank, rule_regions
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.sampling.target_intervals import TargetIntervals
 from gcvae.schema.columns import Column, TableSchema
@@ -62,12 +62,11 @@ _FURTHEST_TIMES = np.datetime64(1 - 2**62, "ns"), np.datetime64(2**62 - 1, "ns")
 
 @dataclass(frozen=True)
 class Condition:
-    """Condition that every row has to satisfy.
+    """A condition that every row has to satisfy.
 
     Attributes:
         regions: Region of each modelled column; None for an unconditioned one.
-        grouped: For conditioned columns whose levels share codes, the possible
-            ones among these.
+        grouped: For conditioned columns whose levels share codes, the mask of possible levels.
     """
 
     regions: list[AnyRegion | None]
@@ -107,7 +106,7 @@ def read_condition(
             every problem has its pointer.
     """
     condition = Condition([None] * len(codec.columns))
-    given = dict(sorted(given.items(), key=lambda item: turn(codec, item[0])))
+    given = dict(sorted(given.items(), key=lambda item: evaluation_rank(codec, item[0])))
     problems, known = _unknown(given, codec.schema), _known_cells(given, codec)
     targets: dict[str, TargetIntervals] = {}
     for name, wanted in given.items():
@@ -156,6 +155,7 @@ def _broken_rules(
 
 
 def _broken(column: str, rule: str) -> Problem:
+    """Returns the problem of a condition that breaks a rule."""
     message = f"the condition breaks a rule that every row of the table keeps: {rule}"
     return Problem(message, json_pointer("given", column), column=column)
 
@@ -167,8 +167,9 @@ def _breaks(
     known: pd.DataFrame,
     condition: Condition,
 ) -> bool:
-    """Returns whether no level that the condition allows of y has the known parents in the table,
-    while another has."""
+    """Returns whether the condition contradicts a functional dependency: the table has the known
+    parents, but with none of the permitted levels of y.
+    """
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
@@ -238,6 +239,7 @@ def _date_text(time: pd.Timestamp, column: Column) -> Any:
 
 
 def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
+    """Returns the problems of unknown columns."""
     known = {column.name for column in schema}
     unknown = [name for name in given if name not in known]
     places = [(name, {"pointer": json_pointer("given", name), "column": name}) for name in unknown]
@@ -345,13 +347,13 @@ def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
         low = high = pd.Series([level for level, c in zip(levels.levels, chosen, strict=True) if c])
         if not chosen.any() and not missing:
             raise _NotUnderstoodError(_no_level(items), _levels_of(levels))
-    ends = [grid.places(cells)[None] if len(cells) else _NO_PLACES for cells in (low, high)]
+    ends = [grid.indices(cells)[None] if len(cells) else _NO_INDICES for cells in (low, high)]
     if not len(low):
         ends[0] = ends[0] + 1  # an empty interval
     return TargetIntervals(ends[0], ends[1], np.ones(1, dtype=bool), np.full(1, missing))
 
 
-_NO_PLACES = np.zeros((1, 1), dtype=np.int64)
+_NO_INDICES = np.zeros((1, 1), dtype=np.int64)
 
 
 def _no_level(items: list[Any]) -> str:
@@ -381,6 +383,7 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
 
 
 def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
+    """Whether null is among the values; refused if the column had no missing cells."""
     if None not in items:
         return False
     if not column.has_missing:
@@ -414,6 +417,7 @@ def _text(item: Any, column: Column) -> str:
 
 
 def _is_range(items: list[Any]) -> bool:
+    """Whether the condition is a valid range."""
     if not (len(items) == 1 and isinstance(items[0], Mapping)):
         return False
     ends = items[0]
@@ -462,6 +466,7 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _limits(column: Column) -> list[str]:
+    """Returns the column's limits as words."""
     low, high = column.minimum, column.maximum
     ends = [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end is not None]
     return [*ends, *(f"or {text}" for text in column.never)]
@@ -535,6 +540,7 @@ def _chosen_levels(
 
 
 def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelCodec) -> Mask:
+    """Returns the mask of the levels within a range."""
     if codec.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
         raise _NotUnderstoodError(
             "the column's levels have no order", "a level, or a list of levels"
@@ -568,6 +574,7 @@ def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bo
 def _unknown_level(
     level: Any, codec: LevelCodec | GroupedLevelCodec
 ) -> tuple[str, str, str | None]:
+    """Returns (message, expected, suggestion) for an unknown level."""
     meant = nearest(level, map(str, codec.levels)) if isinstance(level, str) else None
     message = f"there is no level {_shown(level)}"
     if isinstance(codec, GroupedLevelCodec) and codec.withheld.any():

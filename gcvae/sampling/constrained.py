@@ -1,4 +1,4 @@
-"""Rejection sampling: rows that break a hard rule are drawn anew.
+"""Rejection sampling: rows that break a hard rule are generated again.
 
 The model is p(x) 1[x keeps all hard rules] / a, where the acceptance a is the share of p's rows
 that keep all. It is measured once, on rows that are then discarded.
@@ -141,8 +141,10 @@ class ConstrainedModel:
             size = min(max(wanted, _FEWEST_ROWS), block_rows)
 
     def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
-        """Draws a row for each z, with a mask of those that keep all hard rules. Shape: (n, K)
-        -> n, (n,)."""
+        """Draws a row for each z, with a mask of those that keep all hard rules.
+
+        Shape: (n, K) -> n, (n,).
+        """
         rows = _drawn_at(self.codec, z, generator, self._row_draws)
         return rows, np.logical_and.reduce(self._keeps(rows), axis=1)
 
@@ -175,7 +177,9 @@ class ConstrainedModel:
 
     def allowed(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> Mask:
         """Returns the mask of typed rows that keep all hard rules; an unknown cell breaks none.
-        Shape: (n,)."""
+
+        Shape: (n,).
+        """
         satisfied = self.hard_rules.kept(frame, blanks_unknown=blanks_unknown)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
@@ -230,6 +234,7 @@ def measure_acceptance(
 def _drawn(
     model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
+    """Draws rows from the model, before rejection."""
     with torch.no_grad():
         z = model.latents(n, generator)
     return _drawn_at(codec, z, generator, draws)
@@ -238,6 +243,7 @@ def _drawn(
 def _drawn_at(
     codec: TableCodec, z: Tensor, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
+    """Draws a row at each latent vector, before rejection."""
     with torch.no_grad():
         codes, values = draws(z, generator)
     rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
@@ -260,6 +266,9 @@ def _refusal(
     hard_rules: HardRules,
     expected: str,
 ) -> HardRuleError:
+    """Returns the error for hard rules with too small an acceptance, naming the one broken most
+    often.
+    """
     worst = int(np.argmin(measured.kept))
     share = measured.kept[worst] / measured.rows
     return HardRuleError(

@@ -21,7 +21,7 @@ from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import Grid, grid_of
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual
-from gcvae.sampling.target_intervals import Places, TargetIntervals
+from gcvae.sampling.target_intervals import Indices, TargetIntervals
 from gcvae.spelling.date_text import DAY_NANOSECONDS
 from gcvae.spelling.never_dates import are_never
 
@@ -129,7 +129,10 @@ def _ends(
     targets: Mapping[str, TargetIntervals],
 ) -> Numbers:
     """Returns the first and the last possible moment of a date, in nanoseconds, from inequalities
-    with other dates that are known or constrained; infinite if there are none. Shape: (n, 2)."""
+    with other dates that are known or constrained; infinite if there are none.
+
+    Shape: (n, 2).
+    """
     ends = np.tile(np.array([-np.inf, np.inf]), (len(frame), 1))
     for rewriting in codec.reduction.rewritings:
         if not isinstance(rewriting, Residual) or not rewriting.is_inequality:
@@ -148,7 +151,7 @@ def _ends(
     return ends
 
 
-def _blocks(codec: TableCodec, parent: str) -> Places | None:
+def _blocks(codec: TableCodec, parent: str) -> Indices | None:
     """Returns the grid indices at which the days or hours between a date's limits begin; None if
     there are too many."""
     grid = Grid.of(codec.schema[parent])
@@ -167,7 +170,7 @@ def _target(
     possible: Sequence[TargetIntervals],
     ends: Numbers,
     is_constrained: Mask,
-    starts: Places,
+    starts: Indices,
 ) -> TargetIntervals:
     """Returns the possible values of a date whose parts have possible values, between its ends.
 
@@ -208,7 +211,7 @@ def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
     """Returns the grid indices of a part's cells, NaN for missing ones. Shape: (n,)."""
     known = cells.notna().to_numpy()
     found = np.full(len(cells), np.nan)
-    found[known] = grid_of(rule.column).places(cells[known])
+    found[known] = grid_of(rule.column).indices(cells[known])
     return found
 
 

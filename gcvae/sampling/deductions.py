@@ -1,11 +1,10 @@
-"""Unknown cells of a row that follow from its known cells by formulas, to a fixpoint.
+"""Unknown cells of a row that follow from its known cells by formulas, repeated to a fixpoint.
 
-    forwards     y = f(x) where all x are known, for formulas with exceptions too
-    backwards    the unique x that gives y, where y and the other parents are known
-    apart        all x, where y is known and a unique combination of them gives it: 2054 is 20 and
-    54
+    forwards        y = f(x) if all x are known, also for formulas with exceptions
+    backwards       the unique x that gives y, if y and the other parents are known
+    combinations    all x, if only one combination of them gives y: 2054 is 20 and 54
 
-Backwards and apart use only formulas that every row of the table keeps. Deduced cells only guide
+The last two only use formulas that every row of the table keeps. Deduced cells only guide
 proposals: they are drawn and scored like other unknown cells.
 """
 
@@ -48,7 +47,7 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
             _forwards(formula, cells)
             if formula.is_exact and formula.stride == 1:
                 _backwards(codec, formula, cells)
-                _apart(codec, formula, cells)
+                _from_unique_combinations(codec, formula, cells)
         if sum(int(series.isna().sum()) for series in cells.values()) == n_blank:
             break
     return pd.DataFrame(cells, index=frame.index)
@@ -61,6 +60,7 @@ def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _forwards(formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
+    """Fills y in rows with known parents."""
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
     is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
     if is_computable.any():
@@ -69,6 +69,7 @@ def _forwards(formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
 
 
 def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
+    """Fills a parent in rows in which y and the other parents determine it."""
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
     for name in formula.parents:
@@ -80,7 +81,7 @@ def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[
         others = pd.DataFrame(
             {p: cells[p][rows] for p in formula.parents if p != name}, index=index
         )
-        at = formula.grid.places(cells[formula.column][rows])[:, None]
+        at = formula.grid.indices(cells[formula.column][rows])[:, None]
         low, high = formula.solutions(codec.schema[name], others, at, at)
         n_found = np.where(low <= high, high - low + 1, 0).sum(axis=1)
         place = np.where(low <= high, low, np.iinfo(np.int64).min).max(axis=1)
@@ -90,7 +91,10 @@ def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[
             cells[name] = filled(cells[name], computed)
 
 
-def _apart(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
+def _from_unique_combinations(
+    codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]
+) -> None:
+    """Fills all parents in rows in which only one combination of their values gives y."""
     blank = pd.DataFrame({name: cells[name].isna() for name in formula.parents})
     rows = cells[formula.column].notna() & blank.all(axis=1)
     if len(formula.parents) < 2 or not rows.any():
@@ -111,17 +115,17 @@ def _apart(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]
     computed = formula.prediction.predicted(parents)
     known = computed.notna().to_numpy()
     made, first, counts = np.unique(
-        formula.grid.places(computed[known]), return_index=True, return_counts=True
+        formula.grid.indices(computed[known]), return_index=True, return_counts=True
     )
     combination = np.flatnonzero(known)[first[counts == 1]]
     made = made[counts == 1]
-    wanted = formula.grid.places(cells[formula.column][rows])
+    wanted = formula.grid.indices(cells[formula.column][rows])
     at = np.searchsorted(made, wanted).clip(max=max(len(made) - 1, 0))
     is_found = made[at] == wanted if len(made) else np.zeros(len(wanted), dtype=bool)
     index = cells[formula.column][rows].index[is_found]
     for name in formula.parents if len(index) else ():
-        said_of = parents[name].to_numpy()[combination[at[is_found]]]
-        cells[name] = filled(cells[name], pd.Series(said_of, index).reindex(cells[name].index))
+        values_found = parents[name].to_numpy()[combination[at[is_found]]]
+        cells[name] = filled(cells[name], pd.Series(values_found, index).reindex(cells[name].index))
 
 
 def _values(column: Column) -> npt.NDArray[Any] | None:

@@ -1,8 +1,9 @@
-"""Regions of cells that are determined only once earlier columns are drawn.
+"""Regions of cells that depend on earlier columns of the row.
 
-A column y that a formula computes from others, y = f(x) + e, is modelled as e. A constraint on y, a
-number or a range, becomes a constraint on e given x: the region of e is the region of y less f(x),
-for each particle its own. Unknown parents are proposed near the solutions for y
+    y = f(x) + e with y in [a, b]   becomes   e in [a - f(x), b - f(x)], for each particle its own
+
+A column y that a formula computes is modelled as its residual e, so a constraint on y becomes one
+on e given x. Unknown parents x are proposed near the solutions for y
 (`gcvae.sampling.solved_regions`).
 """
 
@@ -27,7 +28,7 @@ from gcvae.sampling.date_constraints import DateConstraint, date_constraints
 from gcvae.sampling.deductions import deduced
 from gcvae.sampling.joint_regions import JointRegion, joint_regions
 from gcvae.sampling.solved_regions import ParentConstraint, SolvedRegion
-from gcvae.sampling.target_intervals import TargetIntervals, places_of_rows, region_of_wholes
+from gcvae.sampling.target_intervals import TargetIntervals, indices_of_rows, region_of_wholes
 
 if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
@@ -47,8 +48,8 @@ class DependentRegion:
         name: The original column.
         part: The column of the transformed table.
         target: Possible values of the original column.
-        is_scored: Whether a cell counts by its density per unit of its column, as in scores, or by
-            its mass.
+        is_scored: Whether the probability of a cell is divided by the unit of its column, as in
+            scores.
     """
 
     codec: TableCodec
@@ -71,7 +72,7 @@ class DependentRegion:
         """Returns the region of these rows."""
         if rows is None:
             return self
-        return replace(self, target=self.target.take(places_of_rows(rows, len(self.target.low))))
+        return replace(self, target=self.target.take(indices_of_rows(rows, len(self.target.low))))
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """Draws a cell within its region for each particle, with the region's probability.
@@ -81,7 +82,7 @@ class DependentRegion:
         target = self.target.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
         earlier = self.codec.earlier(rewriting, self.part, codes, values)
-        low, high = rewriting.part_places(self.part, earlier, target.low, target.high)
+        low, high = rewriting.part_intervals(self.part, earlier, target.low, target.high)
         own = self.codec.column_codec(self.part)
         drawn = column.draw_within(
             region_of_wholes(own, replace(target, low=low, high=high)), noise
@@ -96,11 +97,11 @@ class DependentRegion:
 
 @dataclass(frozen=True)
 class RegionsByRow:
-    """Regions of one column; each row uses the first that constrains it, else the plain one.
+    """Regions of one column: each row uses the first one that constrains it, else the plain one.
 
     Attributes:
-        regions: Regions that rules give, the sharpest first.
-        plain: Region of the rows that no rule constrains; None for everything.
+        regions: Regions that rules imply, most restrictive first.
+        plain: Region of rows that no rule constrains; None for no constraint.
     """
 
     regions: tuple[DependentRegion | JointRegion | SolvedRegion, ...]
@@ -108,7 +109,7 @@ class RegionsByRow:
 
     @property
     def has_density(self) -> bool:
-        """Whether a row's condition is a point of density."""
+        """Whether the condition of a row is a point with a density."""
         return self.plain is not None and self.plain.has_density
 
     def take(self, rows: Tensor | None) -> RegionsByRow:
@@ -158,22 +159,22 @@ def rule_regions(
     Args:
         codec: Codec of the table.
         frame: Known cells, typed; missing cells are unknown. n rows, or one for all.
-        targets: Possible values of transformed columns, in as many rows.
+        targets: Possible values of transformed columns, for each row of `frame`.
         order: Order of the columns in the chain rule.
-        blanks_missing: Whether an unknown cell may turn out to be missing.
+        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing.
         are_scored: As `is_scored` of `DependentRegion`.
     """
-    asking = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
+    proposer = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
     own: list[tuple[int, DependentRegion]] = []
-    proposals = [*asking.of_dates(targets)]
-    for name in sorted(targets, key=lambda name: turn(codec, name)):
+    proposals = [*proposer.of_dates(targets)]
+    for name in sorted(targets, key=lambda name: evaluation_rank(codec, name)):
         rewriting, target = codec.reduction.rewritten[name], targets[name]
         own += [
             (codec.places[part.name], DependentRegion(codec, name, part.name, target, are_scored))
             for part in rewriting.parts
             if part.name in codec.places
         ]
-        proposals += asking.of(rewriting, _always(target), target.is_known)
+        proposals += proposer.of(rewriting, _always(target), target.is_known)
     return _by_column(own, proposals, joint_regions(codec, frame, targets, order))
 
 
@@ -192,7 +193,7 @@ def regions_of_rows(
         codec: Codec of the table.
         frame: Typed rows; missing cells are unknown.
         order: Order of the columns in the chain rule.
-        blanks_missing: Whether an unknown cell may turn out to be missing.
+        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing.
         are_scored: As `is_scored` of `DependentRegion`.
     """
     frame = frame.reset_index(drop=True)
@@ -209,7 +210,9 @@ def regions_of_rows(
 
 
 _Rank = tuple[int, int, int]
-"""Expected freedom that a rule leaves: rules on the way, `turn`, unknown later parents."""
+"""Expected freedom that a rule leaves: (rules on the way, evaluation_rank, unknown later
+parents).
+"""
 _OF_DATES: _Rank = (1, 1, 1)
 """Parts of a date leave more freedom than a sum without unknown terms, and less than an
 inequality."""
@@ -281,7 +284,11 @@ class _ParentProposals:
             for part in self._parts(parent):
                 constraint = constraint_at(self.order.index(part))
                 if constraint is not None:
-                    rank = length, turn(self.codec, rewriting.column), len(constraint.later)
+                    rank = (
+                        length,
+                        evaluation_rank(self.codec, rewriting.column),
+                        len(constraint.later),
+                    )
                     yield rank, part, self._proposal(constraint, part, is_open)
             own = self.codec.reduction.rewritten.get(parent)
             if own is not None and own.parents and length < _LONGEST_CHAIN:
@@ -297,6 +304,7 @@ class _ParentProposals:
     def _proposal(
         self, constraint: ParentConstraint | DateConstraint, part: int, is_open: Mask
     ) -> SolvedRegion:
+        """Returns the region that proposes a parent among the solutions of a constraint."""
         return SolvedRegion(constraint, self.codec.columns[part].name, is_open, self.may_be_blank)
 
     def _parent_constraint(
@@ -353,10 +361,12 @@ def dependent_parts(region: object) -> list[DependentRegion]:
     return [part for part in parts if isinstance(part, DependentRegion)]
 
 
-def turn(codec: TableCodec, name: str) -> int:
-    """Returns the rank in which constraints on a column are evaluated: columns without a rule
-    first, inequalities, which leave most freedom, last. The first rule that constrains a parent
-    proposes it."""
+def evaluation_rank(codec: TableCodec, name: str) -> int:
+    """Returns the rank in which constraints on a column are evaluated.
+
+    Columns without a rule come first; inequalities, which leave most freedom, come last. The first
+    rule that constrains a parent proposes it.
+    """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:
         return 0

@@ -1,10 +1,10 @@
-"""Columns whose missing cells an imputation fills, leaves or keeps.
+"""Columns whose missing cells an imputation fills, leaves unknown, or keeps as values.
 
     filled   missing cells are replaced by values
     left     missing cells stay; their values are unknown, and are integrated out
     kept     missing cells stay; missing is a value of its own ("no second applicant"), and known
 
-Loads without torch, because the service checks a request before any worker receives it.
+Loads without torch, because the service checks requests in the API process.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
 @dataclass(frozen=True)
 class FilledColumns:
-    """Columns whose missing cells are filled or kept; those of all others are left.
+    """Columns whose missing cells are filled or kept; cells of other columns are left.
 
     Attributes:
-        filled: Columns to fill; never identifiers or dropped columns.
-        kept: Columns in which missing is a value; none of `filled`.
-        asked: Columns that the caller named to be filled, which the table therefore must have.
+        filled: Columns to fill, without identifiers and dropped columns.
+        kept: Columns in which missing is a value, without those of `filled`.
+        asked: Columns that the caller named, which the table must have.
     """
 
     filled: frozenset[str]
@@ -70,7 +70,7 @@ def filled_columns(
 
 
 def read_names(text: str, pointer: str) -> list[str]:
-    """Parses names separated by commas; a name that contains a comma stands in quotes, as in CSV.
+    """Parses names separated by commas; a name that contains a comma is quoted, as in CSV.
 
     >>> read_names('age, "price, net"', "?columns")
     ['age', 'price, net']
@@ -88,8 +88,7 @@ def read_names(text: str, pointer: str) -> list[str]:
 
 
 def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) -> None:
-    """Checks that names are columns of the schema, and for those to fill, that there is at least
-    one."""
+    """Checks that names are columns of the schema, and that `columns` has at least one."""
     if names is None:
         return
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -107,6 +106,7 @@ def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) 
 
 
 def _unfillable(asked: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
+    """Returns the problems of columns that can not be filled."""
     message = "identifiers and dropped columns are not filled"
     return [
         Problem(message, f"/columns/{i}", column=name, expected="a column that the model draws")
@@ -116,5 +116,6 @@ def _unfillable(asked: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
 
 
 def _both(number: int, name: str) -> Problem:
+    """Returns the problem of a column that is to be both filled and kept."""
     message, expected = "its blanks are to be filled, and to be kept", "one of the two"
     return Problem(message, f"/keep_blanks/{number}", column=name, expected=expected)

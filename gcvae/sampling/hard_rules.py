@@ -1,8 +1,8 @@
-"""Hard rules of a schema: which rows keep them.
+"""Hard rules of a schema, and which rows keep them.
 
-A row breaks a rule only if the rule is false of it; a rule that a missing cell leaves unknown is
-not broken. Among combinations of columns a missing cell counts as a level. Functional dependencies
-are left out: the model's own lookup keeps them.
+A row breaks a rule only if the rule is false; a missing cell may make it unknown, which does not
+break it. In combinations of columns a missing cell counts as a level. Functional dependencies are
+not included, because the model's lookup keeps them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLANK, _UNSEEN = -1, 0
 
 @dataclass(frozen=True)
 class KnownCombinations:
-    """The distinct combinations of some columns of a table.
+    """Distinct combinations of some columns of a table.
 
     Attributes:
         values: Distinct values of each column, of JSON types; dates are text.
@@ -46,7 +46,7 @@ class KnownCombinations:
         """Returns the combinations of a typed table."""
         frame = rows_at(table, slice(None), names)
         values = {name: _distinct(frame[name])[1] for name in names}
-        # Sorted, so that the order of the rows shows nowhere.
+        # Sorted, so that the model does not reveal the order of the rows.
         ordered = {name: tuple(sorted(found, key=_sort_key)) for name, found in values.items()}
         indices = pd.DataFrame(cls(ordered, frozenset())._indices(frame)).drop_duplicates()
         return cls(ordered, frozenset(_tuples(indices.to_numpy())))
@@ -79,23 +79,24 @@ class KnownCombinations:
 
 
 def _tuples(matrix: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
+    """Returns the rows of a matrix as tuples."""
     return list(map(tuple, matrix.tolist()))
 
 
 class HardRules:
-    """The hard rules of a schema but for functional dependencies, C of them.
+    """Hard rules of a schema without functional dependencies, C of them.
 
     Attributes:
-        rules: In the order of the schema.
-        pointers: JSON pointer of each in the schema document.
+        rules: Rules, in the order of the schema.
+        pointers: JSON pointer of each rule in the schema document.
     """
 
     def __init__(self, schema: TableSchema, combinations: Mapping[str, KnownCombinations]) -> None:
         """Compiles the rules; use `fit` or `from_json`.
 
         Args:
-            schema: Complete; its rules fit their columns.
-            combinations: Of the rules that allow only known combinations, by pointer.
+            schema: Complete schema whose rules fit its columns.
+            combinations: Known combinations of the rules that permit only these, by pointer.
         """
         hard = {
             pointer_of_rule(i): rule
@@ -130,8 +131,8 @@ class HardRules:
         """Returns which rows of a typed frame keep which rules. Shape: (n, C).
 
         Args:
-            frame: With the columns of the rules; constants may be absent.
-            blanks_unknown: Whether a missing cell is one that is not known, which breaks no rule.
+            frame: Frame with the columns of the rules; constants may be absent.
+            blanks_unknown: Whether missing cells are unknown, so that they break no rule.
         """
         found = np.ones((len(frame), len(self)), dtype=bool)
         for i, (pointer, rule) in enumerate(self._by_pointer()):
@@ -155,10 +156,10 @@ class HardRules:
         return np.asarray(~applies | kept)
 
     def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns which empty cells of partially known rows are certainly missing values.
+        """Returns which empty cells of partially observed rows must be missing values.
 
-        A value in their place would break a hard condition, or a rule of missing cells that every
-        row keeps. By column, of those that have some. Shape: (n,) each.
+        A value would break a hard condition, or a rule on missing cells that every row keeps. By
+        column, without columns that have no such cells. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         n_before = -1
@@ -186,7 +187,9 @@ class HardRules:
         found: Mapping[str, Mask],
     ) -> Mask:
         """Returns the mask of a column's empty cells in which a value makes a term false.
-        Shape: (n,)."""
+
+        Shape: (n,).
+        """
         cells, values = frame.get(name), self._values(frame, names)
         if cells is None or not cells.isna().any():
             return np.zeros(len(frame), dtype=bool)
@@ -198,7 +201,7 @@ class HardRules:
         return np.asarray(cells.isna().to_numpy() & ~as_value & as_blank)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what `from_json` needs beside the schema."""
+        """Returns the combinations as a JSON document."""
         return {"combinations": {at: found.to_json() for at, found in self._combinations.items()}}
 
     @classmethod
@@ -208,10 +211,11 @@ class HardRules:
         return cls(schema, {at: KnownCombinations.from_json(part) for at, part in found})
 
     def _by_pointer(self) -> Iterator[tuple[str, Rule]]:
+        """Iterates over (pointer, rule)."""
         return zip(self.pointers, self.rules, strict=True)
 
     def _values(self, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-        """Returns columns as terms take them."""
+        """Returns the columns in the form that terms evaluate."""
         values = {}
         for name in names:
             column = self._schema[name]

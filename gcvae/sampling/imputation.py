@@ -1,12 +1,11 @@
-"""Missing cells filled from p(missing | known); known cells are returned unchanged.
+"""Imputation: missing cells are filled from p(missing | known); known cells are returned unchanged.
 
-A filled cell is a value: it is drawn given that it is not missing. Known text cells stay unchanged
-to the letter, and filled ones have the format of the schema's table; typed cells stay typed.
-
-Cells stay missing in identifiers, dropped columns, and the columns that `filled_columns` leaves or
-keeps. Left cells count as unknown, so that the filled cells are those of an imputation of
-everything; kept cells count as the missing level. A column that equals another in every training
-row is filled with the other's cell.
+A filled cell is never missing: it is drawn given that it is a value. Known text cells keep their
+exact text, and filled ones have the format of the schema; typed cells stay typed. Cells stay
+missing in identifiers, dropped columns, and columns that `filled_columns` leaves or keeps. Left
+cells are unknown, so that filled cells are the same as if all columns were filled; kept cells have
+the missing level. A column that equals another in every training row is filled with the other's
+cell.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def impute_blocks(
     columns: Sequence[str] | None = None,
     keep_blanks: Sequence[str] | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """Yields the completed rows in blocks, in order, the draws of one row one after the other.
+    """Yields the completed rows in blocks, in order, with the draws of a row together.
 
     Args:
         constrained: Model with its hard rules.
@@ -55,9 +54,9 @@ def impute_blocks(
         columns, keep_blanks: As in `filled_columns`.
 
     Raises:
-        SettingError: draws is not a whole number of at least 1, or a column can not be filled.
+        SettingError: `draws` is not a whole number of at least 1, or a column can not be filled.
         TableError: All modelled columns are absent, or a cell can not be read.
-        UnknownColumnError: The table has a column that the schema has not.
+        UnknownColumnError: The schema lacks a column of the table.
     """
     draws = whole_number("draws", draws, 1)
     schema = constrained.codec.schema

@@ -1,6 +1,6 @@
-"""Completed tables streamed in blocks as the bytes of one file.
+"""Imputed tables as a stream of the bytes of one file.
 
-Loads without pandas: the service lists the formats before its port is open.
+Loads without pandas, because the API process lists the formats.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def stream_completed(
     formats hold values.
 
     Args:
-        blocks: As `Synthesizer.impute_blocks` gives them; at least one.
+        blocks: Blocks of `Synthesizer.impute_blocks`, at least one.
         schema: Schema of the model's table.
-        format: As in `gcvae.files.table_stream`.
-        shard: Which of the file's shards the blocks are, as there.
+        format: Format of the file, as in `gcvae.files.table_stream`.
+        shard: Shard of the file that the blocks are, as in `gcvae.files.table_stream`.
 
     Raises:
-        TableError: There is no such format.
+        TableError: The format is unknown.
     """
     from gcvae.files.table_stream import stream_table
 
@@ -52,6 +52,7 @@ def stream_completed(
 
 
 def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
+    """Yields the CSV file block by block."""
     from pandas.api.types import infer_dtype
 
     from gcvae.cells.values import format_table
@@ -72,6 +73,7 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
 
 
 def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:
+    """Yields the blocks with typed cells."""
     from gcvae.cells.values import parse_table
 
     for block in blocks:

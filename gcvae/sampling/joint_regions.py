@@ -1,11 +1,11 @@
-"""Unknown columns of few values, drawn jointly so that the formulas of a row hold.
+"""Joint proposals for unknown columns of few values, such that the formulas of a row hold.
 
-If a row's total is known and its price, quantity and discount are not, hardly any draw of these
-gives that total. They have only some thousand combinations: all are tried, and each column is drawn
-among the values that some combination with the earlier columns still has. So every particle
-satisfies the formulas, and its weight is the probability of the possible values.
+If a row's total is known and its price, quantity and discount are not, hardly any independent draw
+of these gives that total. They have only some thousand combinations: all are enumerated, and each
+column is drawn among the values that some combination with the earlier columns still has. Every
+particle thus satisfies the formulas, and its weight is the probability of the possible values.
 
-Only formulas that every row of the table keeps are treated so; exceptions would get no particle.
+Only formulas that every row of the table keeps are used; exceptions would get no particle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.residuals import Residual
-from gcvae.sampling.target_intervals import TargetIntervals, places_of_rows
+from gcvae.sampling.target_intervals import TargetIntervals, indices_of_rows
 
 if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
@@ -70,7 +70,7 @@ class JointRegion:
         """Returns the region of these rows."""
         if rows is None:
             return self
-        return replace(self, which=self.which[places_of_rows(rows, len(self.which))])
+        return replace(self, which=self.which[indices_of_rows(rows, len(self.which))])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """Draws a cell for each particle, among the codes that some combination still has."""
@@ -215,7 +215,7 @@ def _row_constraint(
     if not taken or not unknown:
         return None
     if len(unknown) == 1 and all(_is_solved(formula, unknown[0]) for formula in formulas.values()):
-        return None  # it is proposed by itself
+        return None  # `SolvedRegion` proposes it
     checks = [
         r
         for r in codec.reduction.rewritings
@@ -230,7 +230,7 @@ def _row_constraint(
 
 
 def _is_solved(formula: Residual | Alternative, name: str) -> bool:
-    """Returns whether a column is proposed by itself if it alone is unknown."""
+    """Returns whether `SolvedRegion` can propose the column if it alone is unknown."""
     is_of_date = formula.prediction.parents.columns[0].has_times and len(formula.parents) == 1
     return name not in formula.parents or is_of_date or formula.can_solve(name)
 
@@ -280,7 +280,7 @@ def _combinations(
             low, high = constraint.target[formula.column]
             known = computed.notna().to_numpy()
             place = np.full(n, np.iinfo(np.int64).min)
-            place[known] = formula.grid.places(computed[known])
+            place[known] = formula.grid.indices(computed[known])
             off = int(isinstance(formula, Residual) and formula.at_ties)
             is_near = (low - off <= place[:, None]) & (place[:, None] <= high + off)
             is_possible &= is_near.any(axis=1)

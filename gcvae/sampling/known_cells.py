@@ -1,4 +1,4 @@
-"""Partially observed rows, completed by a model in blocks, within its hard rules."""
+"""Partially observed rows, which a model completes in blocks within its hard rules."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class KnownRows:
     """Typed rows with their encoding, and the model that completes them.
 
     Attributes:
-        blanks_missing: Whether an unknown cell may turn out to be missing; else it is always a
-            value.
+        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing; else it is
+            always a value.
         lines: Physical lines of the rows in their file.
     """
 
@@ -50,16 +50,14 @@ class KnownRows:
 
     @classmethod
     def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
-        """Reads rows to be completed around their known cells; columns may be absent and cells
-        missing.
+        """Reads rows to be completed; columns may be absent and cells missing.
 
-        A number beyond its column's limits or decimals is replaced by the nearest one that the
-        column can have.
+        A number beyond its column's limits or decimals is replaced by the nearest possible one.
 
         Raises:
             ConditionError: A known cell is impossible, or breaks a hard rule.
-            TableError: A cell can not be read; there are no rows.
-            UnknownColumnError: The schema has no such column.
+            TableError: A cell can not be parsed, or there are no rows.
+            UnknownColumnError: The schema lacks a column.
         """
         schema, codec = constrained.codec.schema, constrained.codec
         if not len(frame):
@@ -90,8 +88,9 @@ class KnownRows:
         """Reads rows whose missing cells are to be filled with values; those of the `kept` columns
         are known.
 
-        So are missing cells that a rule requires: `is_missing(refund) if status != 'returned'`. A
-        known cell to which the model gives no probability does not constrain the others.
+        Missing cells that a rule requires are also known: `is_missing(refund) if status !=
+        'returned'`. A known cell to which the model gives no probability does not constrain the
+        others.
 
         Args:
             typed: Typed rows.
@@ -123,8 +122,7 @@ class KnownRows:
         return -(-len(self) // BLOCK_ROWS)
 
     def block_numbers(self, among: range) -> range:
-        """Returns the block numbers of a range of rows, which begins at a block's first row and
-        ends at a block's or the table's last row."""
+        """Returns the block numbers of a range of rows that begins and ends at block boundaries."""
         assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
         return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
 
@@ -137,7 +135,7 @@ class KnownRows:
     ) -> tuple[pd.DataFrame, Tensor]:
         """Returns (typed completions of a block, effective number of particles of each row).
 
-        The completions of a row stand one after the other. `seed` determines identifiers, by row
+        The completions of a row are consecutive. `seed` determines identifiers, by row
         number; `generator` draws the rest. Shape: (n * n_outputs rows), (n,).
 
         Raises:
@@ -262,6 +260,7 @@ class KnownRows:
                         raise ConditionError(self._problem(first + row, message, column=name))
 
     def _made_up(self) -> list[Problem]:
+        """Returns the problems of identifiers with known cells."""
         schema = self.constrained.codec.schema
         message = "identifiers are made up anew and can not be known"
         return [
@@ -327,8 +326,8 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
 
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
-    """Returns the mask of cells that are declared to have no value, by a word for it rather than an
-    empty cell.
+    """Returns the mask of cells with a marker that declares the value as missing, unlike an empty
+    cell.
 
     Shape: n original rows -> (n, D).
     """

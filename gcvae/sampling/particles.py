@@ -1,13 +1,11 @@
 """Particles: latent vectors with columns drawn within regions, and importance weights.
 
-A particle's latent l comes from a proposal g; its columns are drawn one after the other, each
-within its region. Its weight
-
     w = p(l) / g(l)  prod_j p_j(region_j | l, columns before j)
 
-makes the weighted particles those of p(l, x | x in the regions), and the mean of w estimates the
-probability (for points the density) of the regions without bias. Columns after the last conditioned
-one do not change the weight: they are drawn for the chosen particles only.
+A particle's latent vector l comes from a proposal g; its columns are drawn in order, each within
+its region. The weighted particles follow p(l, x | x in the regions), and the mean of w is an
+unbiased estimate of the probability (for points the density) of the regions. Columns after the last
+conditioned one do not change the weight, and are drawn only for the chosen particles.
 
 Source: sequential importance sampling; Liu 2001, chapter 3.
 """
@@ -24,14 +22,16 @@ from torch import Tensor
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.walks import ColumnWalk
 from gcvae.numerics.generators import uniform
-from gcvae.sampling.foresight import foreseen
+from gcvae.sampling.lookahead import lookahead_regions
 from gcvae.sampling.regions import Regions
 
 
 @dataclass(frozen=True)
 class Particles:
-    """Latent vectors, cells drawn so far, and log weights. Shape: (N, K + F), (N, D)
-    twice, (N,)."""
+    """Latent vectors, cells drawn so far, and log weights.
+
+    Shape: (N, K + F), (N, D) twice, (N,).
+    """
 
     latent: Tensor
     codes: Tensor
@@ -64,7 +64,7 @@ def draw_particles(
         model: Model from which the columns are drawn.
         regions: Regions of all columns.
         latent: Latent vectors of each particle. Shape: (N, K + F).
-        log_ratio: log p(latent) - log g(latent). Shape: (N,).
+        log_ratio: Log p(latent) - log g(latent). Shape: (N,).
         generator: Random generator.
         rows: Index of the row whose regions each particle has; None if all rows share the regions.
     """
@@ -73,7 +73,7 @@ def draw_particles(
     codes = torch.zeros(noise.shape, dtype=torch.int32)
     values = torch.zeros_like(noise)
     log_weight = log_ratio.double()
-    ahead = foreseen(model, walk.order, regions)
+    ahead = lookahead_regions(model, walk.order, regions)
     for j in _conditioned(walk, regions):
         region, column = ahead.get(j, regions[j]), walk.column(j)
         if region is None:
@@ -121,8 +121,10 @@ def _conditioned(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
 
 
 def effective_size(log_weight: Tensor) -> Tensor:
-    """Returns the effective sample size (sum w)^2 / sum w^2; 0 if every weight is 0. Shape: (...,
-    N) -> (...)."""
+    """Returns the effective sample size (sum w)^2 / sum w^2; 0 if every weight is 0.
+
+    Shape: (..., N) -> (...).
+    """
     size = (2.0 * log_weight.logsumexp(-1) - (2.0 * log_weight).logsumexp(-1)).exp()
     return torch.where(torch.isneginf(log_weight).all(-1), 0.0, size)
 

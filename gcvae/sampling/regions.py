@@ -40,8 +40,7 @@ def number_region(
     """Returns the region of the numbers in intervals, ends included, and optionally the missing
     cells.
 
-    A single number that has a density but no mass is a point; beside anything with mass it adds
-    nothing.
+    A single number without mass is a point with a density; it is ignored if other values have mass.
 
     Args:
         low: Lower ends, typed cells. Shape: (m,).
@@ -85,7 +84,7 @@ def known_regions(
         frame: Typed rows.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         order: Order of the columns in the chain rule; None for models without one.
-        blanks_missing: Whether an unknown cell may turn out to be missing.
+        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing.
     """
     reduced = codec.reduced(frame)
     plain = [
@@ -94,8 +93,8 @@ def known_regions(
     ]
     regions: list[AnyRegion | None] = [*plain]
     if len(codec.reduction) and order is not None:
-        loose = regions_of_rows(codec, frame, order, blanks_missing=blanks_missing)
-        for j, region in loose.items():
+        of_rules = regions_of_rows(codec, frame, order, blanks_missing=blanks_missing)
+        for j, region in of_rules.items():
             regions[j] = replace(region, plain=plain[j])
     return regions
 
@@ -103,6 +102,7 @@ def known_regions(
 def _known_region(
     codec: ColumnCodec, series: pd.Series[Any], rows: EncodedTable, j: int, blanks_missing: bool
 ) -> Region | None:
+    """Returns the region of the known cells of one column; None if there are none."""
     known = rows.observed[:, j]
     bars_missing = codec.has_missing and not blanks_missing
     if not bool(known.any()) and not bars_missing:

@@ -1,8 +1,9 @@
-"""p(unknown cells | known cells), for rows that each have their own known cells.
+"""p(unknown cells | known cells) of rows that each have their own known cells.
 
-Each row has its own particles. Half of the first come from the prior and half from the encoder at
-the known cells; the resulting rows are encoded completely, and the second come from the mixture of
-those posteriors, with a share from the prior. A completion is one of the second, chosen by weight.
+Each row has its own particles, in two rounds. Half of the first particles come from the prior and
+half from the encoder at the known cells. The resulting complete rows are encoded, and the second
+particles come from the mixture of those posteriors and, for a share, from the prior. A completion
+is one of the second particles, chosen by weight.
 """
 
 from __future__ import annotations
@@ -116,6 +117,7 @@ def _completed(
 
 
 def _taken(regions: Regions, at: Tensor) -> Regions:
+    """Returns the regions of the rows `at`."""
     return [None if region is None else region.take(at) for region in regions]
 
 
@@ -169,8 +171,10 @@ class _RowProposal:
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
     def draw(self, n_particles: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draws n_particles latent vectors of each row, with log p - log g. Shape: (n, S, K + F),
-        (n, S)."""
+        """Draws n_particles latent vectors of each row, with log p - log g.
+
+        Shape: (n, S, K + F), (n, S).
+        """
         n, n_components, width = self.mean.shape
         n_prior = math.ceil(self.prior_share * n_particles)
         drawn, _ = self.prior.draw(n * n_prior, generator)

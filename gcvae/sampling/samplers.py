@@ -1,10 +1,10 @@
-"""Rows of a model under conditions: drawn in blocks, within the schema's hard rules.
+"""Samplers of rows under conditions, in blocks, within the schema's hard rules.
 
     given           every row lies in a region of columns
     given_rows      row i has the known cells of row i of a table
     distribution    the levels of one column have given shares
 
-Before rows are drawn, a pilot estimates the condition's probability.
+Before rows are generated, a pilot estimates the condition's probability.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class Sampler(Protocol):
 
         `probability` of the condition under the model (`density` if it names numbers that are not
         rounded), and `effective_sample_size`: the number of independent rows that the sample is
-        worth, as far as the condition goes.
+        worth with respect to the condition.
         """
 
 
-def block_places(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
+def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
     """Yields (first row, number of rows) of each block of `among`, or of all rows; one empty block
     if there are no rows.
 
@@ -81,7 +81,7 @@ def free_blocks(
     constrained: ConstrainedModel, rows: int, seed: int, among: range | None
 ) -> Iterator[pd.DataFrame]:
     """Yields rows without a condition, in blocks. See `Sampler.blocks`."""
-    for first_row, n in block_places(rows, among):
+    for first_row, n in block_ranges(rows, among):
         generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
         block = constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
         yield constrained.codec.decode(block, first_row, seed)
@@ -162,7 +162,7 @@ class ConditionSampler:
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
         """Yields rows in blocks; each is drawn whole and then cut."""
-        for first_row, n in block_places(rows, among):
+        for first_row, n in block_ranges(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
             yield self.constrained.codec.decode(block, first_row, self.seed)
@@ -182,8 +182,10 @@ class ConditionSampler:
 
 @dataclass(frozen=True)
 class SharesSampler:
-    """Sampler of rows with given shares of one column's levels. Shape: shares (L,), adding up to
-    one."""
+    """Sampler of rows with given shares of one column's levels.
+
+    Shape: shares (L,), adding up to one.
+    """
 
     samplers: tuple[ConditionSampler, ...]
     shares: Numbers
@@ -229,7 +231,7 @@ class SharesSampler:
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
         """Yields rows in blocks; the level of a row depends on its number alone."""
         codec = self.samplers[0].constrained.codec
-        for first_row, n in block_places(rows, among):
+        for first_row, n in block_ranges(rows, among):
             block = self._block(first_row)
             yield codec.decode(block.take(torch.arange(n)), first_row, self.seed)
 

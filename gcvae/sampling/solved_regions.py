@@ -1,9 +1,10 @@
 """Inverse solutions: unknown parents of rules, proposed near the values that satisfy the rules.
 
-Free draws hardly ever satisfy a sharp rule. Eight of ten particles therefore draw a parent among
-the solutions, and one leaves it missing, where the rule does not apply; the weights correct to
-draws from the model. If a later parent is unknown too, the solutions are those for some value of
-that one. If the parent itself follows from others, its constraint is passed on to them.
+Unconstrained draws hardly ever satisfy a precise rule. A parent is therefore drawn among the
+solutions for 80 % of the particles, left missing for 10 %, where the rule does not apply, and drawn
+freely for the others; the weights correct for this proposal. If a later parent is unknown too, the
+solutions are those for some value of it. If the parent itself is computed from others, its
+constraint is passed on to them.
 
 Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
 """
@@ -29,11 +30,11 @@ from gcvae.rules.solutions import clock_of
 from gcvae.sampling.date_constraints import DateConstraint
 from gcvae.sampling.deductions import filled
 from gcvae.sampling.target_intervals import (
-    Places,
+    Indices,
     TargetIntervals,
     blanks_region,
+    indices_of_rows,
     lies_in,
-    places_of_rows,
     region_of_wholes,
 )
 
@@ -46,8 +47,8 @@ _PROPOSED = 0.8
 _LEFT_BLANK = 0.1
 """Share of the particles that leave it missing, if it can be; half of those without a solution."""
 _NEGLIGIBLE_NATS = 20.0
-"""Nats by which a solution may be less likely than a missing parent; solutions below count as none,
-because they lie beyond all values that the parent can have."""
+"""Nats by which a solution may be less likely than a missing parent. Less likely ones are ignored,
+because they lie beyond all values of the parent."""
 _LEAST_LOG_MASS = -600.0
 _LARGEST_NOISE = 1.0 - 1e-15
 
@@ -84,8 +85,11 @@ class ParentConstraint:
         return np.logical_and(self.target.is_informative, ~self._is_open_cyclic())
 
     def _is_open_cyclic(self) -> Mask:
-        """Returns where a later parent is unknown and the rule is cyclic (times of day), so that
-        the constraint excludes nothing. Shape: (n,) or (1,)."""
+        """Returns the mask of rows without a restriction, because the rule is cyclic (times of day)
+        and a later parent is unknown.
+
+        Shape: (n,) or (1,).
+        """
         rewriting = self.codec.reduction.rewritten[self.name]
         is_round = (
             isinstance(rewriting, Residual) and clock_of(rewriting.prediction.form) is not None
@@ -127,7 +131,7 @@ class ParentConstraint:
         rewriting: Rewriting,
         others: Mapping[str, pd.Series[Any]],
         target: TargetIntervals,
-    ) -> tuple[Places, Places]:
+    ) -> tuple[Indices, Indices]:
         """Returns the interval of the parent; later parents range between their columns' limits.
 
         The rule is monotone in each parent, so the ends of the interval lie at their ends.
@@ -157,9 +161,9 @@ class SolvedRegion:
 
     Attributes:
         constraint: Constraint on the parent.
-        part: The proposed one of the transformed table's columns that represent the parent.
-        is_open: Rows in which the parent is to be proposed. Shape: (n,), or (1,).
-        may_be_blank: Whether the parent may turn out to be missing.
+        part: Column of the transformed table that is proposed; a parent may have several.
+        is_open: Mask of the rows in which the parent is proposed. Shape: (n,), or (1,).
+        may_be_blank: Whether the parent may evaluation_rank out to be missing.
     """
 
     constraint: ParentConstraint | DateConstraint
@@ -181,7 +185,7 @@ class SolvedRegion:
         """Returns the region of these rows."""
         if rows is None:
             return self
-        at = places_of_rows(rows, len(self.constraint))
+        at = indices_of_rows(rows, len(self.constraint))
         is_open = self.is_open if len(self.is_open) == 1 else self.is_open[at]
         return replace(self, constraint=self.constraint.take(at), is_open=is_open)
 
@@ -194,7 +198,7 @@ class SolvedRegion:
         if parent in codec.reduction.rewritten:
             split = codec.reduction.rewritten[parent]
             earlier = codec.earlier(split, self.part, codes, values)
-            low, high = split.part_places(self.part, earlier, low, high)
+            low, high = split.part_intervals(self.part, earlier, low, high)
         everywhere = np.ones(len(noise), dtype=bool)
         region = region_of_wholes(own, TargetIntervals(low, high, everywhere, ~everywhere))
         near = region.draw_by_size(column, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))

@@ -25,7 +25,7 @@ from gcvae.rules.grids import Grid, LevelGrid
 if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class TargetIntervals:
         missing: Rows in which a missing cell is possible. Shape: (n,).
     """
 
-    low: Places
-    high: Places
+    low: Indices
+    high: Indices
     is_known: Mask
     missing: Mask
 
@@ -56,7 +56,7 @@ class TargetIntervals:
         """Returns the values of typed cells; missing cells are unknown."""
         is_known = series.notna().to_numpy()
         places = np.zeros(len(series), dtype=np.int64)
-        places[is_known] = grid.places(series[is_known])
+        places[is_known] = grid.indices(series[is_known])
         missing = ~is_known & blanks_missing
         return cls(places[:, None], places[:, None], is_known, missing)
 
@@ -88,7 +88,7 @@ def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
         levels = (
             np.array(codec.levels, dtype=np.int64)
             if grid is None
-            else (grid.places(pd.Series(codec.levels)))
+            else (grid.indices(pd.Series(codec.levels)))
         )
         inside = (target_low[..., None] <= levels) & (levels <= target_high[..., None])
         at = log_share[:, codec.has_missing :]
@@ -116,7 +116,7 @@ def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
     return Region(torch.from_numpy(log_share), *ends)
 
 
-def _disjoint(low: Places, high: Places) -> tuple[Places, Places]:
+def _disjoint(low: Indices, high: Indices) -> tuple[Indices, Indices]:
     """Returns equal sets of indices in disjoint intervals. Shape: (n, m) twice."""
     if low.shape[1] == 1:
         return low, high
@@ -128,8 +128,7 @@ def _disjoint(low: Places, high: Places) -> tuple[Places, Places]:
 
 
 def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
-    """Returns the region of the missing cell alone, empty in columns without one, or of all other
-    cells; for all rows."""
+    """Returns the region of the missing cell alone, or of all other cells, for all rows."""
     everything = Region.everything(codec.n_codes)
     is_blank = torch.arange(codec.n_codes) == (0 if codec.has_missing else -1)
     if not alone:
@@ -140,7 +139,7 @@ def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
 
 
 def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
-    """Returns the mask of cells within a region of as many rows. Shape: (N,), (N,) -> (N,)."""
+    """Returns the mask of cells within their row's region. Shape: (N,), (N,) -> (N,)."""
     is_code = ~torch.isneginf(region.log_share.gather(-1, codes.long()[:, None])[:, 0])
     if not region.lower.shape[-1]:
         return is_code
@@ -150,7 +149,7 @@ def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
     return is_code & (is_value | ~is_point)
 
 
-def places_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
-    """Returns the row numbers; all 0 if all rows share the constraint."""
+def indices_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
+    """Returns the row indices; all 0 if all rows share the constraint."""
     found: npt.NDArray[np.int64] = rows.numpy()
     return found if n_known > 1 else np.zeros_like(found)

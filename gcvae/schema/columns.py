@@ -1,6 +1,4 @@
-"""What the columns of a table are: kinds, ranges, levels, markers; as objects and as a document.
-
-A schema document (JSON, version 1):
+"""Column schemas: kinds, limits, levels and formats, as objects and as a JSON document.
 
     {"version": 1,
      "columns": [{"name": "age", "kind": "integer", "missing": {"allowed": false, "markers": []},
@@ -8,8 +6,8 @@ A schema document (JSON, version 1):
      "rules": [{"rule": "total == net + tax"}, {"rule": "start <= end", "keep": "hard"}],
      "separator": ";"}
 
-Of a dropped column the document is `{"name": "note", "drop": true}`: its name and nothing else.
-A partial document leaves out what `infer_schema` is to find. This module loads without torch.
+The document of a dropped column is `{"name": "note", "drop": true}`. In a partial document,
+`infer_schema` adds the members that are missing. This module loads without torch.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
 
 SCHEMA_VERSION = 1
 SEPARATORS = (",", ";", "\t", "|")
-"""What may stand between the cells of a text file."""
+"""Separators of the cells in a text file."""
 
 Level = str | int | float | bool
 Bound = int | float | str
@@ -42,11 +40,11 @@ Bound = int | float | str
 
 @dataclass(frozen=True)
 class Missing:
-    """Whether a column may have missing cells, and the texts that mean one, most frequent first.
+    """Whether a column may have missing cells, and the texts that mark one, most frequent first.
 
     Attributes:
-        is_value: A missing cell is a value of its own, such as no second applicant; imputation
-            leaves it, and learns from it.
+        is_value: A missing cell is meaningful, such as no second applicant: imputation keeps it and
+            conditions on it.
     """
 
     allowed: bool = False
@@ -56,34 +54,35 @@ class Missing:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its kind and what that kind needs.
+    """One column: its kind and the properties of that kind.
 
     Attributes:
-        name: As in the header.
-        kind: What the column is to the model.
-        missing: Whether cells may be missing, and how that is written.
-        minimum: Smallest value that may come out; a datetime is text in the column's format.
-        maximum: Largest value that may come out.
-        decimals: Most decimals of a number, digits of a second of a datetime; None for no limit.
-            An identifier with 0 is a whole number, without it is text.
-        padded: Every number is written with exactly `decimals` decimals.
-        notation: How numbers are spelled where plain decimals are not the spelling.
-        number_format: What stands between and beside the digits; None for a decimal point alone.
-        levels: The outcomes, in order; of a boolean false and true, of a constant its value.
-        datetime_format: As in strptime, with %-d and the like for numbers without leading zeros.
+        name: Name in the header.
+        kind: Kind of the column.
+        missing: Whether cells may be missing, and how they are marked.
+        minimum: Smallest value that is generated; for a datetime, text in the column's format.
+        maximum: Largest value that is generated.
+        decimals: Maximum number of decimals of a number, or of digits of a second; None for no
+            limit. An identifier with 0 is a whole number, without it is text.
+        padded: Whether every number has exactly `decimals` decimals.
+        notation: Format of numbers that are not plain decimals.
+        number_format: Separators, signs and units of numbers; None for a decimal point alone.
+        levels: Outcomes in order; of a boolean false and true, of a constant its value.
+        datetime_format: Format as in strptime, with %-d and the like for numbers without leading
+            zeros.
         never: Texts of dates that nanoseconds do not reach and that stand for "never", such as
             9999-12-31: values of the column like any other.
-        drop: Leave the column out of the model and of what is sampled. Such a column keeps its name
-            and nothing else, whatever else is said of it: its kind is that of what is not modelled.
-        parquet_type: The type of the column in Parquet files, as Arrow writes it; None for the type
-            of its values.
-        dtype: The dtype of the column in data frames, as `gcvae.files.frame_dtypes` writes it;
-            None for the library's own.
-        steps: Falling steps of numbers and dates, see `gcvae.schema.steps`: the last is that of all
-            cells; none for a column that has none, None where nobody has looked.
-        endings: What is left beyond a step in many cells: ".99", "09:00", "month end".
-        personal: What the cells are that name people or lead to them, none of which comes out;
-            False where somebody says that they are nothing of the sort.
+        drop: Whether the column is excluded from the model and from samples. A dropped column keeps
+            only its name; its kind is that of unmodelled columns.
+        parquet_type: Type of the column in Parquet files, as Arrow writes it; None for the type of
+            its values.
+        dtype: Data type of the column in data frames, as `gcvae.files.frame_dtypes` writes it; None
+            for the library's default.
+        steps: Descending steps of numbers and dates (`gcvae.schema.steps`), the last one of all
+            cells; empty for none, None if they have not been searched for.
+        endings: Common remainders of a step: ".99", "09:00", "month end".
+        personal: Kind of personal data in the cells, none of which is generated; False if the user
+            states that they are not personal.
     """
 
     name: str
@@ -106,7 +105,7 @@ class Column:
     personal: Personal | None = None
 
     def __post_init__(self) -> None:
-        """Lets a dropped column forget everything but its name."""
+        """Resets all fields of a dropped column except its name."""
         if self.drop:
             bare = Column(self.name, ColumnKind.IDENTIFIER)
             for forgotten in {f.name for f in fields(self)} - {"name", "drop"}:
@@ -114,14 +113,14 @@ class Column:
 
     @property
     def holds_text(self) -> bool:
-        """Whether the cells of the column are text in data frames, whatever they spell."""
+        """Whether the cells of the column are text in data frames."""
         if self.dtype in ("object", "arrow"):
             return self.parquet_type in ("string", "large_string", "string_view")
         return self.dtype is not None and self.dtype.startswith("str")
 
     @property
     def duration_unit(self) -> str | None:
-        """The unit in which a column of durations counts them: s, ms, us or ns; None elsewhere."""
+        """Unit in which durations are counted: s, ms, us or ns; None for other columns."""
         if self.number_format is not None and self.number_format.duration:
             return "s"
         found = (self.parquet_type or "").partition("duration[")[2]
@@ -129,45 +128,45 @@ class Column:
 
     @property
     def is_modelled(self) -> bool:
-        """True where the model learns this column."""
+        """Whether the model learns this column."""
         return self.kind.is_modelled and not self.drop
 
     @property
     def is_made_up(self) -> bool:
-        """True where the cells are personal, so that drawn rows have made-up ones."""
+        """Whether the cells are personal, so that generated rows have made-up ones."""
         return isinstance(self.personal, PersonalKind) and self.personal.is_made_up
 
     @property
     def has_numbers(self) -> bool:
-        """True where every value is a number: of a kind of numbers, or with levels that are."""
+        """Whether every value is a number: of a kind of numbers, or with numeric levels."""
         if self.kind.outcomes is not Outcomes.ORDERED_LEVELS:
             return self.kind.is_number
         return all(type(level) in (int, float) for level in self.levels or ())
 
     @property
     def has_times(self) -> bool:
-        """True where the values are dates or times of day."""
+        """Whether the values are dates or times of day."""
         return self.kind.is_real and not self.kind.is_number
 
     @property
     def date_format(self) -> str:
-        """How dates are written: as ISO 8601 has days, where nothing is said."""
+        """Format of dates; ISO 8601 days if none is given."""
         return self.datetime_format or "%Y-%m-%d"
 
     @property
     def typed_levels(self) -> tuple[Level, ...]:
-        """The levels as `parse_table` gives them: False and True, whatever the words are."""
+        """Levels as `parse_table` returns them: False and True for any words of a boolean."""
         is_pair = self.kind.outcomes is Outcomes.TRUTH_VALUES
         return (False, True) if is_pair else self.levels or ()
 
     def word(self, truth: bool) -> str:
-        """How the column writes false or true: the levels of a boolean are its words."""
+        """Returns the text of false or true: the levels of a boolean are its words."""
         if self.kind.outcomes is Outcomes.TRUTH_VALUES and len(self.levels or ()) == 2:
             return str((self.levels or ())[truth])
         return str(truth)
 
     def to_json(self) -> dict[str, Any]:
-        """The column's part of a schema document, without what is not given."""
+        """Returns the column's members of a schema document, without defaults."""
         if self.drop:
             return {"name": self.name, "drop": True}
         document: dict[str, Any] = {"name": self.name, "kind": str(self.kind)}
@@ -199,12 +198,12 @@ class Column:
 
 @dataclass(frozen=True, repr=False)
 class TableSchema:
-    """The columns of a table, in order, and the rules between them.
+    """Columns of a table, in order, and the rules between them.
 
     Attributes:
         separator: Separator of the cells in the table's text file.
         rules: Rules between the columns; None if they have not been searched for.
-        find_rules: Whether more rules are to be searched for beside the given ones.
+        find_rules: Whether to search for rules in addition to the given ones.
     """
 
     columns: tuple[Column, ...]
@@ -214,23 +213,23 @@ class TableSchema:
     find_rules: bool = False
 
     def __repr__(self) -> str:
-        """How many columns of which kind there are; `to_json` says the rest."""
+        """Returns the number of columns of each kind."""
         kinds = Counter("dropped" if c.drop else str(c.kind) for c in self.columns)
         counted = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
         n_rules = f", {len(self.rules)} rules" if self.rules else ""
         return f"<TableSchema: {len(self)} columns ({counted}){n_rules}>"
 
     def _repr_html_(self) -> str:
-        """The columns and the rules at a glance, for notebooks."""
+        """Returns a summary of columns and rules for notebooks."""
         return schema_table((column.to_json() for column in self), self.rules or ())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
+        """Column names, in order."""
         return tuple(column.name for column in self.columns)
 
     def __getitem__(self, name: str) -> Column:
-        """The column of that name.
+        """Returns the column of that name.
 
         Raises:
             UnknownColumnError: There is none.
@@ -241,19 +240,19 @@ class TableSchema:
         raise UnknownColumnError(unknown_name(NO_SUCH_COLUMN, name, self.names, column=name))
 
     def __contains__(self, name: object) -> bool:
-        """True where there is a column of that name."""
+        """Whether there is a column of that name."""
         return name in self.names
 
     def __iter__(self) -> Iterator[Column]:
-        """The columns, in order."""
+        """Iterates over the columns, in order."""
         return iter(self.columns)
 
     def __len__(self) -> int:
-        """The number of columns."""
+        """Returns the number of columns."""
         return len(self.columns)
 
     def to_json(self) -> dict[str, Any]:
-        """The schema document, of JSON types only."""
+        """Returns the schema document, of JSON types only."""
         document: dict[str, Any] = {
             "version": self.version,
             "columns": [column.to_json() for column in self.columns],
@@ -266,7 +265,7 @@ class TableSchema:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableSchema:
-        """The schema of a complete document: `from_json(to_json(s)) = s`.
+        """Reads a complete document: `from_json(to_json(s)) = s`.
 
         Raises:
             SchemaError: The document is malformed or incomplete; every problem has its pointer.
@@ -294,9 +293,9 @@ _MEMBERS = {"version", "columns", "rules", "find_rules", "separator"}
 
 
 def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | None]:
-    """Returns the given fields of the columns, and the rules, of a partial document.
+    """Reads a partial document. Returns (given fields of the columns, rules).
 
-    The rules are None if it has no member `rules`.
+    The rules are None if the document has no member `rules`.
 
     Raises:
         SchemaError: The document is malformed; every problem has its pointer.
@@ -329,7 +328,9 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
 
 
 def _no_constraints(document: Mapping[str, Any]) -> list[Problem]:
-    """Returns the problem of constraints, which are rules now; a list of none is accepted."""
+    """Returns the problem of the member `constraints`, which `rules` replaced; an empty list is
+    accepted.
+    """
     if not document.get("constraints"):
         return []
     expected = (
@@ -340,6 +341,7 @@ def _no_constraints(document: Mapping[str, Any]) -> list[Problem]:
 
 
 def _read_columns(listed: object, problems: list[Problem]) -> list[Draft]:
+    """Reads the columns of a document, and adds their errors to `problems`."""
     if not isinstance(listed, list | tuple):
         problems.append(
             Problem("columns is not a list", "/columns", expected='[{"name": ..., "kind": ...}]')
@@ -356,6 +358,7 @@ def _read_columns(listed: object, problems: list[Problem]) -> list[Draft]:
 
 
 def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
+    """Reads one column of a document, and adds its errors to `problems`."""
     if not isinstance(item, Mapping):
         problems.append(Problem("a column is not an object", pointer, expected='{"name": ...}'))
         return {}
@@ -369,7 +372,7 @@ def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
                 draft[key] = _READERS[key](value)
             except ValueError as error:
                 problems.append(_field_problem(item, key, value, pointer, str(error)))
-    if draft.get("drop"):  # whatever else is said of it
+    if draft.get("drop"):  # other members are ignored
         return {key: draft[key] for key in ("name", "drop") if key in draft}
     return draft
 
@@ -377,6 +380,7 @@ def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
 def _field_problem(
     item: Mapping[str, Any], key: str, value: object, pointer: str, expected: str
 ) -> Problem:
+    """Returns the problem of a member with an invalid value."""
     name = item["name"] if isinstance(item.get("name"), str) else None
     message = f"{key} can not be {_shown(value)}"
     meant = meant_kind(value) if key == "kind" and isinstance(value, str) else None
@@ -384,6 +388,7 @@ def _field_problem(
 
 
 def _shown(value: object) -> str:
+    """Returns a value as text of at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -403,7 +408,7 @@ def _read_kind(value: object) -> ColumnKind:
 
 
 def _read_missing(value: object) -> Mapping[str, Any]:
-    """The given part of `missing`: a mapping, since each part may be left open."""
+    """Reads the given members of `missing`; the others are left to inference."""
     expected = '{"allowed": true or false, "markers": [text, ...], "is_value": true or false}'
     if isinstance(value, Missing):
         return {f.name: getattr(value, f.name) for f in fields(value)}
@@ -425,7 +430,7 @@ def _read_bound(value: object) -> Bound:
 
 
 def _is_finite(value: Level) -> bool:
-    """Whether JSON, and so a model file, has a place for it."""
+    """Whether JSON, and so a model file, can contain the value."""
     return not isinstance(value, float) or math.isfinite(value)
 
 
@@ -503,8 +508,10 @@ _FIELD_NAMES = {f.name for f in fields(Column)}
 
 
 def _incomplete(drafts: list[Draft]) -> list[Problem]:
-    """Completes `missing`, number formats and limits in place; the problem of each column that
-    lacks what its kind needs."""
+    """Completes `missing`, number formats and limits in place.
+
+    Returns the problem of each column that lacks a member which its kind requires.
+    """
     problems = []
     for i, draft in enumerate(drafts):
         if draft.get("drop"):
@@ -522,7 +529,7 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
 
 
 def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
-    """That a column's kind is not the one that its personal cells ask for."""
+    """Returns a problem if a column's kind contradicts its kind of personal data."""
     personal = draft.get("personal")
     if not isinstance(personal, PersonalKind) or "kind" not in draft:
         return []
@@ -535,6 +542,7 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
 
 
 def _unknown_keys(document: Mapping[str, Any], known: set[str], pointer: str) -> list[Problem]:
+    """Returns the problems of unknown members of an object."""
     name = document["name"] if isinstance(document.get("name"), str) else None
     unknown = [str(key) for key in document if key not in known]
     places = [(key, {"pointer": pointer + json_pointer(key), "column": name}) for key in unknown]

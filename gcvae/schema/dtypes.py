@@ -1,4 +1,4 @@
-"""Names of the dtypes that a column of a data frame may have."""
+"""Valid names of data types of columns in data frames."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pandas as pd
 
 
 def checked_dtype(name: str) -> str:
-    """The name itself.
+    """Returns the name if it is valid.
 
     Raises:
-        ValueError: There is no such dtype.
+        ValueError: The name is not a valid data type.
     """
     if name not in (*_BY_TYPE, *_STRINGS):
         if not _PANDAS_OWN.fullmatch(name):

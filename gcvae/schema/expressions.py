@@ -1,10 +1,9 @@
-"""The text of expressions over columns: read by Python's own parser, of allowed nodes alone.
+"""Parser of expressions over columns: Python's own parser, restricted to some kinds of nodes.
 
     net == round(price * quantity, 2)          `order date` <= shipped          rate[grade] * salary
 
-Column names with spaces stand in backticks, and a backtick in a name is doubled. ≤ ≥ ≠ × ÷ − are
-read as <= >= != * / -, and `23 %` as 0.23. Nothing is evaluated here: what a tree means is in
-`gcvae.expressions.terms`.
+Column names with spaces are quoted by backticks; a backtick in a name is doubled. ≤ ≥ ≠ × ÷ − are
+read as <= >= != * / -, and `23 %` as 0.23. `gcvae.expressions.terms` evaluates expressions.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from decimal import Decimal
 
-# A string literal comes first, so that a backtick in it is none.
+# String literals come first, so that a backtick in one does not start a name.
 _QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`((?:[^`]|``)+)`""")
 _SIGNS = {"≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "÷": "/", "−": "-"}
-"""Signs of mathematics, and how Python writes them."""
+"""Mathematical signs and their Python operators."""
 _NO_TERM = r"(?!\s*(?!(?:and|or|not|in|if|else)\b)[\w.(`'\"])"
 # A number before a % is a percentage, unless a term follows: then % is the remainder.
 _NOT_PYTHON = re.compile(
     rf"{_QUOTED_NAME.pattern}|([{''.join(_SIGNS)}])|(?<![\w.])(\d+\.?\d*|\.\d+)[ \t]*%{_NO_TERM}"
 )
-_STAND_IN = "\ua644"  # a letter that no name begins with
+_STAND_IN = "\ua644"  # a rare letter, used as prefix of placeholders
 _CONDITIONAL, _ELSE = re.compile(r"\bif\b"), re.compile(r"\belse\b")
 _SLIPS = (
     (re.compile(r"=>|=<|<>"), "; comparisons are ==, !=, <, <=, > and >="),
     (re.compile(r"(?<![=<>!])=(?!=)"), "; values are compared with =="),
     (re.compile(r"\b(AND|OR|NOT)\b|&&|\|\|"), "; terms are joined by and, or, not"),
 )
-"""What is written so in other languages, and what to write."""
+"""Operators of other languages, and the hint to the right one."""
 _NAMES = "; a name with spaces or signs, or a word such as class, stands in backticks"
 _MOST_SHOWN = 200  # characters of an expression in a message
 _DEEPEST = 100  # nested terms, far under Python's limit of recursion
@@ -47,19 +46,21 @@ _ALLOWED_NODES = (
 
 
 def parse_expression(text: str) -> ast.expr:
-    """The tree of an expression, of allowed nodes only; its names are the columns' own.
+    """Parses an expression into a tree whose names are column names.
 
     Raises:
-        ValueError: It can not be read, or holds what is not allowed.
+        ValueError: The expression can not be parsed, or contains something that is not allowed.
     """
     meant: dict[str, str | Percentage] = {}
-    longer: list[int] = []  # the ends of what is written with fewer characters than Python does
+    longer: list[
+        int
+    ] = []  # ends of texts that are shorter than their Python code, once per character
 
     def as_python(match: re.Match[str]) -> str:
         text, name, sign, number = match.groups()
         code = text or _SIGNS.get(sign)
         if code is None:
-            # As long as what it stands for, so that a place in the text is one in the expression.
+            # Padded, so that positions in errors are those of the original text.
             code = f"{_STAND_IN}{len(meant)}".ljust(len(match[0]), "_")
             is_name = name is not None
             meant[code] = name.replace("``", "`") if is_name else Percentage(Decimal(number) / 100)
@@ -71,13 +72,13 @@ def parse_expression(text: str) -> ast.expr:
     source = source.strip()
     outside = unquoted(source)
     if _CONDITIONAL.search(outside) and not _ELSE.search(outside):
-        source += " else True"  # Python's own form, which needs both halves
+        source += " else True"  # Python requires an else
     try:
         tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
         lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
         end = len("".join(source.splitlines()[-1:])) + 1
-        place = _place(before + sum(map(len, lines)) + (error.offset or end), longer)
+        place = _position(before + sum(map(len, lines)) + (error.offset or end), longer)
         hint = next((hint for slip, hint in _SLIPS if slip.search(text)), _NAMES)
         raise ValueError(
             f"the expression {_short(text)} can not be read: {error.msg} at character {place}{hint}"
@@ -94,13 +95,14 @@ def parse_expression(text: str) -> ast.expr:
 
 
 class Percentage(float):
-    """A number that is written in per cent.
+    """A number that is written as a percentage.
 
     >>> Percentage(0.195)
     19.5 %
     """
 
     def __repr__(self) -> str:
+        """Returns the number with its sign."""
         return f"{self.percent} %"
 
     @property
@@ -109,20 +111,24 @@ class Percentage(float):
         return f"{(Decimal(float.__repr__(self)) * 100).normalize():f}"
 
 
-def _place(place: int, longer: Sequence[int]) -> int:
-    """The character of a text, counted from 1, of one of its Python, in which these are longer."""
+def _position(place: int, longer: Sequence[int]) -> int:
+    """Converts a position in the Python code to the original text, counted from 1.
+
+    Args:
+        longer: Ends of texts in the original whose code is longer, once per additional character.
+    """
     for end in longer:
         place -= place > end
     return place
 
 
 def _short(text: str) -> str:
-    """A text as messages show it."""
+    """Returns a text as messages show it."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r} …"
 
 
 def quoted_name(name: str) -> str:
-    """A column's name as an expression has it.
+    """Returns a column's name as it is written in expressions.
 
     >>> quoted_name("price"), quoted_name("net price"), quoted_name("in")
     ('price', '`net price`', '`in`')
@@ -134,7 +140,7 @@ def quoted_name(name: str) -> str:
 
 
 def outside_quotes(text: str, change: Callable[[str], str]) -> str:
-    """The text with its parts outside of names and texts in quotes changed."""
+    """Applies `change` to the parts of a text outside of quoted names and strings."""
     parts = []
     end = 0
     for match in _QUOTED_NAME.finditer(text):
@@ -144,7 +150,7 @@ def outside_quotes(text: str, change: Callable[[str], str]) -> str:
 
 
 def written(tree: ast.expr) -> str:
-    """The text of a tree, its names in backticks where they need them.
+    """Returns the text of a tree, with names quoted where necessary.
 
     >>> written(parse_expression("`net price`*2 <= total"))
     '`net price` * 2 <= total'
@@ -157,20 +163,20 @@ def written(tree: ast.expr) -> str:
 
 
 class _Replaced(ast.NodeTransformer):
-    """Puts columns and percentages where names stand for them."""
+    """Replaces placeholders by columns and percentages."""
 
     def __init__(self, meant: Mapping[str, str | Percentage]) -> None:
         self.meant = meant
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """The node, replaced."""
+        """Returns the replaced node."""
         found = self.meant.get(node.id, node.id)
         new = ast.Name(found, node.ctx) if isinstance(found, str) else ast.Constant(found)
         return ast.copy_location(new, node)
 
 
 def unquoted(text: str) -> str:
-    """The text without its parts in quotes.
+    """Returns the text without its quoted parts.
 
     >>> unquoted("note == 'only if' or `what if` > 2")
     'note ==  or  > 2'
@@ -179,7 +185,7 @@ def unquoted(text: str) -> str:
 
 
 def names_in(tree: ast.AST) -> tuple[str, ...]:
-    """The columns that a tree names, in order."""
+    """Returns the columns that a tree names, in order."""
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     functions |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
@@ -189,6 +195,7 @@ def names_in(tree: ast.AST) -> tuple[str, ...]:
 
 
 def _check_depth(tree: ast.expr) -> None:
+    """Checks the nesting depth of a tree."""
     level: list[ast.AST] = [tree]
     for _ in range(_DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -198,13 +205,13 @@ def _check_depth(tree: ast.expr) -> None:
 
 
 def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) -> None:
-    """Checks that a node is allowed; `before` are the characters before the expression."""
+    """Checks that a node is allowed; `before` is the number of characters before the expression."""
     where = ""
     if isinstance(node, ast.expr):
         lines = source.splitlines(keepends=True)
         own = lines[node.lineno - 1].encode()[: node.col_offset].decode()
         place = before + sum(map(len, lines[: node.lineno - 1])) + len(own) + 1
-        where = f" at character {_place(place, longer)}"
+        where = f" at character {_position(place, longer)}"
     if not isinstance(node, _ALLOWED_NODES):
         raise ValueError(f"{type(node).__name__} is not allowed in an expression{where}")
     if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):

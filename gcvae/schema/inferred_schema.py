@@ -1,4 +1,4 @@
-"""What inference makes of a table: its schema, and what its user should look at."""
+"""Result of schema inference: the schema, and warnings for the user."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True, repr=False)
 class InferredSchema:
-    """A complete schema and what its user should look at.
+    """A complete schema, and warnings for the user.
 
     Attributes:
-        rules: Of the schema, each as a document with its formula in words, the rows that it could
-            hold in, those it holds in, and the first that break it.
+        rules: Rules of the schema as documents, each with its formula in words, the number of rows
+            that it applies to, the number that satisfy it, and the first exceptions.
     """
 
     schema: TableSchema
@@ -23,9 +23,9 @@ class InferredSchema:
     rules: tuple[dict[str, Any], ...] = ()
 
     def __repr__(self) -> str:
-        """The schema in a line, and how many warnings there are."""
+        """Returns the schema in a line, and the number of warnings."""
         return f"<InferredSchema: {self.schema!r}, warnings: {len(self.warnings)}>"
 
     def _repr_html_(self) -> str:
-        """The schema at a glance and the warnings, for notebooks."""
+        """Returns a summary of the schema and the warnings for notebooks."""
         return self.schema._repr_html_() + paragraphs(f"Warning: {text}" for text in self.warnings)

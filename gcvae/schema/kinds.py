@@ -1,4 +1,4 @@
-"""The kinds of columns: what each one is to the model, and what a schema document says of it."""
+"""Kinds of columns, and the members of a schema document that each kind has."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _SPELLING = {"decimals", "padded", "notation", "number_format"}
 
 
 class Outcomes(Enum):
-    """What the cells of a column are outcomes of."""
+    """Type of the outcomes of a column's cells."""
 
-    LINE = auto()  # numbers or times, with distances
+    LINE = auto()  # numbers or times
     ORDERED_LEVELS = auto()
     NOMINAL_LEVELS = auto()
     TRUTH_VALUES = auto()
-    KEYS = auto()  # not modelled; drawn rows have synthetic ones
-    ONE_VALUE = auto()  # not modelled; drawn rows have it too
+    KEYS = auto()  # not modelled; generated rows have synthetic keys
+    ONE_VALUE = auto()  # not modelled; generated rows have the same value
 
 
 class ColumnKind(StrEnum):
-    """What a column is to the model.
+    """Kind of a column, which determines how the model represents it.
 
     Attributes:
-        outcomes: What its cells are outcomes of.
-        members: The members of a schema document that a column of the kind may have, beside those
-            of every column.
-        dtype: The dtype of its values where no cell may be missing; None where its cells decide.
+        outcomes: Type of the outcomes of its cells.
+        members: Members of a schema document that columns of this kind may have, in addition to
+            those of every column.
+        dtype: Data type of its values if no cell is missing; None if it depends on the cells.
     """
 
     outcomes: Outcomes
@@ -58,7 +58,7 @@ class ColumnKind(StrEnum):
     def __new__(
         cls, value: str, outcomes: Outcomes, members: Set[str], dtype: str | None = None
     ) -> Self:
-        """A kind by its word in a schema document."""
+        """Creates a kind from its word in a schema document."""
         kind = str.__new__(cls, value)
         kind._value_ = value
         kind.outcomes, kind.members, kind.dtype = outcomes, frozenset(members), dtype
@@ -66,43 +66,43 @@ class ColumnKind(StrEnum):
 
     @property
     def is_real(self) -> bool:
-        """True where the outcomes lie on a line."""
+        """Whether the outcomes are numbers or times."""
         return self.outcomes is Outcomes.LINE
 
     @property
     def has_levels(self) -> bool:
-        """True where the outcomes are listed."""
+        """Whether the outcomes are listed as levels."""
         listed = (Outcomes.ORDERED_LEVELS, Outcomes.NOMINAL_LEVELS, Outcomes.TRUTH_VALUES)
         return self.outcomes in listed
 
     @property
     def is_modelled(self) -> bool:
-        """False for identifiers and constants, of which the model learns nothing."""
+        """Whether the model learns such columns; False for identifiers and constants."""
         return self.has_levels or self.is_real
 
     @property
     def may_be_numbers(self) -> bool:
-        """True where cells may be numbers that are written with signs, units and separators."""
+        """Whether cells may be numbers with signs, units and separators."""
         return "number_format" in self.members
 
     @property
     def is_number(self) -> bool:
-        """True where every outcome is a number."""
+        """Whether every outcome is a number."""
         return self.is_real and self.may_be_numbers
 
     @property
     def is_whole(self) -> bool:
-        """True where every outcome is a whole number."""
+        """Whether every outcome is a whole number."""
         return self.dtype == "int64"
 
     @property
     def is_strict(self) -> bool:
-        """True where a text that is no value of the kind can only mean that the cell is missing."""
+        """Whether a text that can not be parsed must be a marker of a missing cell."""
         return self.is_real or self.outcomes is Outcomes.TRUTH_VALUES
 
     @property
     def needed(self) -> str | None:
-        """The member without which a document of such a column is not complete."""
+        """Member that a complete document of such a column requires; None for none."""
         if self.has_levels:
             return "levels"
         return "datetime_format" if self.is_real and "datetime_format" in self.members else None
@@ -114,11 +114,11 @@ _FOREIGN_KINDS = {
     **dict.fromkeys(("id", "key", "uuid"), "identifier"),
     **{"timestamp": "datetime", "binary": "boolean", "bool": "boolean"},
 }
-"""Kinds as other tools call them."""
+"""Names of kinds in other tools."""
 
 
 def meant_kind(word: str) -> str | None:
-    """The kind that a word means: it may be misspelt, or another tool's. None if it is like none.
+    """Returns the kind that a misspelt or foreign name means; None if it is similar to none.
 
     >>> meant_kind("numerical"), meant_kind("Categoric"), meant_kind("colour")
     ('continuous', 'categorical', None)

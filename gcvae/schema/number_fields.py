@@ -1,4 +1,4 @@
-"""The members of a schema document that say how a column spells its numbers."""
+"""Members of a schema document that describe the format of numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gcvae.spelling.forms import Notation
 
 
 def read_notation(value: object) -> Notation:
-    """The notation of a document.
+    """Reads the notation of a document.
 
     Raises:
-        ValueError: It is none; the text says what would be right.
+        ValueError: It is not valid; the message says what would be.
     """
     from gcvae.spelling.number_text import check_notation
 
@@ -24,10 +24,10 @@ def read_notation(value: object) -> Notation:
 
 
 def read_number_format(value: object) -> Mapping[str, Any]:
-    """The given members of a document: the others may be left open.
+    """Reads the given members of a number format.
 
     Raises:
-        ValueError: They are none of a format; the text says what would be right.
+        ValueError: A member is not valid; the message says what would be.
     """
     from gcvae.spelling.number_formats import read_members
 
@@ -35,7 +35,9 @@ def read_number_format(value: object) -> Mapping[str, Any]:
 
 
 def complete_numbers(draft: dict[str, Any], pointer: str) -> list[Problem]:
-    """Completes the number format of a draft, and reads limits that are given as text."""
+    """Completes the number format of a draft, and parses limits that are text. Returns the
+    problems.
+    """
     name = draft.get("name")
     if "number_format" in draft:
         from gcvae.spelling.number_formats import completed_format

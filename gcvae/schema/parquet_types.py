@@ -1,4 +1,4 @@
-"""The names of the types that columns have in Parquet files, as Arrow writes them."""
+"""Names of column types in Parquet files, as Arrow writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])
 
 
 def parquet_type(text: str) -> Any:
-    """The Arrow type that is written so.
+    """Returns the Arrow type of that name.
 
     >>> parquet_type("timestamp[us, tz=Europe/Berlin]")
     TimestampType(timestamp[us, tz=Europe/Berlin])

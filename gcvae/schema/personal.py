@@ -1,6 +1,7 @@
-"""What a personal column holds: cells that name people, or lead to them.
+"""Personal columns: cells that name people or lead to them.
 
-None of its cells comes out of a model: drawn rows have made-up ones, of one identity a row.
+A model generates none of these cells. Generated rows have made-up ones, those of a row of the same
+made-up person.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from typing import Literal, Self
 
 
 class PersonalKind(StrEnum):
-    """What the cells of a personal column are.
+    """Kind of personal data in a column.
 
     Attributes:
-        plural: For sentences.
+        plural: Plural for sentences.
     """
 
     plural: str
@@ -34,7 +35,7 @@ class PersonalKind(StrEnum):
     BIRTH_DATE = "birth_date", "dates of birth"
 
     def __new__(cls, value: str, plural: str) -> Self:
-        """A kind by its word in a schema document."""
+        """Creates a kind from its word in a schema document."""
         kind = str.__new__(cls, value)
         kind._value_ = value
         kind.plural = plural
@@ -42,19 +43,19 @@ class PersonalKind(StrEnum):
 
     @property
     def is_made_up(self) -> bool:
-        """Whether drawn rows have made-up cells; a date of birth is learned as any other date."""
+        """Whether generated cells are made up; dates of birth are learned like other dates."""
         return self is not PersonalKind.BIRTH_DATE
 
 
 Personal = PersonalKind | Literal[False]
-"""`false` says that a column is none."""
+"""False: the user states that a column is not personal."""
 
 
 def read_personal(value: object) -> Personal:
-    """The member `personal` of a column.
+    """Reads the member `personal` of a column.
 
     Raises:
-        ValueError: It is none; with what would be one.
+        ValueError: It is not valid; the message says what would be.
     """
     if value is False:
         return False

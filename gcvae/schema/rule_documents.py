@@ -1,8 +1,8 @@
-"""Rules between columns read from documents, and checked against the columns that they name.
+"""Reads rules between columns from documents, and checks them against the columns.
 
     {"rule": "total == net + tax", "keep": "hard"}
 
-Documents of before, `{"kind": "sum", ...}`, are read as the expressions that they mean.
+Documents of older versions, `{"kind": "sum", ...}`, are converted to expressions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from gcvae.schema.rules import (
 )
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
-MOST_BESIDE = 3
+MOST_EXEMPT = 3
 _SHAPE = '{"rule": "total == net + tax", "keep": "soft", "hard" or "off"}'
 _MEMBERS = {"rule", "tables", "keep", "source", "share"}
 _KEPT = {"model": "soft", "demand": "hard", "drop": "off"}
 
 
 class Column(Protocol):
-    """What is asked of a schema's column: `gcvae.schema.columns` builds on this module."""
+    """Interface of a schema's column; `gcvae.schema.columns` builds on this module."""
 
     @property
     def kind(self) -> ColumnKind: ...
@@ -46,7 +46,7 @@ class Column(Protocol):
 
 
 class Columns(Protocol):
-    """A table schema."""
+    """Interface of a table schema."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -59,12 +59,12 @@ class Columns(Protocol):
 def read_rules(
     listed: object, problems: list[Problem], dates: Collection[str] = ()
 ) -> tuple[Rule, ...]:
-    """The rules of a document; what is malformed is added to `problems` with its pointer.
+    """Reads the rules of a document, and adds errors to `problems` with their pointers.
 
     Args:
         listed: The document.
-        problems: Takes what is wrong.
-        dates: Columns of which is known that they are dates: in documents of before these count in
+        problems: List that errors are added to.
+        dates: Columns that are known to be dates, which documents of older versions count in
             seconds.
     """
     if not isinstance(listed, list | tuple):
@@ -80,16 +80,17 @@ def read_rules(
 
 
 def pointer_of_rule(number: int) -> str:
-    """The place of a rule in its schema document."""
+    """Returns the JSON pointer of a rule in its schema document."""
     return f"/rules/{number}"
 
 
 def _read_rule(item: object, dates: Collection[str]) -> Rule:
+    """Reads one rule of a document."""
     if not isinstance(item, Mapping):
         raise ValueError("a rule is an object with a member rule")
     given = {key: value for key, value in item.items() if value is not None}
     if "kind" in given and "rule" not in given:
-        given = _of_kind(given, dates)
+        given = _rule_of_kind(given, dates)
     keep = given.get("keep", "soft")
     given["keep"] = _KEPT.get(keep, keep) if isinstance(keep, str) else keep
     if unknown := sorted(map(str, set(given) - _MEMBERS)):
@@ -103,12 +104,13 @@ def _read_rule(item: object, dates: Collection[str]) -> Rule:
     if share is not None and not (_is_number(share) and 0 <= share <= 1):
         raise ValueError("share is no number from 0 to 1")
     rule = Rule(given["rule"], given["keep"], source, share, _read_tables(given.get("tables", {})))
-    if isinstance(rule.form, Formula) and len(rule.form.beside) > MOST_BESIDE:
-        raise ValueError(f"at most {MOST_BESIDE} values stand apart from an inequality")
+    if isinstance(rule.form, Formula) and len(rule.form.exempt) > MOST_EXEMPT:
+        raise ValueError(f"at most {MOST_EXEMPT} values stand apart from an inequality")
     return rule
 
 
 def _read_tables(given: object) -> dict[str, dict[str, Any]]:
+    """Reads the lookup tables of a rule."""
     is_object = isinstance(given, Mapping) and all(
         isinstance(t, Mapping) and t for t in given.values()
     )
@@ -130,7 +132,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_finite(value: object) -> bool:
-    """Whether a number is one of float64's; True of anything else."""
+    """Whether a number is finite in float64; True for other values."""
     if not isinstance(value, int | float):
         return True
     try:
@@ -144,11 +146,11 @@ def _check_one_of(value: object, key: str, allowed: Sequence[str]) -> None:
         raise ValueError(f"{key} is none of {', '.join(allowed)}")
 
 
-# Documents of before
+# Documents of older versions
 
 
-def _of_kind(given: Mapping[str, Any], dates: Collection[str]) -> dict[str, Any]:
-    """The document of a rule that has a kind and its members, as one that has an expression."""
+def _rule_of_kind(given: Mapping[str, Any], dates: Collection[str]) -> dict[str, Any]:
+    """Converts the document of a rule with a kind to one with an expression."""
     kind = given["kind"]
     if not isinstance(kind, str) or kind not in _TEXTS:
         raise ValueError("unknown kind of rule")
@@ -215,7 +217,7 @@ def _date_part_text(given: Mapping[str, Any], _: Collection[str]) -> str:
 
 
 def weekday_text(of: str, monday: int, sunday: int | None) -> str:
-    """The number of a weekday, of the numbers of Monday and Sunday."""
+    """Returns the expression of a weekday's number, given the numbers of Monday and Sunday."""
     day = f"day_of_week({of})"
     if (monday, sunday) == (1, 0):
         return f"({day} + 1) % 7"
@@ -247,7 +249,7 @@ _TEXTS: dict[str, _Text] = {
 
 
 def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
-    """The text of a sum of terms with factors.
+    """Returns the text of a sum of terms with factors.
 
     >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
     'net - off + seconds / 60 + 2.5'
@@ -258,7 +260,7 @@ def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
 
 
 def _term(factor: float, name: str) -> str:
-    """A term with its sign before it."""
+    """Returns a term with its sign."""
     sign, size = " - " if factor < 0 else " + ", abs(factor)
     number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
     if not name:
@@ -272,7 +274,7 @@ def _term(factor: float, name: str) -> str:
 
 
 def unknown_in_rules(rules: Sequence[Rule], names: Sequence[str]) -> list[Problem]:
-    """The problem of each column that a rule names and the schema has not."""
+    """Returns a problem for each unknown column of a rule."""
     places = [
         (name, {"pointer": pointer_of_rule(i), "column": name})
         for i, rule in enumerate(rules)
@@ -283,10 +285,10 @@ def unknown_in_rules(rules: Sequence[Rule], names: Sequence[str]) -> list[Proble
 
 
 def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
-    """What does not fit: columns of no model, two formulas of one column, rules in a circle.
+    """Returns the problems of rules: unmodelled columns, several formulas of a column, and cycles.
 
-    Whether the types of an expression fit each other is seen where it is compiled. Rules that are
-    off may say anything of columns that there are.
+    The types of expressions are checked when they are compiled. Rules that are off may state
+    anything about existing columns.
     """
     kept = [(i, rule) for i, rule in enumerate(rules) if rule.keep != "off"]
     problems = [
@@ -298,6 +300,7 @@ def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
 
 
 def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
+    """Returns the problems of columns with several formulas."""
     first: dict[str, int] = {}
     problems = []
     for i, rule in kept:
@@ -310,6 +313,7 @@ def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
 
 
 def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
+    """Returns the problem of rules that form a cycle."""
     formulas = [rule for _, rule in kept if not _needs_no_order(rule)]
     try:
         TopologicalSorter(parents_of(formulas)).prepare()
@@ -323,15 +327,17 @@ def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
 
 
 def _needs_no_order(rule: Rule) -> bool:
-    """Whether either side may be computed first, or rejection keeps the rule if need be."""
+    """Whether the columns of a rule may be computed in any order, or rejection keeps it."""
     if not isinstance(rule.form, Formula):
         return False
-    return rule.turned is not None or (rule.form.is_inequality and rule.keep == "hard")
+    return rule.reversed_text is not None or (rule.form.is_inequality and rule.keep == "hard")
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
-    """The columns that each dependent column depends on by rules; missing cells that come together
-    do not say which follows which."""
+    """Returns the columns that each dependent column depends on by rules.
+
+    Rules on missing cells are left out, because they imply no order of the columns.
+    """
     parents: dict[str, set[str]] = {}
     for rule in rules:
         if not isinstance(rule.form, Missingness | Combination | Condition):
@@ -340,7 +346,7 @@ def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
 
 
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
-    """Returns (message, what would be right) of each problem of a rule with its columns."""
+    """Returns (message, what would be right) for each column that does not fit a rule."""
     found = []
     is_condition = isinstance(rule.form, Combination | Condition)
     for name in rule.columns:

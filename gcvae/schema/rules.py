@@ -54,11 +54,11 @@ class Formula:
     """y equals f(x, ...), equals it approximately, or lies on one side of it.
 
     Attributes:
-        column: y.
+        column: Dependent column y.
         relation: Relation between y and f.
-        value: f.
+        value: Expression f.
         parents: The columns x, in the order in which f names them.
-        beside: Values of y that are exempt from an inequality, such as 0 for none or "2099-12-31"
+        exempt: Values of y that are exempt from an inequality, such as 0 for none or "2099-12-31"
             for no end.
         tolerance: Largest distance between y and f, if the relation is ≈.
     """
@@ -67,23 +67,23 @@ class Formula:
     relation: Relation
     value: ast.expr = field(compare=False)
     parents: tuple[str, ...]
-    beside: tuple[float | str, ...] = ()
+    exempt: tuple[float | str, ...] = ()
     tolerance: float = 0.0
 
     @property
     def is_inequality(self) -> bool:
-        """True if y lies on one side of f."""
+        """Whether the formula is an inequality."""
         return self.relation in ("<=", ">=")
 
     @property
     def is_of_one(self) -> bool:
-        """True if f is a single column."""
+        """Whether f is a single column."""
         return isinstance(self.value, ast.Name)
 
 
 @dataclass(frozen=True)
 class Dependency:
-    """The cells of the parents determine that of y."""
+    """A functional dependency: the cells of the parents determine that of y."""
 
     column: str
     parents: tuple[str, ...]
@@ -91,7 +91,9 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Missingness:
-    """y is missing wherever its parent is and, if `is_same`, nowhere else."""
+    """A rule on missing cells: y is missing wherever its parent is and, if `is_same`, nowhere
+    else.
+    """
 
     column: str
     parents: tuple[str, ...]
@@ -100,29 +102,29 @@ class Missingness:
 
 @dataclass(frozen=True)
 class _OfColumns:
-    """A statement on several columns, none of which it computes."""
+    """A rule on several columns that computes none of them."""
 
     columns: tuple[str, ...]
 
     @property
     def column(self) -> str:
-        """The first column."""
+        """First column."""
         return self.columns[0]
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The other columns."""
+        """All columns except the first."""
         return self.columns[1:]
 
 
 @dataclass(frozen=True)
 class Combination(_OfColumns):
-    """Only combinations of these columns that the table has are possible."""
+    """A rule that only permits combinations of columns that occur in the table."""
 
 
 @dataclass(frozen=True)
 class Condition(_OfColumns):
-    """Any other expression that is true or false."""
+    """A rule that is true or false of a row, in none of the other forms."""
 
     tree: ast.expr = field(compare=False)
 
@@ -177,18 +179,19 @@ class Rule:
 
     @property
     def is_dependency(self) -> bool:
-        """True for functional dependencies."""
+        """Whether the rule is a functional dependency."""
         return isinstance(self.form, Dependency)
 
     @property
-    def turned(self) -> str | None:
-        """A rule between two columns, rewritten so that the other one is dependent; else None.
+    def reversed_text(self) -> str | None:
+        """The expression with the other column as the dependent one, if the rule has two columns;
+        else None.
 
-        >>> Rule("shipped >= ordered").turned
+        >>> Rule("shipped >= ordered").reversed_text
         'ordered <= shipped'
         """
         form = self.form
-        if not isinstance(form, Formula) or not form.is_of_one or form.beside:
+        if not isinstance(form, Formula) or not form.is_of_one or form.exempt:
             return None
         [other] = form.parents
         sign = _TURNED[form.relation]
@@ -334,6 +337,7 @@ def _missingness(tree: ast.expr) -> Missingness | None:
 
 
 def _missing_column(tree: ast.expr) -> str | None:
+    """Returns the column x of is_missing(x)."""
     match tree:
         case ast.Call(func=ast.Name(id="is_missing"), args=[ast.Name(id=name)]):
             return name
@@ -345,10 +349,10 @@ def _formula(tree: ast.expr) -> Formula | None:
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.Or):
         first, *others = tree.values
         form = _formula(first)
-        beside = [_value_of(other, form.column) for other in others] if form else [None]
-        if form is None or not form.is_inequality or None in beside:
+        exempt = [_value_of(other, form.column) for other in others] if form else [None]
+        if form is None or not form.is_inequality or None in exempt:
             return None
-        return Formula(form.column, form.relation, form.value, form.parents, tuple(beside))  # type: ignore[arg-type]
+        return Formula(form.column, form.relation, form.value, form.parents, tuple(exempt))  # type: ignore[arg-type]
     match tree:
         case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _SIGNS:
             relation = _SIGNS[type(sign)]
@@ -360,6 +364,7 @@ def _formula(tree: ast.expr) -> Formula | None:
 
 
 def _is_of_others(tree: ast.expr, name: str) -> bool:
+    """Whether an expression has columns, but not the named one."""
     names = names_in(tree)
     return bool(names) and name not in names
 

@@ -1,4 +1,4 @@
-"""What notebooks show of a schema: a line for each column, and the rules between them."""
+"""Summary of a schema for notebooks: a line for each column, and its rules."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ _MOST_LEVELS = 6
 
 
 def schema_table(columns: Iterable[Mapping[str, Any]], rules: Iterable[object]) -> str:
-    """The columns, as a schema document has them, and the rules in HTML."""
-    lines = ((column["name"], *_said_of(column)) for column in columns)
+    """Returns columns of a schema document, and rules, as HTML."""
+    lines = ((column["name"], *_described(column)) for column in columns)
     return lines_table(_HEADER, lines) + paragraphs(f"Rule: {rule}" for rule in rules)
 
 
-def _said_of(column: Mapping[str, Any]) -> tuple[str, str, str]:
+def _described(column: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Returns (kind, outcomes, missing cells) of a column in words."""
     if column.get("drop"):
         return "dropped", "", ""
     blanks = "allowed" if column["missing"]["allowed"] else "none"
@@ -26,7 +27,7 @@ def _said_of(column: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _outcomes(column: Mapping[str, Any]) -> str:
-    """The levels, the first of many; else the range, if there is one, or what is made up.
+    """Describes a column's outcomes: its first levels, its range, or its made-up data.
 
     >>> _outcomes({"levels": [1, 2, 3, 4, 5, 6, 7]}), _outcomes({"minimum": 0, "maximum": 9.5})
     ('1, 2, 3, 4, 5, 6 and 1 more', '0 to 9.5')

@@ -1,9 +1,9 @@
-"""The steps and endings of a column, as a schema document has them.
+"""Steps and endings of a column in a schema document.
 
     "steps": [1, 0.01], "endings": [".99"]          "steps": ["1 week", "1 day", "5 minutes"]
 
-Steps fall: the last is that of all cells, and each one before says that how far a cell lies beyond
-its multiples is worth a column of its own: the cents, the weekday, the time of day.
+Steps are in descending order. All cells are multiples of the last step (plus an ending). The
+remainder of each earlier step is modelled as a column of its own: cents, weekday, time of day.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from itertools import pairwise
 
 Step = int | float | str
 MONTH = "1 month"
-"""The step that has no length."""
+"""The step that has no fixed length."""
 MONTH_END = "month end"
-"""The ending of dates whose days are counted back from the end of their month."""
+"""The ending of dates whose days are counted back from the end of the month."""
 DURATIONS = {
     "week": 7 * 86_400 * 10**9,
     "day": 86_400 * 10**9,
@@ -33,10 +33,10 @@ _DURATION = re.compile(rf"([1-9]\d{{0,8}}) ({'|'.join(DURATIONS)})s?")
 
 
 def read_steps(value: object) -> tuple[Step, ...]:
-    """The steps of a document.
+    """Reads the steps of a document.
 
     Raises:
-        ValueError: They are none; the text says what would be right.
+        ValueError: They are not valid; the message says what would be.
     """
     expected = 'falling steps, such as [100, 1], ["1 hour"] or ["1 month", "1 day"]; [] for none'
     if not isinstance(value, list | tuple) or not all(map(_is_step, value)):
@@ -48,10 +48,10 @@ def read_steps(value: object) -> tuple[Step, ...]:
 
 
 def read_endings(value: object) -> tuple[str, ...]:
-    """The endings of a document.
+    """Reads the endings of a document.
 
     Raises:
-        ValueError: They are none; the text says what would be right.
+        ValueError: They are not valid; the message says what would be.
     """
     if not isinstance(value, list | tuple) or not all(isinstance(x, str) and x for x in value):
         raise ValueError('texts, such as [".99"], ["09:00"], ["Monday"] or ["month end"]')
@@ -69,7 +69,7 @@ def duration(step: Step) -> int | None:
 
 
 def duration_text(nanoseconds: int) -> str:
-    """How a step of time is written, in the widest unit of which it is a whole number.
+    """Returns the text of a step of time, in the largest unit of which it is a whole number.
 
     >>> duration_text(5 * DURATIONS["minute"])
     '5 minutes'
@@ -80,11 +80,12 @@ def duration_text(nanoseconds: int) -> str:
 
 
 def exact(number: float) -> Fraction:
-    """The number that a document writes: 0.01 is a hundredth."""
+    """Returns the decimal number that a document contains as a fraction: 0.01 is 1/100."""
     return Fraction(repr(number))
 
 
 def _is_step(step: object) -> bool:
+    """Whether a value is a valid step."""
     if isinstance(step, str):
         return step == MONTH or duration(step) is not None
     is_number = isinstance(step, int | float) and not isinstance(step, bool)
@@ -92,7 +93,7 @@ def _is_step(step: object) -> bool:
 
 
 def _length(step: Step) -> float:
-    """What steps are compared by."""
+    """Returns the length of a step for comparisons; a month has 30 days."""
     if step == MONTH:
         return 30.0 * DURATIONS["day"]
     return float(step if isinstance(step, int | float) else duration(step) or 0)

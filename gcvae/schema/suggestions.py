@@ -1,4 +1,4 @@
-"""Names that are not known, and the known ones that were probably meant.
+"""Errors about unknown names, with the most similar known name.
 
 >>> print(unknown_name("there is no such column", "Agee", ["age", "sex"], column="Agee"))
 column 'Agee': there is no such column; did you mean 'age'?
@@ -18,16 +18,17 @@ _MOST_COMPARED = 5_000
 _LEAST_LIKENESS = 0.6  # so that aeg is like age
 _MOST_CHARACTERS = 100
 _MOST_SUGGESTIONS = 5
-"""In one answer: each is compared with every known name."""
+"""Maximum number of suggestions per error, since each compares a name with all known ones."""
 
 
 def unknown_name(message: str, name: str, known: Iterable[str], **place: Any) -> Problem:
-    """The problem of a name that is not known, with the nearest known one and the first of all.
+    """Returns the problem of an unknown name, with the most similar known name and the first known
+    names.
 
     Args:
         message: What is wrong, as a clause.
-        name: As it was given.
-        known: The names that there are, in the order in which they are to be listed.
+        name: The given name.
+        known: Known names, in the order in which they are listed.
         **place: `pointer`, `line` and `column` of the problem.
     """
     known = list(known)
@@ -37,7 +38,9 @@ def unknown_name(message: str, name: str, known: Iterable[str], **place: Any) ->
 def unknown_names(
     message: str, places: Iterable[tuple[str, dict[str, Any]]], known: Collection[str]
 ) -> list[Problem]:
-    """The problems of several names, each with its place; the first few have suggestions."""
+    """Returns the problems of several names, each with its location; the first few have
+    suggestions.
+    """
     problems = []
     for number, (name, place) in enumerate(places):
         if number < _MOST_SUGGESTIONS:
@@ -48,7 +51,7 @@ def unknown_names(
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelled most alike, whatever its case; None where none is near.
+    """Returns the most similar known name, ignoring case; None if there is none.
 
     >>> nearest("max-step", ["max_steps", "max_passes"])
     'max_steps'
@@ -66,11 +69,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def listed(known: Iterable[str]) -> str:
-    """The first of the names that there are."""
+    """Returns the first known names as text."""
     names = [str(name) for name in known]
     return "one of " + ", ".join([*names[:MOST_LISTED], *(["..."] * (len(names) > MOST_LISTED))])
 
 
 def _plain(name: str) -> str:
-    """The name without what is easily mistaken: case, outer spaces, hyphens and underscores."""
+    """Returns the name in a form that ignores case, outer spaces, hyphens and underscores."""
     return str(name)[:_MOST_CHARACTERS].strip().casefold().replace("-", "_").replace(" ", "_")

@@ -57,8 +57,8 @@ class BodyLimits:
 
 
 def limiting_field(content_type: str) -> str:
-    """Returns the setting that limits a body of this media type; JSON has its own, as it is held in
-    memory.
+    """Returns the setting that limits a body of this media type; JSON has a lower limit, as it is
+    held in memory.
 
     >>> limiting_field("application/json; charset=utf-8"), limiting_field("text/csv")
     ('max_json_bytes', 'max_upload_bytes')

@@ -66,7 +66,7 @@ def enqueue(
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
-    """Returns the body that the request which queued the job was answered with."""
+    """Returns the response body of a queued job, for a repeated request."""
     job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 

@@ -68,7 +68,7 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
         values = numbers_of(cells.select(known).numerals)
         values = np.rint(values) if column.kind.is_whole else values
         values = np.clip(values.astype(np.float64), float(column.minimum), float(column.maximum))  # type: ignore[arg-type]
-    places = line.grid.places(pd.Series(values))
+    places = line.grid.indices(pd.Series(values))
     codes[known] = np.clip((places - line.first) // line.stride, 0, line.n - 1)
     return codes
 

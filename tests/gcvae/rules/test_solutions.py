@@ -57,14 +57,14 @@ def test_solutions_are_those_of_a_search_through_all_places(name: str) -> None:
         for others in (typed.iloc[np.full(len(places), row)] for row in range(len(typed)))
     ]
     # What the rule gives somewhere, and what lies beside it.
-    near = [grid.places(each.fillna(0.0))[generator.integers(0, len(places), 8)] for each in said]
+    near = [grid.indices(each.fillna(0.0))[generator.integers(0, len(places), 8)] for each in said]
     low = np.stack(near) + generator.integers(-40, 4, (len(typed), 8))
     high = low + generator.integers(0, 40, low.shape)
     firsts, lasts = solutions(prediction, parent, typed, low, high)
     n_found = 0
     for row, cells in enumerate(said):
         known = cells.notna().to_numpy()
-        at = grid.places(cells[known])
+        at = grid.indices(cells[known])
         for i in range(low.shape[1]):
             right = places[known][(low[row, i] <= at) & (at <= high[row, i])]
             if len(right):

@@ -92,7 +92,7 @@ def test_a_formula_is_read_with_its_column_first(
 ) -> None:
     form = read(text).form
     assert isinstance(form, Formula)
-    assert (form.relation, form.tolerance, form.beside) == (relation, tolerance, beside)
+    assert (form.relation, form.tolerance, form.exempt) == (relation, tolerance, beside)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_a_formula_is_read_with_its_column_first(
 )
 def test_a_rule_of_two_columns_as_they_are_can_be_turned(text: str, turned: str | None) -> None:
     rule = read(text)
-    assert rule.turned == turned
+    assert rule.reversed_text == turned
     if turned is not None:
         assert read(turned).columns == rule.columns[::-1]
-        assert read(turned).turned == text
+        assert read(turned).reversed_text == text
 
 
 @pytest.mark.parametrize(

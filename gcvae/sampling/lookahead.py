@@ -1,14 +1,12 @@
-"""Lookahead proposals: codes of a functional dependency drawn in view of constraints on later
-columns.
-
-If a dependency's column y comes after its parents and is conditioned, few codes of a parent lead to
-a possible y: one in a hundred destinations has a given distance. If a parent comes last, the same
-holds for y. The codes before it are therefore drawn with weights h: 1 for codes that can still lead
-to a possible code, little for the others. The particle's weight corrects for h:
+"""Lookahead proposals for functional dependencies: codes are drawn in view of later constraints.
 
     draw k from p(k) h(k) / Z,      weight by Z / h(k),      Z = sum_k p(k) h(k)
 
-Any positive h leaves the weighted particles those of the condition.
+If the dependent column y is conditioned and comes after its parents, few codes of a parent can lead
+to a possible y: one in a hundred destinations has a given distance. The codes of earlier columns
+are therefore drawn with weights h: 1 for codes that can still lead to a possible code, little for
+the others. The particle's weight corrects for h, so any positive h gives the distribution under the
+condition.
 
 Source: look-ahead in sequential importance sampling; Lin, Chen and Liu 2013.
 """
@@ -29,16 +27,18 @@ from gcvae.model.level_functions import LevelFunction
 _LOG_SILENT = math.log(0.1)
 """log h of a code to which the dependency does not apply."""
 _LEAST = 1e-4
-"""h of a code that leads to no possible y; dependencies with more exceptions use their share."""
+"""Minimum of h for a code that leads to no possible y; else h is the dependency's share of
+exceptions.
+"""
 
 
 @dataclass(frozen=True)
 class LookaheadRegion:
-    """Region of a column of a functional dependency, in view of the regions of its later columns.
+    """Region of a column of a functional dependency that accounts for the regions of later columns.
 
     Attributes:
-        own: The column's own region.
-        function: Dependency of which a later column is conditioned.
+        own: Region of the column itself.
+        function: Dependency with a conditioned later column.
         pairs: Pairs of the dependency, with one row for each code of this column. Shape: (m, r +
             1).
         at: Position of this column among the dependency's columns.
@@ -69,8 +69,10 @@ class LookaheadRegion:
         return replace(drawn, log_prob=drawn.log_prob - taken)
 
     def _log_h(self, codes: Tensor) -> Tensor:
-        """Returns log h of the column's codes, given the earlier columns. Shape: (N, D) ->
-        (N, K)."""
+        """Returns log h of the column's codes, given the earlier columns.
+
+        Shape: (N, D) -> (N, K).
+        """
         pairs = self.pairs
         listed = torch.ones(len(codes), len(pairs), dtype=torch.bool)
         for i in self.earlier:
@@ -90,11 +92,11 @@ class LookaheadRegion:
         return torch.where(is_fit | is_free[:, None], 0.0, silent)
 
 
-def foreseen(
+def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion]:
-    """Returns the lookahead regions of columns, parents or y, that precede a conditioned column of
-    their dependency.
+    """Returns the lookahead regions of columns that precede a conditioned column of their
+    dependency.
 
     A column of several dependencies uses the one with the fewest exceptions.
     """
@@ -127,8 +129,10 @@ def foreseen(
 
 
 def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
-    """Converts a mask of possible codes to the coding of the pairs. Shape: (n, K) -> (n, K
-    or 2)."""
+    """Converts a mask of possible codes to the coding of the pairs.
+
+    Shape: (n, K) -> (n, K or 2).
+    """
     if function.blanks is None:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -10,7 +10,7 @@ from gcvae.codec.region import Region
 from gcvae.model.level_functions import LevelFunction
 from gcvae.numerics.generators import generator_for
 from gcvae.sampling import particles
-from gcvae.sampling.foresight import foreseen
+from gcvae.sampling.lookahead import lookahead_regions
 from gcvae.sampling.particles import draw_particles, effective_size, log_mean
 from tests.gcvae.model.test_level_functions import COLUMNS, ROWS, model_with
 
@@ -42,7 +42,9 @@ def test_foresight_leaves_the_probability_of_a_condition(
     regions[1] = region_of(1, [2])
     parent = function.parents[-1]
     regions[parent] = None if own is None else region_of(parent, own)
-    assert set(foreseen(model, model.decoder.refinement.order, regions)) == set(function.parents)
+    assert set(lookahead_regions(model, model.decoder.refinement.order, regions)) == set(
+        function.parents
+    )
     latent = model.prior.sample(40_000, generator_for(0, "latents"))
     with torch.no_grad():
         found = draw_particles(
@@ -74,7 +76,7 @@ def test_more_particles_count(monkeypatch: pytest.MonkeyPatch) -> None:
         return float(effective_size(drawn.log_weight))
 
     ahead = size()
-    monkeypatch.setattr(particles, "foreseen", lambda *_: {})
+    monkeypatch.setattr(particles, "lookahead_regions", lambda *_: {})
     assert ahead > 1.5 * size()
 
 
@@ -82,5 +84,5 @@ def test_only_a_column_that_comes_later_is_looked_ahead_to() -> None:
     function = LevelFunction(1, (3,), ONE.pairs, 0.1)
     model = model_with(function)
     regions = [None, region_of(1, [2]), None, None]
-    assert foreseen(model, model.decoder.refinement.order, regions) == {}
-    assert foreseen(model_with(ONE), None, regions) == {}
+    assert lookahead_regions(model, model.decoder.refinement.order, regions) == {}
+    assert lookahead_regions(model_with(ONE), None, regions) == {}
