@@ -104,18 +104,15 @@ class Alternative(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the cells of e; if `blanks_unknown`, they are missing where a missing parent
-        leaves f without a value.
-        """
+        """Returns the cells of e; if `blanks_unknown`, they are missing where a parent is."""
         own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
         places = self.grid.indices(own[known])
         codes[known] = np.where(places == NO_LEVEL, _UNSEEN, places) if self._has_levels else places
         codes[self._agree(own, predicted)] = self.kept
-        if blanks_unknown:  # f may have no value although no parent is missing
-            are_known = frame[list(self.parents)].notna().all(axis=1)
-            known = known & (predicted.notna() | are_known).to_numpy()
+        if blanks_unknown:
+            known = known & frame[list(self.parents)].notna().all(axis=1).to_numpy()
         whole = pd.Series(codes)
         if not known.all():
             whole = pd.Series(pd.arrays.IntegerArray(codes, ~known))

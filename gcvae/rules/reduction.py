@@ -31,6 +31,8 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rules import Formula, Rule
 
 Indices = npt.NDArray[np.int64]
+_MOST_ROWS = 0.5
+"""Share of rows above which a formula comes before an inequality of its column."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Reduction:
         Args:
             table: Typed original table.
             schema: Schema of the table.
-            rules: Candidate rules, in order of priority.
+            rules: Candidate rules, in order of priority; an inequality yields to a formula that
+                holds in most rows, whatever their order.
             left_out: Columns that the reduction does not use.
             whole: Columns that are not split.
             rare_rows: Minimum number of rows that share a limit of a residual; else the limit is a
@@ -68,7 +71,7 @@ class Reduction:
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
-        for rule in rules:
+        for rule in sorted(rules, key=_yields):
             is_usable = isinstance(rule.form, Formula) and rule.keep != "off"
             if not is_usable or not unusable.isdisjoint(rule.columns):
                 continue
@@ -209,6 +212,12 @@ class Reduction:
 
 _LEAST_OF_DIFFERENCES = 0.5
 """Minimum share of rows that keep an equality for its exceptions to be coded as differences."""
+
+
+def _yields(rule: Rule) -> bool:
+    """Returns whether a rule comes after the formulas that hold in most rows."""
+    is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
+    return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 
 
 def _sides(rule: Rule) -> list[Rule]:

@@ -24,7 +24,7 @@ _FARTHEST = 1 << 40
 """Largest index of a parent that is searched."""
 
 
-_MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max"}
+_MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max", "days", "months", "years"}
 _MONOTONE_NODES = (
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp, ast.USub, ast.UAdd, ast.Name,
     ast.Load, ast.Constant, ast.Call, ast.Subscript,
@@ -34,7 +34,8 @@ _MONOTONE_NODES = (
 def can_solve(form: Formula, parent: str) -> bool:
     """Returns whether `solutions` can solve for a parent, because f is monotone in it.
 
-    This holds if f contains the parent once, in sums, products and quotients. Some solutions of a
+    This holds if f contains the parent once, in sums, products, quotients and completed units of
+    time. Some solutions of a
     quotient are not found if the divisor takes both signs.
     """
     if clock_of(form) is not None:

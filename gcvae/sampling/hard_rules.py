@@ -7,6 +7,7 @@ not included, because the model's lookup keeps them.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,9 +23,10 @@ from gcvae.expressions.terms import Rows, Term, column_values, compile_condition
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.predictions import keeps
 from gcvae.schema.columns import TableSchema
+from gcvae.schema.expressions import parse_expression
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rule_documents import pointer_of_rule
-from gcvae.schema.rules import Combination, Condition, Missingness, Rule
+from gcvae.schema.rules import Combination, Condition, Form, Formula, Missingness, Rule
 
 _BLANK, _UNSEEN = -1, 0
 
@@ -111,6 +113,11 @@ class HardRules:
             for pointer, rule in hard.items()
             if isinstance(rule.form, Condition)
         }
+        self._of_missing = [
+            (rule, compile_condition(parse_expression(rule.text), schema, rule.tables))
+            for rule in schema.rules or ()
+            if _is_exact(rule) and _names_missing(rule.form)
+        ]
 
     @classmethod
     def fit(cls, table: TypedTable, schema: TableSchema) -> Self:
@@ -158,20 +165,19 @@ class HardRules:
     def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns which empty cells of partially observed rows must be missing values.
 
-        A value would break a hard condition, or a rule on missing cells that every row keeps. By
-        column, without columns that have no such cells. Shape: (n,) each.
+        A value would break a hard condition, or a rule on missing cells that every row of the table
+        keeps: with `delivered == (not is_missing(date))` the date of an undelivered row. By column,
+        without columns that have no such cells. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
-            for pointer, rule in self._by_pointer():
-                if pointer in self._terms:
-                    for name in rule.columns:
-                        term = self._terms[pointer]
-                        found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
+            hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
+            for rule, term in (*hard, *self._of_missing):
+                for name in rule.columns:
+                    found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
             for rule in self._schema.rules or ():
-                is_kept = rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
-                if isinstance(rule.form, Missingness) and is_kept:
+                if isinstance(rule.form, Missingness) and _is_exact(rule):
                     here, there = rule.columns
                     found[here] |= found[there] & frame[here].isna().to_numpy()
                     if rule.form.is_same:
@@ -223,6 +229,19 @@ class HardRules:
             cells = ConstantCodec(column).decode(len(frame)) if is_constant else frame[name]
             values[name] = column_values(cells, column)
         return values
+
+
+def _is_exact(rule: Rule) -> bool:
+    """Returns whether every row keeps a rule: it is hard, or the table has no exception."""
+    return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
+
+
+def _names_missing(form: Form) -> bool:
+    """Returns whether a rule computes a column from which cells are missing."""
+    if not isinstance(form, Formula) or form.relation != "==":
+        return False
+    names = (node.id for node in ast.walk(form.value) if isinstance(node, ast.Name))
+    return "is_missing" in names
 
 
 def modelled(form: Combination, schema: TableSchema) -> list[str]:

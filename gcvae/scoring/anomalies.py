@@ -7,6 +7,9 @@ A log density detects other rows: a wrong category costs a row nine nats, which 
 noise of eighteen columns, whereas its tail probability is one in ten thousand. T is ranked among
 held-out rows of training, so that a share p of similar rows has an `anomaly` of at most p.
 
+The unknown cells of a partly observed row are completed first, given all known ones; its T is the
+mean over completions, of the known cells.
+
 For numbers, t is two-sided: twice the smaller tail of the conditional. The conditionals are those
 of an autoregressive decoder (presets `default`, `fast`); other models have no anomalies.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -28,10 +32,15 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.model.proposals import draw_latents
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.numerics.row_noise import RowNoise
+from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.sampling.regions import known_regions
+from gcvae.sampling.row_completion import complete_rows
 
 ANOMALY, ODD_CELL = "anomaly", "odd_cell"
 _DRAWS = 8
 """Draws of z for each row."""
+_COMPLETIONS = 4
+"""Completions of each partly observed row."""
 _EVALUATIONS_AT_ONCE = 4096
 _EQUAL = 1.0 + 1e-6
 """Ratio of probabilities below which they count as equal."""
@@ -53,6 +62,39 @@ def cell_tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> T
             for at in torch.arange(len(rows)).split(at_once)
         ]
     return torch.cat(parts) if parts else torch.ones(rows.codes.shape, dtype=torch.float64)
+
+
+def completed_tails(
+    constrained: ConstrainedModel,
+    typed: pd.DataFrame,
+    rows: EncodedTable,
+    noise: RowNoise,
+    generator: torch.Generator,
+) -> Tensor | None:
+    """Returns t_j of each known cell of partly observed rows, 1 for the others.
+
+    None for models that are not autoregressive.
+
+    Args:
+        constrained: The model.
+        typed: Typed rows; missing cells are unknown. n rows.
+        rows: The same rows, encoded.
+        noise: Noise of the rows.
+        generator: Random generator of the completions.
+    """
+    model, codec = constrained.model, constrained.codec
+    if not model.is_autoregressive:
+        return None
+    regions = known_regions(codec, typed, rows, model.order, blanks_missing=True)
+    plain = EncodedTable(rows.codes, rows.values, rows.observed)
+    drawn = complete_rows(model, regions, plain, _COMPLETIONS, generator)
+    tails = torch.zeros(rows.codes.shape, dtype=torch.float64)
+    for k in range(_COMPLETIONS):
+        whole = torch.ones_like(rows.observed)
+        found = cell_tails(model, EncodedTable(drawn.codes[:, k], drawn.values[:, k], whole), noise)
+        assert found is not None, "the model is autoregressive"
+        tails += found / _COMPLETIONS
+    return torch.where(rows.observed, tails, 1.0)
 
 
 def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tensor:

@@ -21,6 +21,7 @@ from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.model.bounds import BoundEstimate, iwae_bound
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.freed_memory import keep_freed_memory
+from gcvae.numerics.generators import generator_for
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
@@ -29,6 +30,7 @@ from gcvae.scoring.anomalies import (
     ANOMALY,
     ODD_CELL,
     cell_tails,
+    completed_tails,
     odd_cells,
     p_values,
     row_tails,
@@ -126,7 +128,10 @@ class RowScorer:
                 ruled_out = {name: found[at.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, part.take(at), ruled_out)
                 if self.scoring != FLAG:
-                    lines[[ANOMALY, ODD_CELL]] = self._anomalies(part.take(at), noise, lines)
+                    generator = generator_for(options.seed, "completed", run.start)
+                    cells = typed.iloc[at.numpy()]
+                    tails = self._tails(cells, part.take(at), noise, generator)
+                    lines[[ANOMALY, ODD_CELL]] = self._anomalies(part.take(at), tails, lines)
                 blank = are_blank[at.numpy()]
                 if self.scoring == FLAG:
                     lines = self._flags(lines, blank, ranks, run.start)
@@ -155,7 +160,13 @@ class RowScorer:
             noise = RowNoise.numbered(seed, "score", [0] * len(typed))
             estimate = score(self.constrained.model, part, options, noise)
             lines = self._lines(estimate, part, impossible)
-            found.append(self._anomalies(part, noise, lines)[ANOMALY].to_numpy())
+            tails = torch.ones(part.codes.shape, dtype=torch.float64)
+            for i, at in enumerate(torch.arange(len(typed)).split(1)):
+                generator = generator_for(seed, "completed")
+                own = self._tails(typed.iloc[[i]], part.take(at), noise.take(at), generator)
+                assert own is not None, "the model has conditionals"
+                tails[i] = own[0]
+            found.append(self._anomalies(part, tails, lines)[ANOMALY].to_numpy())
         return np.concatenate(found)
 
     def given(
@@ -305,9 +316,23 @@ class RowScorer:
         columns |= {CONTRIBUTION + name: by_name[name] for name in self.names()}
         return pd.DataFrame(columns)
 
-    def _anomalies(self, rows: EncodedTable, noise: RowNoise, lines: pd.DataFrame) -> pd.DataFrame:
-        """How odd each row is, and its oddest cell: of an impossible row, what makes it so."""
+    def _tails(
+        self, typed: pd.DataFrame, rows: EncodedTable, noise: RowNoise, generator: torch.Generator
+    ) -> Tensor | None:
+        """The tail probability of each known cell; None for models without conditionals."""
         tails = cell_tails(self.constrained.model, rows, noise)
+        partly = (~rows.observed).any(dim=1).nonzero()[:, 0]
+        if tails is not None and len(partly):
+            part = typed.iloc[partly.numpy()].reset_index(drop=True), rows.take(partly)
+            found = completed_tails(self.constrained, *part, noise.take(partly), generator)
+            assert found is not None, "the model has conditionals"
+            tails[partly] = found
+        return tails
+
+    def _anomalies(
+        self, rows: EncodedTable, tails: Tensor | None, lines: pd.DataFrame
+    ) -> pd.DataFrame:
+        """How odd each row is, and its oddest cell: of an impossible row, what makes it so."""
         if tails is None:
             return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
         found = tails.numpy()
