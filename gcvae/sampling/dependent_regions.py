@@ -161,7 +161,7 @@ def rule_regions(
         frame: Known cells, typed; missing cells are unknown. n rows, or one for all.
         targets: Possible values of transformed columns, for each row of `frame`.
         order: Order of the columns in the chain rule.
-        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing.
+        blanks_missing: Whether an unknown cell may turn out to be missing.
         are_scored: As `is_scored` of `DependentRegion`.
     """
     proposer = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
@@ -193,7 +193,7 @@ def regions_of_rows(
         codec: Codec of the table.
         frame: Typed rows; missing cells are unknown.
         order: Order of the columns in the chain rule.
-        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing.
+        blanks_missing: Whether an unknown cell may turn out to be missing.
         are_scored: As `is_scored` of `DependentRegion`.
     """
     frame = frame.reset_index(drop=True)

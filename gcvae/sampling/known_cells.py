@@ -37,7 +37,7 @@ class KnownRows:
     """Typed rows with their encoding, and the model that completes them.
 
     Attributes:
-        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing; else it is
+        blanks_missing: Whether an unknown cell may turn out to be missing; else it is
             always a value.
         lines: Physical lines of the rows in their file.
     """

@@ -84,7 +84,7 @@ def known_regions(
         frame: Typed rows.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         order: Order of the columns in the chain rule; None for models without one.
-        blanks_missing: Whether an unknown cell may evaluation_rank out to be missing.
+        blanks_missing: Whether an unknown cell may turn out to be missing.
     """
     reduced = codec.reduced(frame)
     plain = [

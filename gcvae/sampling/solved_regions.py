@@ -163,7 +163,7 @@ class SolvedRegion:
         constraint: Constraint on the parent.
         part: Column of the transformed table that is proposed; a parent may have several.
         is_open: Mask of the rows in which the parent is proposed. Shape: (n,), or (1,).
-        may_be_blank: Whether the parent may evaluation_rank out to be missing.
+        may_be_blank: Whether the parent may turn out to be missing.
     """
 
     constraint: ParentConstraint | DateConstraint

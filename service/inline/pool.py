@@ -345,7 +345,7 @@ class _Stream:
 
     async def chunks(self, chunk: bytes | None) -> AsyncIterator[bytes]:
         """Yields the first chunk and all further ones."""
-        assert self._process is not None, "it has assigned"
+        assert self._process is not None, "it has begun"
         following = partial(next_chunk, stream_id=self._id)
         try:
             while chunk is not None:
