@@ -64,8 +64,8 @@ class RequestBody(BaseModel):
         if found["type"] != "extra_forbidden":
             return found
         problem = cls.unknown_member(str(found["loc"][-1]))
-        said = {name: getattr(problem, name) for name in ("message", "suggestion", "expected")}
-        return found | {"type": PydanticCustomError(UNKNOWN_MEMBER, "{message}", said)}
+        details = {name: getattr(problem, name) for name in ("message", "suggestion", "expected")}
+        return found | {"type": PydanticCustomError(UNKNOWN_MEMBER, "{message}", details)}
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:

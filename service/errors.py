@@ -62,10 +62,10 @@ class MediaTypeError(ServiceError):
     """The call does not read bodies of this media type."""
 
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
-        said = "has no Content-Type" if given is None else f"is {given!r}"
+        stated = "has no Content-Type" if given is None else f"is {given!r}"
         way_out = f"; {_SHEET}" if given is not None and "spreadsheet" in given.lower() else ""
         super().__init__(
-            f"the media type of the body {said}; this call accepts {', '.join(readable)}{way_out}"
+            f"the media type of the body {stated}; this call accepts {', '.join(readable)}{way_out}"
         )
         self.readable = readable
 
@@ -234,8 +234,8 @@ class MissingScopeError(ServiceError):
             f"this call requires a key with the scope {scope!r}; the given key has: "
             f"{', '.join(held)}"
         )
-        wanted = ",".join(dict.fromkeys([*held, scope]))
-        self.advice = f"`gcvae keys create --workspace NAME --scopes {wanted}` creates such a key"
+        scopes = ",".join(dict.fromkeys([*held, scope]))
+        self.advice = f"`gcvae keys create --workspace NAME --scopes {scopes}` creates such a key"
 
 
 class ForeignSiteError(ServiceError):

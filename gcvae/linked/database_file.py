@@ -104,13 +104,13 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
         found = document["model"]
         sequence = None
         if "sequence" in found:
-            said = found["sequence"]
+            stored = found["sequence"]
             gaps: Synthesizer | float = (
-                float(said["gap"])
-                if "gap" in said
-                else Synthesizer.from_bytes(_bytes(tensors[said["gaps"]]))
+                float(stored["gap"])
+                if "gap" in stored
+                else Synthesizer.from_bytes(_bytes(tensors[stored["gaps"]]))
             )
-            sequence = RowOrder(said["column"], Clock(**said["clock"]), said["dtype"], gaps)
+            sequence = RowOrder(stored["column"], Clock(**stored["clock"]), stored["dtype"], gaps)
         model = TableModel(
             tuple(found["columns"]),
             Synthesizer.from_bytes(_bytes(tensors[found["rows"]])),

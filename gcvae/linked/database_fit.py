@@ -70,7 +70,7 @@ def typed_table(
     name: str, frame: pd.DataFrame, links: LinkedTable
 ) -> tuple[TableSchema, pd.DataFrame]:
     """Infers the schema of a table's columns. Returns (schema, typed rows)."""
-    said = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
+    stated = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
     own |= {column for key in links.foreign_keys for column in key.columns}
     own |= {columns[0] for columns in links.unique if len(columns) == 1}
@@ -79,8 +79,10 @@ def typed_table(
     }  # dates and fractions have no template
     # Stated columns come first, so that pointers of errors have their indices in the document.
     columns = [
-        {"name": column} | ({"kind": "identifier"} if column in own else {}) | said.get(column, {})
-        for column in (*said, *(c for c in frame.columns if c in own and c not in said))
+        {"name": column}
+        | ({"kind": "identifier"} if column in own else {})
+        | stated.get(column, {})
+        for column in (*stated, *(c for c in frame.columns if c in own and c not in stated))
     ]
     if not len(frame):  # no kind can be inferred without rows
         bare = [{"name": str(c), "kind": "identifier"} for c in frame.columns]
@@ -437,10 +439,10 @@ class DatabaseFit(LinkedRows):
         """Returns the progress option of a table's fit: a bar, or a function that calls the
         caller's.
         """
-        told = self.progress
-        if told is None or isinstance(told, bool):
-            return told
-        return lambda progress: told(name, progress.fraction)
+        option = self.progress
+        if option is None or isinstance(option, bool):
+            return option
+        return lambda progress: option(name, progress.fraction)
 
     def _key_dtypes(self, name: str) -> dict[str, str]:
         """Returns the data types of a table's key columns in the input."""

@@ -127,14 +127,14 @@ def database_report(
         if not n_columns or n_rows < LEAST_ROWS:
             left_out[name] = "it has only keys" if not n_columns else f"{n_rows} rows are too few"
             continue
-        told = None if progress is None else _telling(progress, name)
+        report_done = None if progress is None else _telling(progress, name)
         reports[name] = make_report(
             None,
             views[0],
             views[2] if len(views) > 2 else None,
             synthetic=views[1],
             seed=seed,
-            progress=told,
+            progress=report_done,
         )
     return DatabaseReport(reports, _keys(links, real, drawn, rows, seed), left_out)
 

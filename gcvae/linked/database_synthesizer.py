@@ -281,11 +281,11 @@ class DatabaseSynthesizer:
         before, found = 0, {}
         for name, n in n_rows.items():
 
-            def told(done: int, before: int = before) -> None:
+            def report_done(done: int, before: int = before) -> None:
                 if progress is not None:
                     progress((before + done) / max(sum(n_rows.values()), 1))
 
-            values, errors = households.log_likelihood(name, draws, seed, told)
+            values, errors = households.log_likelihood(name, draws, seed, report_done)
             index = households.index[name]
             scores = pd.DataFrame({"log_likelihood": values, "standard_error": errors}, index)
             found[name] = pd.concat([scores, self._anomalies(households, name, seed)], axis=1)

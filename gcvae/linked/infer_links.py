@@ -44,24 +44,24 @@ def infer_database(
         raise SchemaError(Problem(message, "", expected='an object: {"tables": {...}}'))
     draft = DatabaseSchema.from_json({**document, "tables": _listed(document, tables)})
     draft.check({name: list(frame.columns) for name, frame in tables.items()})
-    said = document.get("tables", {})
+    stated = document.get("tables", {})
     keyed = {
         name: table
-        if "primary_key" in said.get(name, {})
+        if "primary_key" in stated.get(name, {})
         else replace(table, primary_key=_primary_key(name, tables[name]))
         for name, table in draft.tables.items()
     }
     keyed = dict(DatabaseSchema(keyed).with_references().tables)
     linked = {
         name: table
-        if "foreign_keys" in said.get(name, {})
+        if "foreign_keys" in stated.get(name, {})
         else replace(table, foreign_keys=_foreign_keys(name, tables, keyed))
         for name, table in keyed.items()
     }
     return DatabaseSchema(
         {
             name: table
-            if table.primary_key or "primary_key" in said.get(name, {})
+            if table.primary_key or "primary_key" in stated.get(name, {})
             else replace(table, primary_key=_key_of_references(tables[name], table))
             for name, table in linked.items()
         }

@@ -172,8 +172,8 @@ class Reduction:
                 )
                 cells = rewriting.restored(parents, frame)
                 columns[rewriting.column] = cells.set_axis(frame.index)
-        wanted = columns if names is None else names
-        return pd.DataFrame({name: columns[name] for name in wanted}, index=frame.index)
+        selected = columns if names is None else names
+        return pd.DataFrame({name: columns[name] for name in selected}, index=frame.index)
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """Returns the columns of the transformed table from which original columns are computed."""
@@ -301,6 +301,6 @@ class ReducedFiles:
             if owner in self.reduction.rewritten
             for parent in self.reduction.rewritten[owner].parents
         }
-        wanted = [name for name in self.table.columns if name in parents.union(owners)]
-        rows = rows_at(self.table, places, wanted)
+        selected = [name for name in self.table.columns if name in parents.union(owners)]
+        rows = rows_at(self.table, places, selected)
         return self.reduction.reduce(rows, owners)[list(names)]

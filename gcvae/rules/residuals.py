@@ -529,7 +529,7 @@ def _is_by_side(prediction: Prediction) -> bool:
 def _exempt_indices(prediction: Prediction) -> tuple[int, ...]:
     """Returns the grid indices of the values that are exempt from an inequality."""
     grid = Grid.of(prediction.column)
-    assert grid is not None, "asked before"
+    assert grid is not None, "checked before"
     return tuple(int(place) for place in grid.indices(prediction.exempt))
 
 
@@ -615,7 +615,7 @@ def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
 def _middle(table: TypedTable, written: Column) -> int:
     """Returns the grid index of the median of a column; 0 if all cells are missing."""
     grid = Grid.of(written)
-    assert grid is not None, "asked before"
+    assert grid is not None, "checked before"
     present = without_never(table[written.name]).dropna()
     return int(np.median(grid.indices(present))) if len(present) else 0
 

@@ -149,8 +149,8 @@ class ConditionedModel:
         """Returns the number of particles for `rows` rows, which have that effective sample size,
         up to a limit.
         """
-        wanted = rows / self.effective_share
-        whole = math.ceil(wanted / PILOT_PARTICLES) * PILOT_PARTICLES
+        needed = rows / self.effective_share
+        whole = math.ceil(needed / PILOT_PARTICLES) * PILOT_PARTICLES
         return min(whole, MOST_PARTICLES_PER_ROW * max(rows, PILOT_PARTICLES))
 
     def effective_rows(self, rows: int) -> float:

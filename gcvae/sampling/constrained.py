@@ -137,8 +137,8 @@ class ConstrainedModel:
                 measured = Acceptance(n_drawn, n_kept, tuple(n_kept_each.tolist()))
                 expected = _MORE_OFTEN if source is None else _ANOTHER_CONDITION
                 raise _refusal(n_kept, n_drawn, measured, self.hard_rules, expected)
-            wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
-            size = min(max(wanted, _FEWEST_ROWS), block_rows)
+            needed = math.ceil((block_rows - n_kept) / self.acceptance.share)
+            size = min(max(needed, _FEWEST_ROWS), block_rows)
 
     def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
         """Draws a row for each z, with a mask of those that keep all hard rules.

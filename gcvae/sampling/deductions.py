@@ -119,9 +119,9 @@ def _from_unique_combinations(
     )
     combination = np.flatnonzero(known)[first[counts == 1]]
     made = made[counts == 1]
-    wanted = formula.grid.indices(cells[formula.column][rows])
-    at = np.searchsorted(made, wanted).clip(max=max(len(made) - 1, 0))
-    is_found = made[at] == wanted if len(made) else np.zeros(len(wanted), dtype=bool)
+    target = formula.grid.indices(cells[formula.column][rows])
+    at = np.searchsorted(made, target).clip(max=max(len(made) - 1, 0))
+    is_found = made[at] == target if len(made) else np.zeros(len(target), dtype=bool)
     index = cells[formula.column][rows].index[is_found]
     for name in formula.parents if len(index) else ():
         values_found = parents[name].to_numpy()[combination[at[is_found]]]

@@ -26,12 +26,12 @@ class FilledColumns:
     Attributes:
         filled: Columns to fill, without identifiers and dropped columns.
         kept: Columns in which missing is a value, without those of `filled`.
-        asked: Columns that the caller named, which the table must have.
+        named: Columns that the caller named, which the table must have.
     """
 
     filled: frozenset[str]
     kept: frozenset[str]
-    asked: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
 
 def filled_columns(
@@ -53,20 +53,20 @@ def filled_columns(
     """
     _check_names(schema, columns, "columns")
     _check_names(schema, keep_blanks, "keep_blanks")
-    asked = tuple(dict.fromkeys(columns or ()))
+    named = tuple(dict.fromkeys(columns or ()))
     fillable = [c.name for c in schema if c.kind.outcomes is not Outcomes.KEYS and not c.drop]
     problems = [
-        *_unfillable(asked, fillable),
-        *(_both(i, name) for i, name in enumerate(keep_blanks or ()) if name in asked),
+        *_unfillable(named, fillable),
+        *(_both(i, name) for i, name in enumerate(keep_blanks or ()) if name in named),
     ]
     if problems:
         raise SettingError(*problems)
     if keep_blanks is None:
-        kept = {column.name for column in schema if column.missing.is_value}.difference(asked)
+        kept = {column.name for column in schema if column.missing.is_value}.difference(named)
     else:
         kept = set(keep_blanks)
-    filled = asked if columns is not None else [name for name in fillable if name not in kept]
-    return FilledColumns(frozenset(filled), frozenset(kept), asked)
+    filled = named if columns is not None else [name for name in fillable if name not in kept]
+    return FilledColumns(frozenset(filled), frozenset(kept), named)
 
 
 def read_names(text: str, pointer: str) -> list[str]:
@@ -105,12 +105,12 @@ def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) 
         raise UnknownColumnError(*unknown_names(NO_SUCH_COLUMN, places, schema.names))
 
 
-def _unfillable(asked: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
+def _unfillable(named: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
     """Returns the problems of columns that can not be filled."""
     message = "identifiers and dropped columns are not filled"
     return [
         Problem(message, f"/columns/{i}", column=name, expected="a column that the model draws")
-        for i, name in enumerate(asked)
+        for i, name in enumerate(named)
         if name not in fillable
     ]
 

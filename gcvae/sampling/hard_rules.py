@@ -199,9 +199,11 @@ class HardRules:
         cells, values = frame.get(name), self._values(frame, names)
         if cells is None or not cells.isna().any():
             return np.zeros(len(frame), dtype=bool)
-        said = {other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found}
+        certain = {
+            other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found
+        }
         as_value, as_blank = (
-            term.evaluate(Rows(values, True, said | {name: np.full(len(frame), one)})) != FALSE
+            term.evaluate(Rows(values, True, certain | {name: np.full(len(frame), one)})) != FALSE
             for one in (FALSE, TRUE)
         )
         return np.asarray(cells.isna().to_numpy() & ~as_value & as_blank)

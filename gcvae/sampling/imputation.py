@@ -82,7 +82,7 @@ def impute_blocks(
 
 def _check_present(cells: pd.DataFrame, chosen: FilledColumns) -> None:
     """Checks that the table has the named columns; constant columns may be absent."""
-    absent = [name for name in chosen.asked if name not in cells]
+    absent = [name for name in chosen.named if name not in cells]
     if absent:
         raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
 

@@ -178,13 +178,13 @@ def _row_constraint(
 ) -> _RowConstraint | None:
     """Returns the constraint of a row's formulas on two or more unknown columns; None
     without one."""
-    said = {}
+    known_targets = {}
     for name in exact:
         places = target.get(name)
         if places is not None:
             at = row if len(places.is_known) > 1 else 0
             if places.is_known[at] and not places.missing[at]:
-                said[name] = (places.low[at], places.high[at])
+                known_targets[name] = (places.low[at], places.high[at])
     formulas: dict[str, Residual | Alternative] = {}
     unknown: list[str] = []
 
@@ -206,7 +206,7 @@ def _row_constraint(
         return True
 
     taken = {}
-    for name, ends in said.items():
+    for name, ends in known_targets.items():
         before = dict(formulas), list(unknown)
         if any(is_blank[parent][row] for parent in exact[name].parents) and follow(name):
             taken[name] = ends

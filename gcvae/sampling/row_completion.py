@@ -212,8 +212,7 @@ def _particles_of(
 
 
 def _chosen(particles: Particles, n: int, n_chosen: int, generator: torch.Generator) -> Particles:
-    """Resamples `n_chosen` particles of each of n rows by weight, those of a row one after the
-    other."""
+    """Resamples `n_chosen` particles of each of n rows by weight, grouped by row."""
     n_particles = len(particles.log_weight) // n
     at = systematic(particles.log_weight.view(n, -1), n_chosen, generator)
     return particles.take((at + n_particles * torch.arange(n)[:, None]).flatten())

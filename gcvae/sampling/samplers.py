@@ -152,10 +152,10 @@ class ConditionSampler:
     def summary(self, rows: int) -> dict[str, Any]:
         """Returns the probability, if it may be revealed, and the effective sample size."""
         name = "density" if self.conditioned.has_density else "probability"
-        told = (
+        revealed = (
             {name: math.exp(self.conditioned.log_probability)} if self.reveals_probability else {}
         )
-        return told | {"effective_sample_size": round(self._effective_rows(rows), 1)}
+        return revealed | {"effective_sample_size": round(self._effective_rows(rows), 1)}
 
     def _effective_rows(self, rows: int) -> float:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
@@ -201,8 +201,8 @@ class SharesSampler:
         reveals_probability: bool,
     ) -> SharesSampler:
         """Makes one sampler for each level. Raises: ConditionError."""
-        name, wanted = _read_distribution(distribution, given)
-        levels = [level for level, share in wanted.items() if share > 0]
+        name, share_of_level = _read_distribution(distribution, given)
+        levels = [level for level, share in share_of_level.items() if share > 0]
         problems: list[Problem] = []
         samplers = []
         for level in levels:
@@ -213,19 +213,19 @@ class SharesSampler:
                 problems += [_moved(problem, name, level) for problem in error.problems]
         if problems:
             raise ConditionError(*problems)
-        shares = np.array([wanted[level] for level in levels])
+        shares = np.array([share_of_level[level] for level in levels])
         return cls(tuple(samplers), shares / shares.sum(), seed)
 
     def summary(self, rows: int) -> dict[str, Any]:
         """Returns the probability that a row has one of the levels, and the effective
         sample size."""
         parts = [sampler.summary(rows) for sampler in self.samplers]
-        told = [name for name in parts[0] if name != "effective_sample_size"]
+        names = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(
             share * part["effective_sample_size"]
             for share, part in zip(self.shares, parts, strict=True)
         )
-        totals = {name: sum(part[name] for part in parts) for name in told}
+        totals = {name: sum(part[name] for part in parts) for name in names}
         return totals | {"effective_sample_size": round(float(effective), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:

@@ -533,11 +533,11 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
     personal = draft.get("personal")
     if not isinstance(personal, PersonalKind) or "kind" not in draft:
         return []
-    wanted = ColumnKind.IDENTIFIER if personal.is_made_up else ColumnKind.DATETIME
-    if draft["kind"] is wanted:
+    required = ColumnKind.IDENTIFIER if personal.is_made_up else ColumnKind.DATETIME
+    if draft["kind"] is required:
         return []
     message = f"personal is {personal}, but the kind is {draft['kind']}"
-    expected = f"kind {wanted}, or personal false"
+    expected = f"kind {required}, or personal false"
     return [Problem(message, f"{pointer}/personal", column=draft.get("name"), expected=expected)]
 
 

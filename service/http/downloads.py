@@ -168,12 +168,12 @@ def download(request: Request, content: Content, *, media_type: str, filename: s
     }
     if matches(request.headers.get("If-None-Match"), headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    asked = requested_range(request.headers, headers["ETag"], content.size_bytes)
-    if asked is None:
+    requested = requested_range(request.headers, headers["ETag"], content.size_bytes)
+    if requested is None:
         chunks, status = delay_last_chunk(content.stream()), 200
         headers["Content-Length"] = str(content.size_bytes)
     else:
-        start, end = asked
+        start, end = requested
         chunks, status = content.stream_range(start, end), 206
         headers["Content-Length"] = str(end - start)
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{content.size_bytes}"

@@ -83,10 +83,10 @@ class InlinePool:
         except BaseException:
             slot.release()
             raise
-        asked = self._begin(process, work)
+        task = self._begin(process, work)
         # The slot is held until the work is done, also if the client disconnects.
-        asked.add_done_callback(lambda _: slot.release())
-        result: ResultT = await asyncio.shield(asked)
+        task.add_done_callback(lambda _: slot.release())
+        result: ResultT = await asyncio.shield(task)
         return result
 
     async def open(self, work: Callable[[InlineContext], Streamed]) -> Opened:
@@ -339,13 +339,13 @@ class _Stream:
     ) -> tuple[dict[str, Any], bytes | None]:
         """Starts the stream. Returns (summary, first chunk)."""
         opening = partial(open_stream, stream_id=self._id, work=work)
-        self._process, asked = await self._pool.begin(opening)
-        opened: tuple[dict[str, Any], bytes | None] = await asyncio.shield(asked)
+        self._process, task = await self._pool.begin(opening)
+        opened: tuple[dict[str, Any], bytes | None] = await asyncio.shield(task)
         return opened
 
     async def chunks(self, chunk: bytes | None) -> AsyncIterator[bytes]:
         """Yields the first chunk and all further ones."""
-        assert self._process is not None, "it has assigned"
+        assert self._process is not None, "it has begun"
         following = partial(next_chunk, stream_id=self._id)
         try:
             while chunk is not None:

@@ -156,8 +156,8 @@ async def upload(
     limits = resources.settings
     async with received(request, limits, DATASET_TYPES, limits.max_tables) as table:
         sha256 = await run_in_threadpool(table.sha256)
-        asked = (sha256, table.name, table.schema, table.encoding)
-        request_sha256 = fingerprint(request, *asked)
+        contents = (sha256, table.name, table.schema, table.encoding)
+        request_sha256 = fingerprint(request, *contents)
 
         def answer(dataset: Dataset) -> Answer:
             return created(
@@ -211,8 +211,8 @@ async def replace_schema(
     """Replace the schema. It is checked against the table, and members that it lacks are inferred,
     whatever earlier requests stated. The response lists the changes.
     """
-    asked = _Change(dataset_id, workspace, if_match, lambda _: schema)
-    return await _changed(resources, response, asked)
+    change = _Change(dataset_id, workspace, if_match, lambda _: schema)
+    return await _changed(resources, response, change)
 
 
 @router.patch("/{dataset_id}/schema", openapi_extra=_PATCH)
@@ -227,8 +227,8 @@ async def patch_schema(
     """Change single members of the schema. Members that earlier requests stated are kept, and all
     others are inferred again. The response lists the changes.
     """
-    asked = _Change(dataset_id, workspace, if_match, lambda said: patched(said, patch), patch)
-    return await _changed(resources, response, asked)
+    change = _Change(dataset_id, workspace, if_match, lambda stated: patched(stated, patch), patch)
+    return await _changed(resources, response, change)
 
 
 @router.get("/{dataset_id}/profile", response_model=ProfileBody)
@@ -243,8 +243,8 @@ async def read_profile(
     counts, and a histogram.
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    asked = _requested_table(dataset, table)
-    content = await resources.tables.run(partial(_profile, resources, dataset, asked))
+    requested = _requested_table(dataset, table)
+    content = await resources.tables.run(partial(_profile, resources, dataset, requested))
     return tagged(request, content, "application/json")
 
 
@@ -260,8 +260,8 @@ async def read_rules(
     The schema member `rules` turns them off, makes them hard, or adds others.
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    asked = _requested_table(dataset, table)
-    profile = await resources.tables.run(partial(_profile, resources, dataset, asked))
+    requested = _requested_table(dataset, table)
+    profile = await resources.tables.run(partial(_profile, resources, dataset, requested))
     rules = RulesBody.model_validate_json(profile)
     return tagged(request, rules.model_dump_json().encode(), "application/json")
 
@@ -276,8 +276,8 @@ async def read_rows(
 ) -> FirstRowsBody:
     """Read the first rows of a table as they were uploaded."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    asked = _requested_table(dataset, table)
-    read = partial(_first_rows, resources, dataset, limit, asked)
+    requested = _requested_table(dataset, table)
+    read = partial(_first_rows, resources, dataset, limit, requested)
     columns, rows = await resources.tables.run(read)
     return FirstRowsBody(dataset_id=dataset.id, columns=columns, rows=rows)
 
@@ -342,9 +342,9 @@ def _checked(
     """
     settings = resources.settings
     file_format = table_format(file)
-    said: dict[str, Any] = {"schema": schema, "encoding": encoding, "settings": settings}
+    options: dict[str, Any] = {"schema": schema, "encoding": encoding, "settings": settings}
     if file_format == "zip":
-        found = read_isolated(partial(check_database, **said), file, settings)
+        found = read_isolated(partial(check_database, **options), file, settings)
         return {
             "format": file_format,
             "rows": found.total("rows"),
@@ -354,7 +354,7 @@ def _checked(
             "given_schema": stated_database_schema(schema),
             "warnings": [*found.warnings],
         }
-    table = read_isolated(partial(check_table, **said), file, settings)
+    table = read_isolated(partial(check_table, **options), file, settings)
     return {
         "format": file_format,
         "rows": table.rows,
@@ -398,31 +398,31 @@ class _Change:
     patch: Document | None = None
 
 
-async def _changed(resources: Resources, response: Response, asked: _Change) -> ChangedDatasetBody:
+async def _changed(resources: Resources, response: Response, change: _Change) -> ChangedDatasetBody:
     """Changes the schema and returns the response body."""
-    before, after = await resources.tables.run(partial(_change_schema, resources, asked))
-    body = await run_in_threadpool(dataset_with_privacy, asked.workspace, after)
+    before, after = await resources.tables.run(partial(_change_schema, resources, change))
+    body = await run_in_threadpool(dataset_with_privacy, change.workspace, after)
     response.headers["ETag"] = tag_of(body)
     different = changes(before.schema, after.schema)
     return ChangedDatasetBody(**body.model_dump(by_alias=True), changes=different)
 
 
-def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Dataset]:
+def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Dataset]:
     """Returns the dataset before and after the change.
 
     It starts again if another request changed the schema meanwhile, so that no patch is lost.
     """
-    datasets = asked.workspace.datasets
+    datasets = change.workspace.datasets
     while True:
-        before = datasets.get(asked.dataset_id)
+        before = datasets.get(change.dataset_id)
         if not satisfies_if_match(
-            asked.if_match, tag_of(dataset_with_privacy(asked.workspace, before))
+            change.if_match, tag_of(dataset_with_privacy(change.workspace, before))
         ):
             message = f"dataset {before.id} has changed since it was read (If-Match); read it again"
             raise PreconditionError(message)
-        _refuse_while_training(asked.workspace, before.id)
-        document = asked.document(before.given_schema)
-        found = _completed(resources, before, document, asked.patch)
+        _refuse_while_training(change.workspace, before.id)
+        document = change.document(before.given_schema)
+        found = _completed(resources, before, document, change.patch)
         members = "schema", "given_schema", "warnings", "tables"
         changed: dict[str, Any] = {name: found.get(name) for name in members}
         try:
@@ -476,8 +476,8 @@ def _profile(resources: Resources, dataset: Dataset, table: Document | None) -> 
 def _make_profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
     """Computes the profile of a table in a separate process."""
     settings = resources.settings
-    said = {} if table is None else dataset.schema["tables"][table["name"]]
-    rules = {"rules": said["rules"]} if "rules" in said else {}
+    linked = {} if table is None else dataset.schema["tables"][table["name"]]
+    rules = {"rules": linked["rules"]} if "rules" in linked else {}
     schema = TableSchema.from_json(dataset.schema if table is None else table["schema"] | rules)
     how: dict[str, Any] = {"schema": schema, "encoding": dataset.encoding, "settings": settings}
     make = partial(profile_of, **how)

@@ -45,7 +45,7 @@ async def encode_rows(
             return await rows.answer(partial(inline_work.encode_rows, frame=found.frame), filename)
 
         shards = cut_rows(found.rows, settings.score_shard_rows)
-        return await rows.enqueue(JobKind.ENCODE, {}, asked=(), shards=shards)
+        return await rows.enqueue(JobKind.ENCODE, {}, fingerprinted=(), shards=shards)
 
 
 result_routes(router, JobKind.ENCODE)

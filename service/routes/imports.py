@@ -70,8 +70,8 @@ async def import_model(
         def find(model_id: str) -> Answer:
             return answer(workspace.models.get(model_id))
 
-        asked = fingerprint(request, sha256, upload.name)
-        return await once(workspace, key, asked, make, find)
+        request_sha256 = fingerprint(request, sha256, upload.name)
+        return await once(workspace, key, request_sha256, make, find)
 
 
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:

@@ -85,7 +85,7 @@ async def impute_rows(
         return await rows.enqueue(
             JobKind.IMPUTE,
             options,
-            asked=sorted(options.items()),
+            fingerprinted=sorted(options.items()),
             shards=cut_rows(found.rows, shard_rows),
         )
 

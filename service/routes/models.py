@@ -58,10 +58,10 @@ async def train_model(
     key: IdempotencyKey = None,
 ) -> Response:
     """Train a model on a dataset. `Location` of the response is the job."""
-    asked = fingerprint(request, body.model_dump(mode="json"))
+    request_sha256 = fingerprint(request, body.model_dump(mode="json"))
     enqueue = partial(enqueue_model, resources, workspace, body)
     find = partial(find_trained, workspace)
-    return await enqueued_once(workspace, key, asked, enqueue, find)
+    return await enqueued_once(workspace, key, request_sha256, enqueue, find)
 
 
 @router.get("")
@@ -198,9 +198,9 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         NotOfferedError: The dataset is a database, and an option is only for single tables.
         BudgetError: The models of the table would exceed a privacy cap.
     """
-    said = body.training.model_dump(mode="json")
-    if TrainSpec(said).is_private:
-        _refuse_of_database(workspace.datasets.get(body.dataset_id), said, body.scoring)
+    stated = body.training.model_dump(mode="json")
+    if TrainSpec(stated).is_private:
+        _refuse_of_database(workspace.datasets.get(body.dataset_id), stated, body.scoring)
     training = checked_training(body.training)
     require_room(resources, workspace)
     require_training_time(resources, workspace)
@@ -305,12 +305,12 @@ def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: 
     """
     if asked_of.kind is not DataKind.DATABASE:
         return
-    asked = {
+    options = {
         "/training/differential_privacy": TrainSpec(training).is_private,
         "/training/report_share": TrainSpec(training).holds_back,
         "/scoring": scoring is not Scoring.FULL,
     }
-    for place in (place for place, is_asked in asked.items() if is_asked):
+    for place in (place for place, is_used in options.items() if is_used):
         what = place.rpartition("/")[2]
         raise not_of_databases(f"{what} is not available for models of databases yet", place)
 

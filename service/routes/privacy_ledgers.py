@@ -104,11 +104,11 @@ class _Account:
         if not self.n_unbounded:
             return None
         counted = "1 model" if self.n_unbounded == 1 else f"{self.n_unbounded} models"
-        said = (
+        limits = (
             f"{counted} of this table without differential privacy: there is no bound for all"
             " models together"
         )
-        return f"{said}; the cap applies only to later trainings" if self.caps else said
+        return f"{limits}; the cap applies only to later trainings" if self.caps else limits
 
 
 def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Account]:

@@ -97,10 +97,10 @@ async def make_report(
     """Make the report of a model. `Location` of the response is the job. The new report replaces
     the previous one when it is ready.
     """
-    asked = NewReportBody() if body is None else body
-    enqueue_one = partial(enqueue_report, resources, workspace, model_id, asked)
+    options = NewReportBody() if body is None else body
+    enqueue_one = partial(enqueue_report, resources, workspace, model_id, options)
     find = partial(find_queued, workspace)
-    request_sha256 = fingerprint(request, asked.model_dump(mode="json"))
+    request_sha256 = fingerprint(request, options.model_dump(mode="json"))
     return await enqueued_once(workspace, key, request_sha256, enqueue_one, find)
 
 

@@ -164,7 +164,7 @@ class Rows:
         kind: JobKind,
         options: Mapping[str, Any],
         *,
-        asked: Iterable[object],
+        fingerprinted: Iterable[object],
         shards: Sequence[range],
         estimate: Document | None = None,
     ) -> Response:
@@ -172,13 +172,13 @@ class Rows:
 
         Args:
             options: Options of the job, except table and format.
-            asked: The options as parts of the request's fingerprint.
+            fingerprinted: The options as parts of the request's fingerprint.
             shards: Ranges of rows for several workers.
             estimate: Estimated cost.
         """
         call = self.call
         sha256 = await run_in_threadpool(self.upload.sha256)
-        contents = (sha256, *asked, self.form, self.upload.encoding, call.priority)
+        contents = (sha256, *fingerprinted, self.form, self.upload.encoding, call.priority)
         return await enqueued_once(
             call.workspace,
             call.key,

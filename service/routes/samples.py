@@ -120,11 +120,13 @@ async def sample_model(
     check_given_rows(body)
     model = await run_in_threadpool(workspace.models.get, model_id)
     require_ready(model)
-    asked = fingerprint(request, body.model_dump(mode="json"), *([] if table is None else [table]))
-    spec = await run_in_threadpool(_spec, model, body, _seed(body, key, asked), table)
+    request_sha256 = fingerprint(
+        request, body.model_dump(mode="json"), *([] if table is None else [table])
+    )
+    spec = await run_in_threadpool(_spec, model, body, _seed(body, key, request_sha256), table)
     n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
-    said = "rows" if spec.rows is not None else "scale" if spec.parents is None else "parents"
-    check_rows(n_rows, resources, f"/{said}")
+    member = "rows" if spec.rows is not None else "scale" if spec.parents is None else "parents"
+    check_rows(n_rows, resources, f"/{member}")
     if n_rows <= resources.settings.max_inline_sample_rows:
         return await answer_inline(resources, model, spec)
 
@@ -133,7 +135,7 @@ async def sample_model(
 
     make = partial(enqueue_sample, resources, workspace, model, spec, body.priority)
     find = partial(find_queued, workspace)
-    response = await enqueued_once(workspace, key, asked, make, find)
+    response = await enqueued_once(workspace, key, request_sha256, make, find)
     response.headers["Gcvae-Seed"] = str(spec.seed)
     return response
 
@@ -172,13 +174,13 @@ def enqueue_sample(
         ModelNotReadyError: The model is not ready (any more).
     """
     require_room(resources, workspace)
-    asked = resources, workspace, JobKind.SAMPLE, model, spec
+    job = resources, workspace, JobKind.SAMPLE, model, spec
     if spec.rows is None:
         costs = cost_of(model, expected_rows(model, spec))
-        return enqueue(*asked, shards=(), priority=priority, estimate=costs)
+        return enqueue(*job, shards=(), priority=priority, estimate=costs)
     cost = partial(sampling_cost, rows=spec.rows)
     return enqueue(
-        *asked,
+        *job,
         shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
         priority=priority,
         # The cost of conditions is unknown.
@@ -186,18 +188,18 @@ def enqueue_sample(
     )
 
 
-def _seed(body: NewSampleBody, key: str | None, asked: str) -> int:
+def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
     """Returns the seed of the request, else one derived from its Idempotency-Key, else a random
     one.
 
     A repeated request with the same key therefore gets the same rows.
 
     Args:
-        asked: Fingerprint of the request.
+        request_sha256: Fingerprint of the request.
     """
     if body.seed is not None:
         return body.seed
-    return fresh_seed() if key is None else derived_seed(key, asked)
+    return fresh_seed() if key is None else derived_seed(key, request_sha256)
 
 
 def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) -> SampleSpec:
@@ -215,13 +217,13 @@ def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) 
     }
     rows = body.given_rows
     if model.kind is DataKind.DATABASE:
-        asked = SampleSpec(
+        database_spec = SampleSpec(
             *(body.rows, seed, body.format, body.given, body.distribution),
             given_rows=None if rows is None else "",
             escape_formulas=body.escape_formulas,
             **of_database,
         )
-        return checked_spec(model, asked)
+        return checked_spec(model, database_spec)
     for name, value in of_database.items():
         if value is not None:
             place = f"?{name}" if name == "table" else f"/{name}"

@@ -152,7 +152,7 @@ async def score_rows(
         return await rows.enqueue(
             JobKind.SCORE,
             options.to_json(),
-            asked=options.to_json().values(),
+            fingerprinted=options.to_json().values(),
             shards=cut_rows(found.rows, settings.score_shard_rows),
             estimate=estimate(rows.model, cost),
         )
@@ -191,7 +191,7 @@ async def _score_database(
         await resources.tables.run(partial(read_isolated, check, upload.file, settings))
         rows = Rows(call, model, form, MEDIA_TYPES, upload, {})
         return await rows.enqueue(
-            JobKind.SCORE, options.to_json(), asked=options.to_json().values(), shards=()
+            JobKind.SCORE, options.to_json(), fingerprinted=options.to_json().values(), shards=()
         )
 
 
@@ -200,14 +200,14 @@ _OF_DATABASE = ("draws", "seed")
 result_routes(router, JobKind.SCORE)
 
 
-def _options(said: Mapping[str, Any], scoring: str) -> ScoreOptions:
+def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
     """Returns the scoring options of a request.
 
     Raises:
         RequestError: The options exclude each other, or the model's scoring forbids them.
     """
     try:
-        options = ScoreOptions(**said)
+        options = ScoreOptions(**members)
         require_plain(scoring, options)
         return options
     except SettingError as error:

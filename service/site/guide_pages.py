@@ -50,8 +50,8 @@ class _Guide(StaticFiles):
         if built_at is None:
             if "text/html" in Headers(scope=scope).get("Accept", ""):
                 return pages.page_document(404)  # a page that explains it
-            told = "the guide has not been built; run `make docs`"
-            raise HTTPException(404, told)
+            detail = "the guide has not been built; run `make docs`"
+            raise HTTPException(404, detail)
         response = await super().get_response(path, scope)
         response.headers["Content-Security-Policy"] = policy_of(pages.GUIDE, built_at)
         response.headers["Cache-Control"] = "no-cache"
