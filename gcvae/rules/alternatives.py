@@ -172,11 +172,6 @@ class Alternative(Computed):
         is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
-    @property
-    def never(self) -> tuple[int, ...]:
-        """None: own places are what they are."""
-        return ()
-
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema."""
         return {

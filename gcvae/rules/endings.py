@@ -9,7 +9,7 @@ from gcvae.schema.steps import DURATIONS, MONTH, Step
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NUMBER = re.compile(r"(\d{0,15})(?:\.(\d{1,15}))?")
-_CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+_CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
@@ -51,7 +51,7 @@ def date_ending(text: str, last: Step, step: int) -> int:
         text: "Monday", "25" or "25th" (behind months), "09:00" or "09:00:30", or two of them:
             "Monday 09:00".
         last: The last step of the column.
-        step: Nanoseconds between two places.
+        step: Microseconds between two places.
 
     Raises:
         ValueError: It is no such text, or between two places of the grid.
@@ -65,11 +65,11 @@ def date_ending(text: str, last: Step, step: int) -> int:
 
 
 def _word(word: str, last: Step) -> int:
-    """Nanoseconds that one word of an ending stands for. Raises: ValueError."""
+    """Microseconds that one word of an ending stands for. Raises: ValueError."""
     if clock := _CLOCK.fullmatch(word):
         hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
-        nanoseconds = int((clock[4] or "0").ljust(9, "0"))
-        return (hours * 3_600 + minutes * 60 + seconds) * 10**9 + nanoseconds
+        microseconds = int((clock[4] or "0").ljust(6, "0"))
+        return (hours * 3_600 + minutes * 60 + seconds) * 10**6 + microseconds
     if word in WEEKDAYS and last == "1 week":
         return WEEKDAYS.index(word) * DURATIONS["day"]
     day = _DAY.fullmatch(word)
@@ -81,14 +81,14 @@ def _word(word: str, last: Step) -> int:
 def date_ending_text(left: int, last: Step, step: int) -> str:
     """Returns the text of `date_ending`: its first word is a weekday or a day, where there
     are any."""
-    days, nanoseconds = divmod(left * step, DURATIONS["day"])
+    days, microseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":
         words.append(WEEKDAYS[days])
     elif last == MONTH:
         words.append(str(days + 1))
-    if nanoseconds:
-        seconds, fraction = divmod(nanoseconds, 10**9)
+    if microseconds:
+        seconds, fraction = divmod(microseconds, 10**6)
         clock = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-        words.append(f"{clock}.{fraction:09d}" if fraction else clock.removesuffix(":00"))
+        words.append(f"{clock}.{fraction:06d}" if fraction else clock.removesuffix(":00"))
     return " ".join(words)

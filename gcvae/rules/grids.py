@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES
+from gcvae.cells.grid_units import microseconds
 from gcvae.cells.levels import are_numeric
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
-from gcvae.spelling.never_dates import are_never, stand_ins
+from gcvae.spelling.date_text import is_time_of_day, read_dates
 
 LARGEST_PLACE = 1 << 52
 """Places beyond this are no exact doubles once two of them are added."""
@@ -33,7 +34,7 @@ class Grid:
     Attributes:
         column: Column of the schema.
         per_unit: Places per unit of the column: 10^decimals of numbers, 1 of dates.
-        step: Nanoseconds between two places; None for numbers.
+        step: Microseconds between two places; None for numbers.
         low, high: The first and last place that the column's limits allow.
     """
 
@@ -81,21 +82,12 @@ class Grid:
         written = column.date_format
         if "%d" not in written.replace("%-", "%") and not is_time_of_day(written):
             return None  # months and years are no multiples of anything
-        step = resolution(written, column.decimals)
-        nanoseconds = int(step.astype("timedelta64[ns]").astype(np.int64))
-        ends = []
-        for end in (column.minimum, column.maximum):
-            found = None if end is None else read_dates(pa.array([str(end)]), written)
-            ends.append(None if found is None else int(_nanoseconds(found)[0]) // nanoseconds)
-        furthest = (1 << 62) // nanoseconds
-        low, high = ends
-        return cls(
-            column,
-            1,
-            nanoseconds,
-            -furthest if low is None else low,
-            furthest if high is None else high,
+        step = microseconds(column)
+        low, high = (
+            furthest if end is None else read_dates(pa.array([str(end)]), written)[0]
+            for end, furthest in ((column.minimum, FIRST_TIME), (column.maximum, LAST_TIME))
         )
+        return cls(column, 1, step, *(int(end.astype(np.int64)) // step for end in (low, high)))
 
     @property
     def has_decimals(self) -> bool:
@@ -108,13 +100,13 @@ class Grid:
     def log_unit(self) -> float:
         """log of the column's units (days for dates) between two places."""
         if self.step is not None:
-            return math.log(self.step / DAY_NANOSECONDS)
+            return math.log(self.step / DAY)
         return -math.log(self.per_unit)
 
     def places(self, present: pd.Series[Any]) -> Places:
         """Returns the places of typed cells, none missing. Shape: (n,) -> (n,)."""
         if self.step is not None:
-            return _nanoseconds(present) // self.step
+            return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
         if not self.has_decimals:
             whole: Places = present.to_numpy(dtype=np.int64)
             return whole
@@ -122,18 +114,15 @@ class Grid:
         nearest: Places = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
         return nearest
 
-    @property
-    def places_of_never(self) -> Places:
-        """The places of the times that stand in for the column's dates for never. Shape: (k,)."""
-        times = stand_ins(self.column.never, self.column.date_format)
-        return times.astype(np.int64) // (self.step or 1)
-
     def values(self, places: Places, *, limited: bool = True) -> npt.NDArray[Any]:
         """Returns the values at places, within the column's limits if asked. Shape: (n,)
         -> (n,)."""
         inside = np.clip(places, self.low, self.high) if limited else places
         if self.step is not None:
-            return (inside * self.step).astype("datetime64[ns]")
+            first, last = (
+                int(end.astype(np.int64)) // self.step for end in (FIRST_TIME, LAST_TIME)
+            )
+            return (np.clip(inside, first, last) * self.step).astype(TIMES)
         if self.has_decimals:
             decimals = self.column.decimals or 0
             return np.round(inside / self.per_unit, decimals) + 0.0  # no -0.0
@@ -183,7 +172,7 @@ def grid_of(column: Column) -> Grid | LevelGrid:
 
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Typed cells as near as the column's grid and limits allow; blanks and dates for never stay.
+    """Typed cells as near as the column's grid and limits allow; blanks stay.
 
     Shape: (n,).
     """
@@ -191,10 +180,6 @@ def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if grid is None:
         return series
     near = series.copy()
-    known = series.notna() & ~are_never(series)
+    known = series.notna()
     near[known] = grid.values(grid.places(series[known]))
     return near
-
-
-def _nanoseconds(times: Any) -> Places:
-    return np.asarray(times, dtype="datetime64[ns]").astype(np.int64)

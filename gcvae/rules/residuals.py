@@ -35,7 +35,6 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
 from gcvae.schema.rules import Formula, Rule
-from gcvae.spelling.never_dates import MOST_NEVER, are_never, without_never
 
 Places = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
@@ -98,11 +97,6 @@ class Rewriting(Protocol):
 
     def log_unit(self, part: str) -> float:
         """log of the written column's unit per unit of a part that is a number."""
-        ...
-
-    @property
-    def never(self) -> tuple[int, ...]:
-        """The cells of the first part that stand for never."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -173,6 +167,7 @@ class Residual(Computed):
             take y to the far side as often as to the near one.
         at_ties: e is 0, or 1 or -1 where f is half way between two places, as of a table that was
             computed in binary fractions. Elsewhere y is f, whatever e says.
+        reach: The first and the last place of y beside those that stand beside the rule.
         neutral: By parent the number that a blank of it stands for: 0 in a sum, 1 in a product.
     """
 
@@ -185,6 +180,7 @@ class Residual(Computed):
     beside: tuple[int, ...] = ()
     stride: int = 1
     offset: int = 0
+    reach: tuple[int, int] = _NO_LIMITS
     neutral: Mapping[str, int] = field(default_factory=dict)
     by_side: bool = False
     at_ties: bool = False
@@ -199,7 +195,9 @@ class Residual(Computed):
             return None
         prediction = with_ties(Prediction.of(rule, schema), table)
         fallback = _middle(table, written)
-        apart, kept = _places_beside(prediction), _steps_kept(prediction)
+        apart = _places_beside(prediction)
+        others = _other_places(table, written, apart)
+        kept = _steps_kept(prediction, others)
         neutral, by_side = _neutral_parents(prediction, table), _is_by_side(prediction)
         draft = cls(
             prediction,
@@ -211,8 +209,8 @@ class Residual(Computed):
             _NO_LIMITS,
             apart,
             *kept,
-            neutral,
-            by_side,
+            neutral=neutral,
+            by_side=by_side,
         )
         has_missing = False
         counts: Counter[int] = Counter()
@@ -246,6 +244,7 @@ class Residual(Computed):
             within,
             apart,
             *kept,
+            _ends(others, rare_rows) if others else (draft.grid.low, draft.grid.high),
             neutral,
             by_side,
             at_ties and ends[0] < ends[1],
@@ -284,7 +283,7 @@ class Residual(Computed):
         base, has_base = self.base(frame)
         known = own.notna().to_numpy()
         if blanks_unknown:
-            known = known & (has_base | self._has_never(frame))
+            known = known & has_base
         residuals = np.zeros(len(own), dtype=np.int64)
         places = self.grid.places(own[known])
         steps, rest = np.divmod(places - base[known], self.stride)
@@ -323,8 +322,9 @@ class Residual(Computed):
 
     def _within(self, base: Places, steps: Places, has_base: Mask) -> Places:
         """Returns the places of y, moved within its limits where that costs no row its rule."""
-        low = self.grid.low + (self.offset - self.grid.low) % self.stride
-        high = self.grid.high - (self.grid.high - self.offset) % self.stride
+        first, last = self.reach
+        low = first + (self.offset - first) % self.stride
+        high = last - (last - self.offset) % self.stride
         inside = np.clip(base + steps, low, max(low, high))
         few = [self.stride * first for first, last in self.usual if first == last]
         loses_rule = has_base & np.isin(steps, few) & ~np.isin(inside - base, few)
@@ -410,20 +410,6 @@ class Residual(Computed):
             off = self.prediction.said(frame) - quantities(self.prediction.predicted(frame))
         return np.where(off < 0, -1, 1)
 
-    @cached_property
-    def never(self) -> tuple[int, ...]:
-        """The residuals that stand for never."""
-        places = self.grid.places_of_never
-        return tuple(self.lowest + i for i, place in enumerate(self.beside) if place in places)
-
-    def _has_never(self, frame: pd.DataFrame) -> Mask:
-        """Returns rows in which all parents are known, and g has no value for one is never. Shape:
-        (n,)."""
-        parents = [frame[name] for name in self.parents]
-        never = np.any([are_never(cells) for cells in parents], axis=0)
-        known = np.all([cells.notna().to_numpy() for cells in parents], axis=0)
-        return np.asarray(never & known)
-
     @property
     def _bottom(self) -> int:
         """The lowest residual of a cell that does not stand beside the rule."""
@@ -447,6 +433,7 @@ class Residual(Computed):
             "beside": list(self.beside),
             "stride": self.stride,
             "offset": self.offset,
+            "reach": list(self.reach),
             "neutral": dict(self.neutral),
             "by_side": self.by_side,
             "at_ties": self.at_ties,
@@ -469,6 +456,7 @@ class Residual(Computed):
             tuple(int(place) for place in document["beside"]),
             max(int(document["stride"]), 1),
             int(document["offset"]),
+            (int(document["reach"][0]), int(document["reach"][1])),
             {name: int(x) for name, x in document["neutral"].items()},
             bool(document["by_side"]),
             bool(document["at_ties"]),
@@ -559,16 +547,36 @@ def type_limits(column: Column) -> tuple[int, int] | None:
     return (-last - 1 if pa.types.is_signed_integer(kind) else 0), last
 
 
-def _steps_kept(prediction: Prediction) -> tuple[int, int]:
-    """Returns (stride, offset) of an inequality's column; (1, 0) of other formulas, on no step."""
+def _other_places(table: TypedTable, written: Column, apart: tuple[int, ...]) -> Counter[int]:
+    """Returns how many cells have each place, beside those that stand apart; none without such."""
+    grid, places = Grid.of(written), Counter[int]()
+    assert grid is not None, "asked before"
+    for chunk in row_chunks(table, [written.name]) if apart else ():
+        own = grid.places(chunk[written.name].dropna())
+        places.update(own[~np.isin(own, apart)].tolist())
+    return places
+
+
+def _steps_kept(prediction: Prediction, others: Counter[int]) -> tuple[int, int]:
+    """Returns (stride, offset) of an inequality's column; (1, 0) of other formulas, on no step.
+
+    Args:
+        prediction: The formula.
+        others: Places of the cells beside those that stand apart, if some do.
+    """
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
-    return (1, 0) if split is None else split.kept_by_all
+    if split is None or not others:
+        return (1, 0) if split is None else split.kept_by_all
+    places = np.array(list(others))
+    common = int(np.gcd.reduce(places - places[0]))
+    stride = max((step for step in split.steps if common % step == 0), default=1)
+    return stride, int(places[0] % stride)
 
 
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
     """Returns the residuals of the cells that follow the rule, or break it. Shape: (n,) -> (m,)."""
     present = residuals.dropna()
-    return present[present > MOST_BESIDE + MOST_NEVER - _FURTHEST]
+    return present[present > MOST_BESIDE - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
@@ -599,7 +607,7 @@ def _middle(table: TypedTable, written: Column) -> int:
     """Returns the place of the middle of a column's cells; 0 where all are missing."""
     grid = Grid.of(written)
     assert grid is not None, "asked before"
-    present = without_never(table[written.name]).dropna()
+    present = table[written.name].dropna()
     return int(np.median(grid.places(present))) if len(present) else 0
 
 

@@ -19,7 +19,6 @@ from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rule_documents import sum_text, weekday_text
 from gcvae.schema.rules import Rule
 from gcvae.spelling.date_text import has_offset
-from gcvae.spelling.never_dates import without_never
 
 LEAST_SHARE = 0.9
 """Of the rows, that a part of a date or a clock's rule holds in."""
@@ -119,8 +118,7 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
     """Returns the numbers of a term of dates, in each row; NaN where it has none. Shape: (n,)."""
     tree = parse_expression(text)
-    cells = {name: without_never(frame[name]) for name in names_in(tree)}
-    rows = Rows({name: column_values(series, schema[name]) for name, series in cells.items()})
+    rows = Rows({name: column_values(frame[name], schema[name]) for name in names_in(tree)})
     amount = compile_term(tree, schema, {}).evaluate(rows)
     return np.where(amount.known, amount.values, np.nan)
 

@@ -17,8 +17,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from gcvae.arrays import Numbers
-from gcvae.cells.grid_units import grid_unit
+from gcvae.arrays import TIMES, Numbers
+from gcvae.cells.grid_units import grid_unit, microseconds
+from gcvae.numerics.standing_apart import standing_apart
+from gcvae.rules.grids import Grid
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
 from gcvae.schema.columns import Column
@@ -45,8 +47,6 @@ _LEAST_SIEVED = 8
 _BEHIND = 1e-3
 _FEW_ROWS = 1_000
 """Of dates: of fewer rows their histograms say little."""
-_LEAST_APART, _LEAST_OTHERS = 0.01, 10
-"""Share of the rows of a number that stands apart, and how many others there are."""
 _N_GROUPS, _N_BINS = 8, 16
 _FREE = 0.02  # of the mass of a histogram, that lies anywhere
 
@@ -69,7 +69,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
         return
     numbers = sample.finding.numbers
     lows = np.stack([numbers[column.name][:_SIEVE_ROWS] for column in columns], axis=1)
-    apart = [_standing_apart(numbers[column.name]) for column in columns]
+    apart = [standing_apart(numbers[column.name]) for column in columns]
     values = np.where([~np.isin(lows[:, j], x) for j, x in enumerate(apart)], lows.T, np.nan).T
     shifted = np.roll(values, len(values) // 2, axis=0)
     known = ~np.isnan(values)
@@ -87,7 +87,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 
 
 def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
-    apart = _standing_apart(sample.finding.numbers[high.name])
+    apart = standing_apart(sample.finding.numbers[high.name])
     beside = tuple(_as_written(value, high) for value in apart.tolist())
     rule = inequality(low.name, high.name, beside)
     unit = grid_unit(high)
@@ -157,7 +157,7 @@ def with_what_stands_apart(rule: Rule, column: Column, numbers: Numbers) -> Rule
         column: The dependent one.
         numbers: Numbers of that column, as `quantities`. Shape: (n,).
     """
-    apart = _standing_apart(numbers)
+    apart = standing_apart(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
     if rule.keep == "hard" and len(apart):
         median = np.nanmedian(numbers)
@@ -169,27 +169,15 @@ def with_what_stands_apart(rule: Rule, column: Column, numbers: Numbers) -> Rule
     return replace(rule, text=" or ".join([rule.text, *values]))
 
 
-def _standing_apart(values: Numbers) -> Numbers:
-    """Returns the smallest and the largest number, if rows share it and it is farther from the next
-    one than all others from each other: no difference from another column leads there. Ascending.
-    """
-    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    apart = []
-    for end, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
-        rest = found[inner]
-        if len(rest) < _LEAST_OTHERS or counts[end] < _LEAST_APART * counts.sum():
-            continue
-        nearest = rest[0] if end == 0 else rest[-1]
-        if abs(nearest - found[end]) > rest[-1] - rest[0]:
-            apart.append(float(found[end]))
-    return np.array(apart)
-
-
 def _as_written(value: float, column: Column) -> float | str:
     """Returns a number of a column, or a date as the schema has it."""
     if not column.has_times:
         return int(value) if value == int(value) else value
-    times = np.array([int(value)]).astype("datetime64[s]").astype("datetime64[ns]")
+    grid = Grid.of(column)
+    step = microseconds(column)
+    place = np.array([round(value * 1e6 / step)])
+    # The far end of the column, which a float of seconds rounds, is one of its limits.
+    times = (place * step).astype(TIMES) if grid is None else grid.values(place)
     return str(write_dates(times, column.date_format, column.decimals)[0])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Set
 from enum import Enum, StrEnum, auto
 from typing import Self
 
+from gcvae.arrays import TIMES
 from gcvae.schema.suggestions import nearest
 
 _LIMITS = {"minimum", "maximum", "steps", "endings"}
@@ -49,8 +50,8 @@ class ColumnKind(StrEnum):
     DATETIME = (
         "datetime",
         Outcomes.LINE,
-        _LIMITS | {"decimals", "datetime_format", "never"},
-        "datetime64[ns]",
+        _LIMITS | {"decimals", "datetime_format"},
+        TIMES,
     )
     IDENTIFIER = "identifier", Outcomes.KEYS, {"decimals"}
     CONSTANT = "constant", Outcomes.ONE_VALUE, {"levels", "datetime_format"} | _SPELLING
