@@ -31,6 +31,7 @@ _SMALL_SHARE = 1e-8
 """Numbers smaller than this share of the standard deviation lose digits if the mean is
 subtracted."""
 _LARGEST = float(np.finfo(np.float64).max)
+_LARGEST_EXACT = 2.0**53
 _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 
@@ -368,7 +369,7 @@ class DatetimeCodec(RealCodec):
         return int(np.median(self._steps(present))) if len(present) else 0
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
-        return bool(np.abs(distances).max(initial=0.0) < LARGEST_WHOLE)
+        return bool(np.abs(distances).max(initial=0.0) < _LARGEST_EXACT)
 
     def _moved(self, distance: float) -> float:
         return self.offset + round(distance)
