@@ -60,6 +60,7 @@ class QuantileCodec:
             or, if all numbers are atoms, of its mid-rank.
         is_discrete: Whether every number in training was an atom.
         numbers: Exact atoms; None if `line` restores them exactly.
+        ends: Positions between which other numbers lie: no tail reaches for a far atom.
     """
 
     line: RealCodec
@@ -68,6 +69,7 @@ class QuantileCodec:
     scores: tuple[float, ...]
     is_discrete: bool
     numbers: npt.NDArray[Any] | None = None
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
     @classmethod
     def fit(
@@ -106,7 +108,11 @@ class QuantileCodec:
         atoms = found[is_atom]
         own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(atoms)
         scores = _code_scores(own, n_missing, len(series))
-        codec = cls(line, atoms, distribution, scores, is_discrete)
+        far = np.intersect1d(standing_apart(positions[present], 0.0), atoms)
+        near = np.concatenate([np.setdiff1d(atoms, far), distribution.knots[[0, -1]]])
+        low = float(near.min()) if (far < near.min()).any() else -math.inf
+        high = float(near.max()) if (far > near.max()).any() else math.inf
+        codec = cls(line, atoms, distribution, scores, is_discrete, ends=(low, high))
         is_rest[is_rest] = _rows_of_smooth_curve(distribution, positions[is_rest])
         line = line.rounding_like(series[is_rest], codec._encoding_error(rest))
         numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
@@ -157,13 +163,6 @@ class QuantileCodec:
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        """Positions between which other numbers lie: a tail does not reach for a far atom."""
-        first, last = self.distribution.knots[[0, -1]].tolist()
-        is_below, is_above = _are_far(self.atoms, first, last)
-        return first if is_below.any() else -math.inf, last if is_above.any() else math.inf
-
     @property
     def _reach(self) -> float:
         """Distance from an atom, in standard deviations, within which numbers are rounded to it."""
@@ -198,7 +197,7 @@ class QuantileCodec:
         limits."""
         atom = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         atoms = np.append(self.atoms, 0.0)
-        others = self.distribution.positions_at(values).clip(*self._ends)
+        others = self.distribution.positions_at(values).clip(*self.ends)
         positions = np.where(atom >= 0, atoms[atom], others)
         is_missing = (codes == 0) & self.has_missing
         cells = self.line.cells_at(~is_missing, positions)
@@ -229,7 +228,7 @@ class QuantileCodec:
         Both ends are the same infinity if only atoms lie beyond.
         """
         lower, upper = self.line.edges(low, high)
-        first, last = self._ends
+        first, last = self.ends
         is_below, is_above = upper < first, lower > last
         scores = (self.distribution.scores_at(ends) for ends in (lower, upper))
         lower, upper = (
@@ -280,6 +279,7 @@ class QuantileCodec:
             "distribution": self.distribution.to_json(),
             "scores": list(self.scores),
             "is_discrete": self.is_discrete,
+            "ends": [end if math.isfinite(end) else None for end in self.ends],
         } | ({} if self.numbers is None else {"numbers": _as_json(self.numbers)})
 
     @classmethod
@@ -292,7 +292,9 @@ class QuantileCodec:
         own = document.get("numbers")
         dtype = TIMES if column.has_times else float
         numbers = None if own is None else np.asarray(own, dtype)
-        return cls(line, atoms, distribution, scores, is_discrete, numbers)
+        low, high = document["ends"]
+        ends = -math.inf if low is None else low, math.inf if high is None else high
+        return cls(line, atoms, distribution, scores, is_discrete, numbers, ends)
 
 
 def _as_json(numbers: npt.NDArray[Any]) -> list[Any]:
@@ -322,13 +324,6 @@ def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
     near = series[~(present & np.isin(positions, far))]
     line = fit(near, column)
     return _with_distinct_numbers(replace(line, has_missing=not present.all()), series)
-
-
-def _are_far(numbers: Numbers, first: float, last: float) -> tuple[Mask, Mask]:
-    """Returns which numbers are farther below, and above, a range than it is long. Shape: (n,)
-    twice."""
-    length = last - first
-    return numbers < first - length, numbers > last + length
 
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from gcvae.arrays import Codes, Numbers
 
+_LEAST_OTHERS = 10
 LEAST_SHARE = 0.01
 """Minimum share of the rows of a number that stands apart."""
-_LEAST_OTHERS = 10
 
 
 def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers:
