@@ -41,7 +41,7 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
     try:
         moments = (span.asfreq("us", "start"), span.asfreq("us", "end"))
         first, end = (in_utc(_time_of(moment), column) for moment in moments)
-        last = end - (pd.Timedelta(step) - pd.Timedelta(1, "us"))
+        last = end - pd.Timedelta(step - np.timedelta64(1, "us"))
     except pd.errors.OutOfBoundsDatetime:  # out of the column's range: refused elsewhere
         return None
     text = write_dates(np.array([last], TIMES), column.date_format, column.decimals)
