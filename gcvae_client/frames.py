@@ -212,24 +212,11 @@ def _of_documents(pandas: Any, rows: list[Document], formats: Formats) -> Frame:
             frame[name] = cells[name].astype(_WITH_BLANKS["int64"])
     for name, format in formats().items():
         if name in frame:
-            try:
-                times = pandas.to_datetime(frame[name], format=format)
-                offset = _OFFSET.search(format)
-                frame[name] = times - _zone(offset[1]).utcoffset(None) if offset else times
-            except pandas.errors.OutOfBoundsDatetime:
-                frame[name] = _far_dates(pandas, frame[name], format)
+            form, offset = format.replace("%-", "%"), _OFFSET.search(format)
+            dates = [None if pandas.isna(x) else datetime.strptime(x, form) for x in frame[name]]
+            times = pandas.Series(dates, frame.index, dtype="datetime64[us]")
+            frame[name] = times - _zone(offset[1]).utcoffset(None) if offset else times
     return frame
-
-
-def _far_dates(pandas: Any, texts: Any, format: str) -> Any:
-    """Returns a column with dates such as 9999-12-31 in microseconds; as text if a time is
-    finer."""
-    form = format.replace("%-", "%")
-    try:
-        dates = [None if pandas.isna(x) else datetime.strptime(x, form) for x in texts]
-    except ValueError:
-        return texts
-    return pandas.Series(dates, texts.index, dtype="datetime64[us]")
 
 
 def _is_polars(frame: Frame | None) -> bool:

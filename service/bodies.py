@@ -248,9 +248,6 @@ class ColumnProfileBody(BaseModel):
     standard_deviation: float | None = None
     quantiles: dict[str, float] | dict[str, str] | None = None
     histogram: HistogramBody | None = None
-    never: dict[str, int] | None = Field(
-        None, description="counts of dates that stand for never, such as 9999-12-31"
-    )
     levels: list[LevelBody] | None = Field(None, description="the most frequent ones")
     other_count: int | None = Field(None, description="cells with other levels")
 

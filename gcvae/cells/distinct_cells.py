@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask, Numbers
+from gcvae.arrays import TIMES, Mask, Numbers
 from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
@@ -119,6 +119,7 @@ class Cells:
         labels: Index of the rows.
         number_format: Number format of a text column; None for plain numbers.
         has_objects: Whether some cells of a text column were objects, such as numbers.
+        is_cut: Whether times lost digits beyond microseconds.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Cells:
     labels: Any = None
     number_format: NumberFormat | None = None
     has_objects: bool = False
+    is_cut: bool = False
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -279,6 +281,7 @@ def cells_of(
         )
     labels, series = column.index, _plain(plain_series(column))
     name, dtype = str(series.name), series.dtype
+    is_cut = False
     if pd.api.types.is_bool_dtype(dtype):
         source, (codes, found) = "boolean", pd.factorize(series)
         texts = pa.array(["True" if x else "False" for x in found], pa.string())
@@ -289,8 +292,9 @@ def cells_of(
         source, (codes, found) = "float", pd.factorize(series)
         texts = _float_texts(np.asarray(found, dtype=np.float64), name)
     elif pd.api.types.is_datetime64_any_dtype(dtype):
-        source, (codes, found) = "datetime", pd.factorize(series)
-        times = np.asarray(found, dtype="datetime64[ns]")
+        source, (codes, found) = "datetime", pd.factorize(series.dt.as_unit("us"))
+        is_cut = bool((series.dt.nanosecond > 0).any())
+        times = np.asarray(found, dtype=TIMES)
         full_format, digits = typed_format(times, has_zone=isinstance(dtype, pd.DatetimeTZDtype))
         if isinstance(column.dtype, pd.PeriodDtype):
             full_format = _PERIOD_FORMATS.get(column.dtype.name, full_format)
@@ -303,7 +307,16 @@ def cells_of(
     held = pd.api.types.infer_dtype(found, skipna=True)
     has_objects = source == "text" and held not in ("string", "empty")
     return Cells(
-        name, source, texts, numbering, lines, date_format, labels, number_format, has_objects
+        name,
+        source,
+        texts,
+        numbering,
+        lines,
+        date_format,
+        labels,
+        number_format,
+        has_objects,
+        is_cut,
     )
 
 
@@ -345,31 +358,25 @@ def _plain(series: Any) -> Any:
 
 
 def _period_starts(periods: Any) -> Any:
-    """Returns the first moments of periods; their texts if outside of the nanosecond range."""
-    try:
-        return periods.dt.to_timestamp()
-    except pd.errors.OutOfBoundsDatetime:
-        return periods.astype(str).where(periods.notna(), None)
+    """Returns the first moments of periods."""
+    starts = periods.dt.asfreq("us", "start").array.asi8  # to_timestamp counts in nanoseconds
+    return pd.Series(starts.view(TIMES), periods.index, name=periods.name)
 
 
 def _times_of_day(series: Any) -> Any:
     day = pd.Timestamp(DAY_OF_TIMES).date()
     times = series.map(lambda time: datetime.combine(day, time), na_action="ignore")
-    return pd.to_datetime(times)
+    return times.astype(TIMES)
 
 
 def _times(series: Any) -> Any:
-    """Returns the times of dates, in UTC if they have zones; unchanged if outside of
-    nanoseconds."""
+    """Returns the times of dates, in UTC if they have zones."""
     zones = {getattr(date, "tzinfo", None) for date in series.dropna()}
     if None in zones and len(zones) > 1:
         message = "some times of the column have a zone, and some have none"
         expected = "one of both, as by series.map(lambda time: time.astimezone())"
         raise TableError(Problem(message, column=str(series.name), expected=expected))
-    try:
-        return pd.to_datetime(series, utc=None not in zones)
-    except pd.errors.OutOfBoundsDatetime:
-        return series
+    return series.astype(TIMES if None in zones else "datetime64[us, UTC]")
 
 
 _HELD_DTYPES = {

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.cells.far_dates import far_texts, far_unit, in_nanoseconds
+from gcvae.arrays import FIRST_TIME, LAST_TIME
 from gcvae.errors import Problem, TableError
 from gcvae.spelling.date_text import DAY_OF_TIMES
 
@@ -17,11 +17,11 @@ from gcvae.spelling.date_text import DAY_OF_TIMES
 def plain_series(series: pd.Series[Any]) -> pd.Series[Any]:
     """Converts a column with an Arrow dtype as the same column of a Parquet file.
 
-    Times in other units than nanoseconds, which may be out of range, and numbers of few bits, whose
-    shortest digits are meant, are converted too.
+    Times in other units than nanoseconds, and numbers of few bits, whose shortest digits are meant,
+    are converted too.
 
     Raises:
-        TableError: Its type is not supported.
+        TableError: Its type is not supported, or a time is out of range.
     """
     dtype = series.dtype
     is_arrows = isinstance(dtype, pd.ArrowDtype)
@@ -29,8 +29,7 @@ def plain_series(series: pd.Series[Any]) -> pd.Series[Any]:
         return series
     column = pa.chunked_array([pa.array(series, from_pandas=True)])
     name = str(series.name)
-    unit = far_unit(column.chunks) if is_time(column.type) else None
-    return arrow_series(arrow_cells(column, name, unit), name).set_axis(series.index)
+    return arrow_series(arrow_cells(column, name), name).set_axis(series.index)
 
 
 _FEW_BITS = ("float16", "float32", "Float32")
@@ -39,13 +38,6 @@ _FEW_BITS = ("float16", "float32", "Float32")
 def _is_coarse_time(dtype: Any) -> bool:
     """Returns whether times have another unit than nanoseconds."""
     return str(dtype).startswith("datetime64[") and not str(dtype).startswith("datetime64[ns")
-
-
-def is_time(kind: Any) -> bool:
-    """Returns whether the type is a date or time that may be outside of the nanosecond range."""
-    if pa.types.is_timestamp(kind):
-        return bool(kind.unit != "ns")
-    return bool(pa.types.is_date(kind))
 
 
 def arrow_series(column: Any, name: str) -> pd.Series[Any]:
@@ -67,24 +59,27 @@ def _with_nulls(column: Any) -> pd.Series[Any]:
     return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), is_null))
 
 
-def arrow_cells(column: Any, name: str, far_unit: str | None = None) -> Any:
-    """Returns the column as numbers, booleans, nanosecond times, or text; see
-    `gcvae.files.to_arrow`.
+def arrow_cells(column: Any, name: str) -> Any:
+    """Returns the column as numbers, booleans, times, or text; see `gcvae.files.to_arrow`.
 
     Args:
         column: Column of a file.
         name: Name of the column.
-        far_unit: Unit of times that become text; see `far_dates`.
+
+    Raises:
+        TableError: Its type is not supported, or a time is out of range.
     """
     kind = column.type
     if not is_cell(kind):
         raise TableError(Problem(f"values of type {kind} are no cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return in_nanoseconds(column) if far_unit is None else far_texts(column, far_unit, name)
+        return _times(column, name)
     if pa.types.is_time(kind):
-        since_midnight = column.cast(pa.time64("ns")).cast(pa.int64())
-        return pc.add(since_midnight, DAY_OF_TIMES.astype(np.int64)).cast(pa.timestamp("ns"))
+        unit = "ns" if kind.unit == "ns" else "us"
+        day = DAY_OF_TIMES.astype(f"datetime64[{unit}]").astype(np.int64)
+        since_midnight = column.cast(pa.time64(unit)).cast(pa.int64())
+        return pc.add(since_midnight, day).cast(pa.timestamp(unit))
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return column.cast(pa.string()).cast(pa.float64())  # 0.1, and not 0.10000000149011612
     if pa.types.is_uint64(kind):  # integers beyond int64 become text
@@ -92,6 +87,42 @@ def arrow_cells(column: Any, name: str, far_unit: str | None = None) -> Any:
         return column.cast(pa.int64() if most <= np.iinfo(np.int64).max else pa.string())
     as_text = any(is_one(kind) for is_one in _AS_TEXT)
     return column.cast(pa.string()) if as_text else column
+
+
+def _times(column: Any, name: str) -> Any:
+    """Returns dates and times in microseconds, those in nanoseconds unchanged.
+
+    Times are in UTC if their zone is unknown.
+
+    Raises:
+        TableError: A time of the column `name` is of another year than 1 to 9999.
+    """
+    kind = column.type
+    zone = kind.tz if pa.types.is_timestamp(kind) else None
+    if zone is not None and not _is_known(zone):
+        zone = "UTC"
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return column.cast(pa.timestamp("ns", zone))
+    try:
+        times = column.cast(pa.timestamp("us", zone))
+        ends = pc.min_max(times.cast(pa.int64())).as_py()
+        is_far = ends["min"] is not None and not (
+            FIRST_TIME.astype(np.int64) <= ends["min"] and ends["max"] <= LAST_TIME.astype(np.int64)
+        )
+    except pa.ArrowInvalid:
+        is_far = True
+    if is_far:
+        message = "a time is of a year that can not be written"
+        raise TableError(Problem(message, column=name, expected="years 1 to 9999"))
+    return times
+
+
+def _is_known(zone: str) -> bool:
+    try:
+        pa.array([], pa.timestamp("us", zone)).to_pandas()
+    except (LookupError, ValueError):  # of names, of offsets
+        return False
+    return True
 
 
 def is_cell(kind: Any) -> bool:

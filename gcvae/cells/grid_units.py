@@ -15,7 +15,7 @@ _NOISE = 1e-6
 def grid_unit(column: Column) -> float | None:
     """Returns the grid unit of a column, for dates in seconds; None without a grid."""
     if column.has_times:
-        return nanoseconds(column) / 1e9
+        return microseconds(column) / 1e6
     decimals = decimals_of(column)
     return None if decimals is None else 10.0**-decimals
 
@@ -37,10 +37,10 @@ def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers
     return np.full_like(size, unit * (0.5 * is_rounded + _NOISE))
 
 
-def nanoseconds(column: Column) -> int:
-    """Returns the smallest unit of a date's format, in nanoseconds."""
+def microseconds(column: Column) -> int:
+    """Returns the smallest unit of a date's format, in microseconds."""
     step = resolution(column.date_format, column.decimals)
-    return int(step / np.timedelta64(1, "ns"))
+    return int(step / np.timedelta64(1, "us"))
 
 
 def decimals_of(column: Column) -> int | None:

@@ -17,15 +17,16 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import Mask
+from gcvae.arrays import TIMES, Mask
 from gcvae.cells.data_frames import data_frame
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of
+from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import are_numeric, level_texts, read_levels
 from gcvae.errors import Problem, TableError, UnknownColumnError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
-from gcvae.spelling.never_dates import near_times, read_times, write_times
+from gcvae.spelling.date_text import read_dates, write_dates
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
 from gcvae.spelling.number_text import (
     spelling_of,
@@ -38,10 +39,9 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Returns the typed values of text or typed cells, in the schema's order, without dropped
     columns.
 
-    Numbers are int64 (Int64 if cells may be missing) and float64, dates datetime64[ns], booleans
-    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Sentinel dates are
-    represented by unused times; see `gcvae.spelling.never_dates`. Columns that the model does not
-    learn may be absent. Levels that the schema does not list are kept.
+    Numbers are int64 (Int64 if cells may be missing) and float64, dates datetime64[us], booleans
+    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Columns that the model
+    does not learn may be absent. Levels that the schema does not list are kept.
 
     Raises:
         TableError: A modelled column is absent, or a cell can not be of its column's kind.
@@ -82,7 +82,7 @@ def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     return frame.assign(**found)
 
 
-_OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", "datetime64[ns]", "object")
+_OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
@@ -205,16 +205,22 @@ def _parse_column(
 ) -> pd.Series[Any]:
     if is_parsed(series, column):
         check_finite(series, column, problems)
-        return series
-    if column.never and str(series.dtype) == "datetime64[us]":
-        times = near_times(series, column.date_format, column.never)
-        if times is not None:
-            return times
+        return _without_markers(series, column)
+    if column.has_times and pd.api.types.is_datetime64_dtype(series.dtype):
+        return _without_markers(plain_series(series).astype(TIMES), column)
     series = counted(series, column)
     cells = cells_of(series, lines, column.datetime_format, column.number_format)
     values, codes = read_column(cells, column, problems)
     nullable = is_nullable(codes, column)
     return placed_values(values, codes, nullable).set_axis(series.index)
+
+
+def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """Returns typed dates without those that mean "missing"; other columns are unchanged."""
+    if not (column.has_times and column.missing.markers):
+        return series
+    markers = read_dates(pa.array(column.missing.markers, pa.string()), column.date_format)
+    return series.mask(series.isin(markers[~np.isnat(markers)]))
 
 
 def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
@@ -259,7 +265,7 @@ def is_parsed(series: pd.Series[Any], column: Column) -> bool:
 def own_dtype(column: Column) -> str:
     """Returns the dtype of a column from `parse_table`."""
     if column.datetime_format is not None:
-        return "datetime64[ns]"
+        return TIMES
     if column.kind.dtype is not None:
         return "Int64" if column.kind.is_whole and column.missing.allowed else column.kind.dtype
     values: list[Any] = list(column.typed_levels)
@@ -273,9 +279,9 @@ def are_missing(cells: Cells, column: Column) -> Mask:
 
     These are the column's markers, and the usual ones unless they are levels of it.
     """
-    if cells.source != "text":
-        return np.zeros(len(cells.texts), dtype=bool)
     own = cells.are_listed(column.missing.markers)
+    if cells.source != "text":
+        return own & (cells.source == "datetime")
     usual = cells.are_markers(MARKERS | WEAK_MARKERS if column.kind.is_strict else MARKERS)
     if usual.any() and column.levels and column.kind.has_levels:
         usual &= ~cells.are_listed(tuple(level_texts(column)))
@@ -304,11 +310,9 @@ def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
 def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
     date_format = column.date_format
     times = cells.times(date_format)
-    if column.never:
-        times = read_times(cells.texts, date_format, column.never)
     if np.isnat(times).any():
         message = f"the date format is {date_format}, but the cell is {{}}"
-        expected = " or ".join(["a date of that format", *column.never])
+        expected = "a date of that format"
         problems.append(cells.problem(np.isnat(times), message, expected=expected))
     return times
 
@@ -357,9 +361,9 @@ def _read_number_end(value: Any, column: Column) -> float:
 
 def _read_date_end(value: Any, column: Column) -> np.datetime64:
     date_format = column.date_format
-    time: np.datetime64 = read_times(pa.array([str(value)]), date_format, column.never)[0]
+    time: np.datetime64 = read_dates(pa.array([str(value)]), date_format)[0]
     if np.isnat(time):
-        raise ValueError(" or ".join([f"a date of the format {date_format}", *column.never]))
+        raise ValueError(f"a date of the format {date_format}")
     return time
 
 
@@ -390,7 +394,7 @@ def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd
     taken = array[np.where(missing, 0, codes)]
     if array.dtype.kind in _BLANKS:
         taken[missing] = _BLANKS[array.dtype.kind]
-        return pd.Series(taken, dtype="datetime64[ns]" if array.dtype.kind == "M" else array.dtype)
+        return pd.Series(taken, dtype=TIMES if array.dtype.kind == "M" else array.dtype)
     if not nullable:
         return pd.Series(taken)
     taken[missing] = 0
@@ -453,8 +457,8 @@ def _sign_zeros(
 def _texts_of(found: Any, column: Column) -> list[str]:
     """Returns the text of each distinct value."""
     if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
-        times = np.asarray(found, dtype="datetime64[ns]")
-        texts = write_times(times, column.datetime_format, column.decimals, column.never)
+        times = np.asarray(found, dtype=TIMES)
+        texts = write_dates(times, column.datetime_format, column.decimals)
     elif pd.api.types.is_bool_dtype(found.dtype) and len(column.levels or ()) == 2:
         names = level_texts(column)
         return [names[int(value)] for value in found]

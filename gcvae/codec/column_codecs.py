@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES, Codes, Mask, Numbers
+from gcvae.cells.grid_units import microseconds
 from gcvae.cells.values import placed_values
 from gcvae.codec.rounding import Rounding, rounded_to
 from gcvae.numerics.moments import mean_and_deviation
-from gcvae.schema.columns import Column
+from gcvae.schema.columns import Bound, Column
 from gcvae.schema.kinds import ColumnKind
-from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
-from gcvae.spelling.never_dates import are_never, stand_ins
+from gcvae.spelling.date_text import is_time_of_day, read_dates
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 Allowed = Callable[[Numbers], Mask]
@@ -30,9 +30,8 @@ Allowed = Callable[[Numbers], Mask]
 _SMALL_SHARE = 1e-8
 """Numbers smaller than this share of the standard deviation lose digits if the mean is
 subtracted."""
-_ROUNDING_ERROR = 1e-12
-"""Relative error of a distance from floating-point rounding."""
 _LARGEST = float(np.finfo(np.float64).max)
+_LARGEST_EXACT = 2.0**53
 _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 
@@ -70,8 +69,7 @@ class RealCodec(ABC):
     def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
         """Fits offset and scale: near the mean and the standard deviation of the cells."""
         start = cls._unscaled(series, column)
-        present = series[series.notna().to_numpy() & ~are_never(series)]
-        distances = start._distances(present)
+        distances = start._distances(series[series.notna()])
         mean, scale = mean_and_deviation(distances)
         offset = start._moved(mean) if start._can_centre(distances, scale) else start.offset
         return cls(column, start.has_missing, offset, scale if scale > 0 else 1.0)
@@ -79,9 +77,8 @@ class RealCodec(ABC):
     @classmethod
     def _unscaled(cls, series: pd.Series[Any], column: Column) -> Self:
         """Returns a codec with scale 1 whose offset is one of the numbers, near the others."""
-        is_present = series.notna().to_numpy()
-        present = series[is_present & ~are_never(series)]
-        has_missing = not is_present.all()
+        present = series[series.notna()]
+        has_missing = len(present) < len(series)
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
@@ -95,14 +92,8 @@ class RealCodec(ABC):
 
     @property
     def n_codes(self) -> int:
-        """One code for missing if the column has it, one for each sentinel date, one for
-        numbers."""
-        return 1 + self.has_missing + len(self.never)
-
-    @cached_property
-    def never(self) -> Numbers:
-        """Positions of the times that encode the column's sentinel dates. Shape: (k,)."""
-        return np.zeros(0)
+        """One code for missing if the column has it, and one for numbers."""
+        return 1 + self.has_missing
 
     @property
     def is_real(self) -> bool:
@@ -119,16 +110,12 @@ class RealCodec(ABC):
         level."""
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
-        for i, place in enumerate(self.never):
-            codes[present & (values == place)] = self.has_missing + i
         values[codes != self.n_codes - 1] = 0.0
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Returns the typed cells of codes and values, rounded to the column's step and within its
         limits."""
-        for i, place in enumerate(self.never):
-            values = np.where(codes == self.has_missing + i, place, values)
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
@@ -379,7 +366,10 @@ class DatetimeCodec(RealCodec):
     """Codec of times, counted since 1970 in the smallest step of the column's format."""
 
     def _first(self, present: pd.Series[Any]) -> float:
-        return int(self._steps(present)[0]) if len(present) else 0
+        return int(np.median(self._steps(present))) if len(present) else 0
+
+    def _can_centre(self, distances: Numbers, scale: float) -> bool:
+        return bool(np.abs(distances).max(initial=0.0) < _LARGEST_EXACT)
 
     def _moved(self, distance: float) -> float:
         return self.offset + round(distance)
@@ -387,44 +377,21 @@ class DatetimeCodec(RealCodec):
     def _distances(self, present: pd.Series[Any]) -> Numbers:
         return _differences(self._steps(present), int(self.offset))
 
-    @cached_property
-    def never(self) -> Numbers:
-        """Positions of the times that encode the column's sentinel dates. Shape: (k,)."""
-        return self._distances(pd.Series(self._stand_ins)) / self.scale
-
-    @property
-    def _stand_ins(self) -> npt.NDArray[np.datetime64]:
-        return stand_ins(self.column.never, self.column.date_format)
-
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         steps = whole_within(distances, int(self.offset), *self._limits)
-        times = (steps * self._step).astype("datetime64[ns]")
-        for place, stand_in in zip(self.never * self.scale, self._stand_ins, strict=True):
-            times[np.isclose(distances, place, rtol=_ROUNDING_ERROR, atol=0.5)] = stand_in
-        return times.astype(f"datetime64[{self._written_unit}]").astype("datetime64[ns]")
+        times = (steps * self._step).astype(TIMES)
+        return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Returns the interval of values that decode to times from low to high.
 
         If the format has no days, the first day of a month or year stands for all of its days.
         """
-        if self._written_unit != "ns":
+        if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
-            ends = high.to_numpy(dtype="datetime64[ns]").astype(unit) + 1
-            high = pd.Series(ends.astype("datetime64[ns]") - np.timedelta64(self._step, "ns"))
-        lower, upper = super().edges(low, high)
-        # Only sentinel dates lie beyond the column's limits.
-        ahead = are_never(low) & ~self._are_limits(low, low)[0]
-        behind = are_never(high) & ~self._are_limits(high, high)[1]
-        return np.where(ahead, np.inf, lower), np.where(behind, -np.inf, upper)
-
-    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns which codes are sentinel dates from low to high; see
-        `RealCodec.codes_between`."""
-        first, last = (self.positions(cells)[1][:, None] for cells in (low, high))
-        found = super().codes_between(low, high)
-        found[:, self.has_missing : self.n_codes - 1] = (first <= self.never) & (self.never <= last)
-        return found
+            ends = high.to_numpy(dtype=TIMES).astype(unit) + 1
+            high = pd.Series(ends.astype(TIMES) - np.timedelta64(self._step, "us"))
+        return super().edges(low, high)
 
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
         lowest, highest = self._limits
@@ -432,23 +399,22 @@ class DatetimeCodec(RealCodec):
 
     @cached_property
     def _written_unit(self) -> str:
-        """Unit of the format: nanosecond, month or year."""
+        """Unit of the format: microsecond, month or year."""
         date_format = (self.column.datetime_format or "%d").replace("%-", "%")
         if "%d" in date_format or is_time_of_day(date_format):
-            return "ns"
+            return "us"
         return "M" if any(token in date_format for token in ("%m", "%b", "%B")) else "Y"
 
     def _steps(self, present: pd.Series[Any]) -> Codes:
-        return present.to_numpy(dtype="datetime64[ns]").astype(np.int64) // self._step
+        return present.to_numpy(dtype=TIMES).astype(np.int64) // self._step
 
     @property
     def _unit(self) -> float:
-        return self._step / DAY_NANOSECONDS
+        return self._step / DAY
 
     @cached_property
     def _step(self) -> int:
-        step = resolution(self.column.date_format, self.column.decimals)
-        return int(step.astype("timedelta64[ns]").astype(np.int64))
+        return microseconds(self.column)
 
     @property
     def _limit_distances(self) -> tuple[float, float]:
@@ -458,15 +424,17 @@ class DatetimeCodec(RealCodec):
     @cached_property
     def _limits(self) -> tuple[int, int]:
         low, high = self.column.minimum, self.column.maximum
-        furthest = _WHOLE_LIMIT // self._step
         return (
-            -furthest if low is None else self._steps_of(str(low)),
-            furthest if high is None else self._steps_of(str(high)),
+            self._step_of(FIRST_TIME if low is None else self._time_of(low)),
+            self._step_of(LAST_TIME if high is None else self._time_of(high)),
         )
 
-    def _steps_of(self, text: str) -> int:
-        times = read_dates(pa.array([text]), self.column.date_format)
-        return int(self._steps(pd.Series(times))[0])
+    def _time_of(self, limit: Bound) -> np.datetime64:
+        time: np.datetime64 = read_dates(pa.array([str(limit)]), self.column.date_format)[0]
+        return time
+
+    def _step_of(self, time: np.datetime64) -> int:
+        return int(time.astype(np.int64)) // self._step
 
 
 LINES: dict[ColumnKind, type[RealCodec]] = {

@@ -23,7 +23,7 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from gcvae.arrays import Codes, Numbers
+from gcvae.arrays import DAY, TIMES, Codes, Numbers
 
 _MOST_KNOTS = 129
 _LEAST_GROUPS_OF_A_CODE = 10
@@ -172,7 +172,7 @@ class ContextCodec:
 def as_numbers(cells: pd.Series[Any]) -> Numbers | None:
     """Returns typed cells as float64, dates as days since 1970, missing as NaN; None for levels."""
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        days = cells.astype("datetime64[us]").astype("int64").to_numpy() / 86_400e6
+        days = cells.astype(TIMES).astype("int64").to_numpy() / DAY
         return np.where(cells.isna(), np.nan, days)
     is_truth = pd.api.types.is_bool_dtype(cells.dtype)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not is_truth:

@@ -13,7 +13,7 @@ number that fewer than five rows share.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -23,9 +23,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
-from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.arrays import TIMES, Codes, Mask, Numbers
 from gcvae.codec.column_codecs import LINES, Allowed, ContinuousCodec, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
+from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
@@ -59,6 +60,7 @@ class QuantileCodec:
             or, if all numbers are atoms, of its mid-rank.
         is_discrete: Whether every number in training was an atom.
         numbers: Exact atoms; None if `line` restores them exactly.
+        ends: Positions between which other numbers lie: no tail reaches for a far atom.
     """
 
     line: RealCodec
@@ -66,7 +68,8 @@ class QuantileCodec:
     distribution: NumberDistribution
     scores: tuple[float, ...]
     is_discrete: bool
-    numbers: Numbers | None = None
+    numbers: npt.NDArray[Any] | None = None
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
     @classmethod
     def fit(
@@ -76,7 +79,6 @@ class QuantileCodec:
         *,
         atom_rows: int | None = None,
         rare_rows: int = 1,
-        sentinels: Sequence[int] = (),
     ) -> Self:
         """Fits the codec to typed cells.
 
@@ -84,15 +86,11 @@ class QuantileCodec:
             series, column: The cells.
             atom_rows: Numbers that at least this many rows have are atoms.
             rare_rows: F does not disclose what fewer rows share.
-            sentinels: Numbers that encode sentinel dates, which are atoms.
         """
-        line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
+        line = _line_of(series, column)
         present, positions = line.positions(series)
         found, first, counts = np.unique(positions[present], return_index=True, return_counts=True)
-        never = np.concatenate([line.never, line.positions(pd.Series(sentinels, dtype="int64"))[1]])
-        is_date = ~np.isin(found, never)
-        is_atom = ~is_date
-        is_atom[is_date] = _are_atoms(found[is_date], counts[is_date])
+        is_atom = _are_atoms(found, counts)
         if atom_rows is not None:
             is_atom |= counts >= atom_rows
         is_rest = present & ~np.isin(positions, found[is_atom])
@@ -100,10 +98,9 @@ class QuantileCodec:
         atoms = found[is_atom]
         # A column of atoms only still has a code for numbers not seen in training.
         if not len(rest):
-            atoms = rest
-            rest = found[is_date] if is_date.any() else found
-            rest_counts = np.ones(len(rest), dtype=np.int64)
+            atoms, rest = rest, found[~np.isin(found, standing_apart(positions[present], 0.0))]
             is_rest = present & np.isin(positions, rest)
+            rest_counts = np.ones(len(rest), dtype=np.int64)
         limits = NO_LIMITS if is_atom.all() else _knot_limits(line, rare_rows)
         distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
         n_missing = len(series) - int(counts.sum())
@@ -111,7 +108,11 @@ class QuantileCodec:
         atoms = found[is_atom]
         own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(atoms)
         scores = _code_scores(own, n_missing, len(series))
-        codec = cls(line, atoms, distribution, scores, is_discrete)
+        far = np.intersect1d(standing_apart(positions[present], 0.0), atoms)
+        near = np.concatenate([np.setdiff1d(atoms, far), distribution.knots[[0, -1]]])
+        low = float(near.min()) if (far < near.min()).any() else -math.inf
+        high = float(near.max()) if (far > near.max()).any() else math.inf
+        codec = cls(line, atoms, distribution, scores, is_discrete, ends=(low, high))
         is_rest[is_rest] = _rows_of_smooth_curve(distribution, positions[is_rest])
         line = line.rounding_like(series[is_rest], codec._encoding_error(rest))
         numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
@@ -120,9 +121,10 @@ class QuantileCodec:
     def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
         """Returns the codec with these exact atoms. Shape: (n_atoms,)."""
         back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
-        if back.dtype != np.float64 or back.equals(numbers):
+        if back.dtype.kind not in "fM" or back.equals(numbers):
             return self
-        return replace(self, numbers=numbers.to_numpy() + 0.0)  # no -0.0
+        exact = numbers.to_numpy()
+        return replace(self, numbers=exact if exact.dtype.kind == "M" else exact + 0.0)  # no -0.0
 
     def _encoding_error(self, positions: Numbers) -> float:
         """Returns the largest encoding error of most numbers, in standard deviations."""
@@ -185,9 +187,7 @@ class QuantileCodec:
         at = np.where(atoms[own] == positions, own, near)  # within reach two doubles may be atoms
         near = atoms[at]
         is_atom = is_number & (near <= positions + self._reach)
-        is_lost = ~is_atom & np.isin(positions, self.line.never)  # not in training
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
-        codes = np.where(is_number & is_lost, -1, codes)
         codes = np.where(is_atom, at + self.has_missing, codes)
         values = np.where(codes == self.n_codes - 1, self.distribution.scores_at(positions), 0.0)
         return codes.astype(np.int32), values
@@ -197,7 +197,8 @@ class QuantileCodec:
         limits."""
         atom = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         atoms = np.append(self.atoms, 0.0)
-        positions = np.where(atom >= 0, atoms[atom], self.distribution.positions_at(values))
+        others = self.distribution.positions_at(values).clip(*self.ends)
+        positions = np.where(atom >= 0, atoms[atom], others)
         is_missing = (codes == 0) & self.has_missing
         cells = self.line.cells_at(~is_missing, positions)
         if self.numbers is not None:
@@ -222,9 +223,18 @@ class QuantileCodec:
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Returns the interval of normal scores that decode to low .. high; see
-        `RealCodec.edges`."""
+        `RealCodec.edges`.
+
+        Both ends are the same infinity if only atoms lie beyond.
+        """
         lower, upper = self.line.edges(low, high)
-        return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
+        first, last = self.ends
+        is_below, is_above = upper < first, lower > last
+        scores = (self.distribution.scores_at(ends) for ends in (lower, upper))
+        lower, upper = (
+            np.where(is_below, -np.inf, np.where(is_above, np.inf, ends)) for ends in scores
+        )
+        return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Returns which codes have atoms from low to high, inclusive. Shape: (n,), (n,) -> (n,
@@ -269,7 +279,8 @@ class QuantileCodec:
             "distribution": self.distribution.to_json(),
             "scores": list(self.scores),
             "is_discrete": self.is_discrete,
-        } | ({} if self.numbers is None else {"numbers": self.numbers.tolist()})
+            "ends": [end if math.isfinite(end) else None for end in self.ends],
+        } | ({} if self.numbers is None else {"numbers": _as_json(self.numbers)})
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
@@ -279,8 +290,17 @@ class QuantileCodec:
         distribution = NumberDistribution.from_json(document["distribution"])
         scores, is_discrete = tuple(document["scores"]), document["is_discrete"]
         own = document.get("numbers")
-        numbers = None if own is None else np.asarray(own, dtype=float)
-        return cls(line, atoms, distribution, scores, is_discrete, numbers)
+        dtype = TIMES if column.has_times else float
+        numbers = None if own is None else np.asarray(own, dtype)
+        low, high = document["ends"]
+        ends = -math.inf if low is None else low, math.inf if high is None else high
+        return cls(line, atoms, distribution, scores, is_discrete, numbers, ends)
+
+
+def _as_json(numbers: npt.NDArray[Any]) -> list[Any]:
+    """Returns exact atoms as numbers, dates as microseconds."""
+    counts = numbers.view(np.int64) if numbers.dtype.kind == "M" else numbers
+    return list(counts.tolist())
 
 
 def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
@@ -290,6 +310,20 @@ def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
     half_step = 0.0 if math.isnan(line.half_step) else line.half_step
     low, high = line.limits
     return KnotLimits(rare_rows, low - half_step, high + half_step)
+
+
+def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
+    """Returns the codec of positions, in standard deviations of the numbers without far atoms."""
+    fit = LINES[column.kind].line_of
+    line = _with_distinct_numbers(fit(series, column), series)
+    present, positions = line.positions(series)
+    found, counts = np.unique(positions[present], return_counts=True)
+    far = np.intersect1d(standing_apart(positions[present], 0.0), found[_are_atoms(found, counts)])
+    if not len(far):
+        return line
+    near = series[~(present & np.isin(positions, far))]
+    line = fit(near, column)
+    return _with_distinct_numbers(replace(line, has_missing=not present.all()), series)
 
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:

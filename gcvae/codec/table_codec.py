@@ -29,7 +29,6 @@ import torch
 from torch import Tensor
 
 from gcvae.arrays import Mask, Numbers
-from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
@@ -77,7 +76,6 @@ def _fit_columns(
     functions: Sequence[Rule],
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
-    never: Mapping[str, Sequence[int]],
 ) -> tuple[ColumnCodec, ...]:
     """Returns the fitted codecs of the modelled columns."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
@@ -91,14 +89,7 @@ def _fit_columns(
             return GroupedLevelCodec.fit(series, column, others, of_functions, stands_for)
         if found is QuantileCodec:
             least = 1 if any(column.name in rule.columns for rule in functions) else None
-            sentinels = never.get(column.name, ())
-            return QuantileCodec.fit(
-                series,
-                column,
-                atom_rows=least,
-                rare_rows=rare_rows,
-                sentinels=sentinels,
-            )
+            return QuantileCodec.fit(series, column, atom_rows=least, rare_rows=rare_rows)
         if numbers == "unit" and issubclass(found, RealCodec):
             return found.fit_to_range(series, column)
         return found.fit(series, column)
@@ -209,11 +200,8 @@ class TableCodec:
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
-        never = {r.column: r.never for r in reduction.rewritings}
         # These cells are needed before the row is complete.
-        modelled = _fit_columns(
-            reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never
-        )
+        modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
         return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction)
 
     @property
@@ -290,7 +278,7 @@ class TableCodec:
             if codec.name in self.reduction.owners and table.intervals is None:
                 # Densities are per unit of the table's column, however its parts are encoded.
                 is_present = codes[:, j] >= codec.has_missing
-                is_counted = is_present & codes_with_units(codec, self.reduction)[codes[:, j]]
+                is_counted = is_present & (codes[:, j] >= codec.has_missing)
                 units = units + np.where(is_counted, self.reduction.log_unit(codec.name), 0.0)
             log_units[:, j] = torch.from_numpy(units)
         counted = table.observed | self.hidden_cells(table)

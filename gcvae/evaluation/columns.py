@@ -12,12 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.arrays import Codes, Numbers
+from gcvae.arrays import DAY, TIMES, Codes, Numbers
 from gcvae.errors import Problem, TableError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.date_text import DAY_NANOSECONDS
-from gcvae.spelling.never_dates import without_never
 
 
 def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
@@ -34,8 +32,7 @@ def is_number(column: Column) -> bool:
 
 
 def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
-    """Returns the cells of a number column; NaN for missing and sentinel dates, dates as days since
-    1970.
+    """Returns the cells of a number column; NaN for missing, dates as days since 1970.
 
     Shape: (n,).
 
@@ -44,9 +41,8 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
     """
     series = frame[column.name]
     if pd.api.types.is_datetime64_any_dtype(series):
-        present = without_never(series)
-        days = present.to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NANOSECONDS
-        return np.where(present.isna().to_numpy(), np.nan, days)
+        days = series.to_numpy(dtype=TIMES).astype(np.int64) / DAY
+        return np.where(series.isna().to_numpy(), np.nan, days)
     try:
         return pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
@@ -56,8 +52,8 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
 
 
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Returns the rows whose cell of a column is neither missing nor a sentinel date."""
-    return frame[without_never(frame[name]).notna()]
+    """Returns the rows whose cell of a column is not missing."""
+    return frame[frame[name].notna()]
 
 
 def level_codes(frames: tuple[pd.DataFrame, ...], column: Column) -> tuple[Codes, ...]:

@@ -66,5 +66,5 @@ def _cells_text(value: Any, column: Column) -> str:
     """Returns text for a level, or for numbers or dates up to a value; dates are days since
     1970."""
     if column.has_times:
-        return f"at most {pd.Timestamp(0) + pd.Timedelta(value, 'D').round('s')}"
+        return f"at most {pd.Timestamp(np.datetime64(round(value * 86_400), 's'))}"
     return f"at most {value:.10g}" if is_number(column) else str(value)

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import TIMES
 from gcvae.expressions.functions import zone_of
 from gcvae.schema.columns import Column
-from gcvae.spelling.date_text import resolution, write_dates
-from gcvae.spelling.never_dates import read_times
+from gcvae.spelling.date_text import read_dates, resolution, write_dates
 
 _SPAN = re.compile(r"\d{4}(-?Q[1-4]|-\d\d(-\d\d)?)?")
 """A year, a quarter, a month or a day."""
@@ -26,7 +26,7 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
     """
     step = resolution(column.date_format, column.decimals)
     if isinstance(wanted, str) and _SPAN.fullmatch(wanted):
-        if not np.isnat(read_times(pa.array([wanted]), column.date_format, column.never)[0]):
+        if not np.isnat(read_dates(pa.array([wanted]), column.date_format)[0]):
             return None
         try:
             span = pd.Period(wanted)
@@ -39,13 +39,19 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
     else:
         return None
     try:
-        first, behind = (in_utc(each.start_time, column) for each in (span, span + 1))
-        last = behind - pd.Timedelta(step)
+        moments = (span.asfreq("us", "start"), span.asfreq("us", "end"))
+        first, end = (in_utc(_time_of(moment), column) for moment in moments)
+        last = end - pd.Timedelta(step - np.timedelta64(1, "us"))
     except pd.errors.OutOfBoundsDatetime:  # out of the column's range: refused elsewhere
         return None
-    text = write_dates(np.array([last], "M8[ns]"), column.date_format, column.decimals)
-    written = pd.Timestamp(read_times(text, column.date_format, column.never)[0])
+    text = write_dates(np.array([last], TIMES), column.date_format, column.decimals)
+    written = pd.Timestamp(read_dates(text, column.date_format)[0])
     return first, written if first <= written else last  # a format of months writes no days
+
+
+def _time_of(moment: pd.Period) -> pd.Timestamp:
+    """Returns the time of a period of a microsecond; `Period.start_time` counts in nanoseconds."""
+    return pd.Timestamp(np.int64(moment.ordinal).astype(TIMES))
 
 
 def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:

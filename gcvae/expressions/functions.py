@@ -29,16 +29,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import DAY, TIMES
 from gcvae.expressions.rounded_numbers import UNKNOWN, Amount, Truths, truths
 from gcvae.schema.columns import Column
 from gcvae.schema.suggestions import nearest
-from gcvae.spelling.date_text import (
-    DAY_NANOSECONDS,
-    WEEKDAYS,
-    is_time_of_day,
-    offset_of,
-    resolution,
-)
+from gcvae.spelling.date_text import WEEKDAYS, is_time_of_day, offset_of, resolution
 
 NO_DATE = -(2**63)
 """NaT, a missing date."""
@@ -179,7 +174,7 @@ def check_part(name: str, column: Column | None) -> None:
 
 def _by_clock(times: Times, zone: Any) -> pd.DatetimeIndex:
     """Returns the times in a zone, unchanged without one; NaT if missing."""
-    index = pd.DatetimeIndex(np.atleast_1d(times).view("datetime64[ns]"))
+    index = pd.DatetimeIndex(np.atleast_1d(times).view(TIMES))
     if zone is None:
         return index
     return index.tz_localize("UTC").tz_convert(zone).tz_localize(None)
@@ -203,7 +198,7 @@ def _weekday(times: Times, *, zone: Any = None) -> Texts:
 def _days(first: Times, last: Times) -> Amount:
     is_known = (first != NO_DATE) & (last != NO_DATE)
     with np.errstate(over="ignore"):
-        return _numbers(np.where(is_known, (last - first) // DAY_NANOSECONDS, np.nan))
+        return _numbers(np.where(is_known, (last - first) // DAY, np.nan))
 
 
 def _months(first: Times, last: Times) -> Amount:
@@ -212,7 +207,7 @@ def _months(first: Times, last: Times) -> Amount:
     first, last = np.broadcast_arrays(first, last)
     a, b = _by_clock(first, None), _by_clock(last, None)
     months = 12.0 * (b.year - a.year) + (b.month - a.month)
-    time_of_day = first % DAY_NANOSECONDS, last % DAY_NANOSECONDS
+    time_of_day = first % DAY, last % DAY
     is_short = (b.day < a.day) | ((b.day == a.day) & (time_of_day[1] < time_of_day[0]).ravel())
     return _numbers(np.asarray(months - is_short, dtype=np.float64).reshape(first.shape))
 

@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import Numbers
+from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES, Numbers
 from gcvae.cells.grid_units import grid_unit, slack
 from gcvae.cells.levels import are_numeric, level_texts
 from gcvae.expressions.date_spans import span_of
@@ -57,11 +57,10 @@ from gcvae.schema.expressions import Percentage, quoted_name
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Tables
 from gcvae.schema.suggestions import nearest
-from gcvae.spelling.date_text import DAY_NANOSECONDS, WEEKDAYS
-from gcvae.spelling.never_dates import read_times
+from gcvae.spelling.date_text import WEEKDAYS, read_dates
 from gcvae.spelling.number_formats import read_number
 
-_LARGEST = 2**63 - 1
+_FIRST, _LAST = int(FIRST_TIME.astype(np.int64)), int(LAST_TIME.astype(np.int64))
 _ISO_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 _MEANT = dict.fromkeys(("isnull", "isna", "is_null", "isblank", "missing"), "is_missing")
 _ORDERINGS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -97,7 +96,7 @@ class Term:
     Attributes:
         text: Source text.
         type: Type of its value.
-        evaluate: Returns its value in each row: an Amount; nanoseconds since 1970; texts; Truths.
+        evaluate: Returns its value in each row: an Amount; microseconds since 1970; texts; Truths.
         column: The column, if it is one or a date derived from one.
         literal: The literal, if it is one.
         last: For a literal time span, the last moment; its value is the first.
@@ -161,7 +160,7 @@ def column_values(cells: pd.Series[Any], column: Column) -> Any:
     kind = type_of(column)
     known = cells.notna().to_numpy()
     if kind is Type.DATE:
-        return cells.to_numpy(dtype="datetime64[ns]").astype(np.int64)  # blank is NO_DATE
+        return cells.to_numpy(dtype=TIMES).astype(np.int64)  # blank is NO_DATE
     if kind is Type.TRUTH:
         return truths(cells.isin([True]).to_numpy(dtype=bool), known)
     if kind is Type.TEXT:
@@ -468,26 +467,18 @@ def _date_arithmetic(left: Term, operator: ast.operator, right: Term, text: str)
 
 
 def _days_between(later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64]) -> Amount:
-    rough = later.astype(np.float64) - earlier.astype(np.float64)
-    nanoseconds = np.where(np.abs(rough) < _LARGEST / 2, later - earlier, rough)
     exists = (later != NO_DATE) & (earlier != NO_DATE)
-    values = np.where(exists, nanoseconds / DAY_NANOSECONDS, np.nan)
+    values = np.where(exists, (later - earlier) / DAY, np.nan)
     return Amount(values, np.finfo(np.float64).eps * np.where(exists, np.abs(values), 0.0))
 
 
 def _moved(times: npt.NDArray[np.int64], days: Amount, sign: float) -> npt.NDArray[np.int64]:
-    """Returns dates shifted by days, clipped to the range of timestamps."""
+    """Returns dates shifted by days, clipped to the years 1 to 9999."""
     with np.errstate(all="ignore"):
-        distance = np.rint(sign * days.values.astype(np.float64) * DAY_NANOSECONDS)
-        exists = days.known & ~np.isnan(distance) & (times != NO_DATE)
-        limit = float(_LARGEST // 2)
-        inside = np.abs(distance) < limit
-        rough = times.astype(np.float64) + np.clip(distance, -2 * limit, 2 * limit)
-        steps = np.where(exists & inside, distance, 0.0).astype(np.int64)
-        exact = times + steps
-    fits = inside & (np.abs(rough) < float(_LARGEST - 1024))
-    beyond = np.where(rough > 0, _LARGEST, -_LARGEST)
-    return np.where(exists, np.where(fits, exact, beyond), NO_DATE)
+        distance = np.rint(sign * days.values.astype(np.float64) * DAY)
+    exists = days.known & ~np.isnan(distance) & (times != NO_DATE)
+    steps = np.where(exists, distance.clip(_FIRST - _LAST, _LAST - _FIRST), 0.0).astype(np.int64)
+    return np.where(exists, np.clip(times + steps, _FIRST, _LAST), NO_DATE)
 
 
 # Comparisons
@@ -528,7 +519,7 @@ def _compared_values(
 
 
 def _amount(term: Term, rows: Rows) -> Amount:
-    """Returns the values of a term as numbers, dates in nanoseconds."""
+    """Returns the values of a term as numbers, dates in microseconds."""
     found = term.evaluate(rows)
     if term.type is Type.NUMBER:
         return found  # type: ignore[no-any-return]
@@ -552,7 +543,7 @@ def _rounded_column(left: Term, right: Term) -> Column | None:
 def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
     """Returns the tolerance of an equality with a column. Shape: (n,)."""
     size = np.maximum(*(np.abs(amount.values.astype(np.float64)) for amount in (first, second)))
-    scale = 1e9 if column.has_times else 1.0
+    scale = 1e6 if column.has_times else 1.0
     return scale * slack(column, size / scale, is_rounded=True)
 
 
@@ -637,14 +628,14 @@ def _coerced(term: Term, other: Term) -> Term:
 
 
 def _date_term(text: str, column: Column) -> Term:
-    time = read_times(pa.array([text]), column.date_format, column.never)[0]
+    time = read_dates(pa.array([text]), column.date_format)[0]
     span = span_of(text, column) if np.isnat(time) else None
     if span is not None:
         first, last = (_moment(text, moment.to_datetime64()) for moment in span)
         return replace(first, last=last)
     if np.isnat(time) and _ISO_MOMENT.fullmatch(text):
         with suppress(ValueError):
-            local = pd.Timestamp(text).as_unit("ns").tz_localize(zone_of(column))
+            local = pd.Timestamp(text).as_unit("us").tz_localize(zone_of(column))
             time = local.tz_convert("UTC").tz_localize(None).to_datetime64()
     if np.isnat(time):
         raise ValueError(
@@ -655,7 +646,7 @@ def _date_term(text: str, column: Column) -> Term:
 
 
 def _moment(text: str, time: np.datetime64) -> Term:
-    return _fixed(text, Type.DATE, np.asarray(time, dtype="datetime64[ns]").astype(np.int64))
+    return _fixed(text, Type.DATE, np.asarray(time, dtype=TIMES).astype(np.int64))
 
 
 def _is_in_percent(column: Column) -> bool:

@@ -25,10 +25,11 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.dtypes import _BY_TYPE, _STRINGS, checked_dtype
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.parquet_types import parquet_type
-from gcvae.spelling.never_dates import are_never, far_times
 
 _OTHERS = ("empty", "mixed", "mixed-integer")
 """Results of pandas' type inference for objects without a common type."""
+_NANOSECOND_YEARS = 1678, 2261
+"""The first and the last year that int64 nanoseconds can express completely."""
 
 
 def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str | None]:
@@ -50,7 +51,7 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     Raises:
         TableError: The dtype of a column can not hold a value.
     """
-    if all(column.dtype is None and not column.never for column in schema):
+    if all(column.dtype is None for column in schema):
         return frame
     columns = {name: with_dtype(frame[name], schema[name]) for name in frame.columns}
     found = pd.DataFrame(columns, index=frame.index)
@@ -60,7 +61,13 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """Converts values of a column to the dtype of another column of the same schema, which is not
-    text."""
+    text.
+
+    Dates that nanoseconds can not express are in microseconds.
+    """
+    if str(own.dtype).startswith("datetime64[ns"):
+        near = series.dropna().dt.year.between(*_NANOSECOND_YEARS)
+        own = own if near.all() else own.dt.as_unit("us")
     name = _name_of(own)
     if column.duration_unit is not None and own.dtype.kind == "m":
         unit: Any = column.duration_unit
@@ -75,29 +82,14 @@ def with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     Raises:
         TableError: The dtype can not hold a value.
     """
-    if column.dtype is None and not column.never:
+    if column.dtype is None:
         return series
     try:
-        return _with_dtype(series, _with_room_for_never(series, column)).set_axis(series.index)
+        return _with_dtype(series, column).set_axis(series.index)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         message = f"a value can not be of dtype {column.dtype}: {error}"
         expected = "values that it can hold, or another dtype in the schema"
         raise TableError(Problem(message, column=column.name, expected=expected)) from None
-
-
-def _with_room_for_never(series: pd.Series[Any], column: Column) -> Column:
-    """Returns the column with a microsecond dtype if it has sentinel dates that need one."""
-    if not column.never:
-        return column
-    if column.dtype is None:
-        kind = written_type(replace(column, parquet_type=None), series)
-        dtype = "object" if pa.types.is_string(kind) else "datetime64[us]"
-        return replace(column, dtype=dtype, parquet_type=str(kind))
-    if not are_never(series).any():
-        return column
-    dtype = column.dtype.replace("datetime64[ns", "datetime64[us")
-    kind = column.parquet_type and column.parquet_type.replace("timestamp[ns", "timestamp[us")
-    return replace(column, dtype=dtype, parquet_type=kind)
 
 
 def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
@@ -109,10 +101,8 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
         texts = arrow_column(series, column, pa.string()).to_pylist()
         return pd.Series(pd.array(texts, dtype=_STRINGS[name]))
     if name.startswith("period["):
-        times = pd.to_datetime(series)
-        if column.never:
-            times = far_times(series, column.date_format, column.never)
-        return times.dt.to_period(name[len("period[") : -1])
+        periods: pd.Series[Any] = series.dt.to_period(name[len("period[") : -1])
+        return periods
     if kind is None and name in _BY_TYPE:
         return series.astype(object) if name == "object" else series
     if kind is None:

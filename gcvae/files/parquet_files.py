@@ -19,8 +19,7 @@ from pyarrow import parquet
 
 from gcvae.cells.data_frames import refuse_empty
 from gcvae.cells.distinct_cells import RowNumbers, TextColumn
-from gcvae.cells.far_dates import far_unit
-from gcvae.cells.from_arrow import arrow_cells, arrow_series, is_cell, is_time
+from gcvae.cells.from_arrow import arrow_cells, arrow_series, is_cell
 from gcvae.errors import Problem, TableError
 from gcvae.schema.parquet_types import parquet_type
 
@@ -28,7 +27,6 @@ import_module("pandas.core.arrays.arrow.extension_types")  # otherwise periods b
 
 ROWS_PER_GROUP = 1 << 16
 _ROWS_AT_ONCE = 1 << 9  # of one column
-NEAR_YEARS = (1678, 2261)  # days within the nanosecond range
 
 
 def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
@@ -45,7 +43,7 @@ def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFram
     with _reading():
         table = file.read(columns=_read_columns(file, dropped))
     _check_rows(table.num_rows, file)
-    return _frame(table, _far_units(file))
+    return _frame(table)
 
 
 def parquet_chunks(
@@ -63,7 +61,6 @@ def parquet_chunks(
         TableError: It is not a Parquet file, or has values of unsupported types.
     """
     file = opened_parquet(source)
-    far_units = _far_units(file)
     groups, read = _groups_from(file.metadata, first_row)
     names = _read_columns(file, dropped)
     batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=names)
@@ -77,7 +74,7 @@ def parquet_chunks(
         read += batch.num_rows
         if wanted.num_rows:
             rows_before = read - wanted.num_rows
-            frame = _frame(pa.Table.from_batches([wanted]), far_units)
+            frame = _frame(pa.Table.from_batches([wanted]))
             frame.attrs["rows"] = RowNumbers(rows_before)
             yield frame, read / file.metadata.num_rows
 
@@ -200,42 +197,9 @@ def _reading() -> Iterator[None]:
         raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
 
 
-def _far_units(file: Any) -> dict[str, str]:
-    """Returns the units of columns with times beyond the nanosecond range; see `far_dates`.
-
-    Determined from the whole file, so that all chunks have the same cells.
-    """
-    found = {}
-    for field in file.schema_arrow:
-        if is_time(field.type) and not _are_near(file.metadata, field.name):
-            with _reading():
-                unit = far_unit(
-                    batch.column(0) for batch in file.iter_batches(columns=[field.name])
-                )
-            if unit is not None:
-                found[field.name] = unit
-    return found
-
-
-def _are_near(metadata: Any, name: str) -> bool:
-    """Returns whether the file's statistics show that a column has no far times."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        column = next(c for c in map(group.column, range(group.num_columns))
-                      if c.path_in_schema == name)  # fmt: skip
-        if not column.is_stats_set or not column.statistics.has_min_max:
-            return False
-        try:
-            years = column.statistics.min.year, column.statistics.max.year
-        except (OverflowError, ValueError):  # beyond Python's range
-            return False
-        if not NEAR_YEARS[0] <= years[0] <= years[1] <= NEAR_YEARS[1]:
-            return False
-    return True
-
-
-def _frame(table: Any, far_units: dict[str, str]) -> pd.DataFrame:
+def _frame(table: Any) -> pd.DataFrame:
     columns = {
-        name: arrow_series(arrow_cells(table.column(name), name, far_units.get(name)), name)
+        name: arrow_series(arrow_cells(table.column(name), name), name)
         for name in table.column_names
     }
     frame = pd.DataFrame(columns)
@@ -282,5 +246,5 @@ def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
     with _reading():
         column = file.read(columns=[name]).column(name)
     _check_rows(len(column), file)
-    cells = arrow_cells(column, name, far_unit(column.chunks) if is_time(column.type) else None)
+    cells = arrow_cells(column, name)
     return TextColumn(name, cells) if pa.types.is_string(cells.type) else arrow_series(cells, name)

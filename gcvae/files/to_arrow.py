@@ -20,13 +20,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import DAY, TIMES
 from gcvae.cells.values import format_table, placed_values, values_of
 from gcvae.errors import Problem, TableError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.parquet_types import parquet_type
-from gcvae.spelling.date_text import DAY_NANOSECONDS
-from gcvae.spelling.never_dates import are_never, far_times
 
 
 def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> Any:
@@ -65,9 +64,6 @@ def written_type(column: Column, series: pd.Series[Any]) -> Any:
         kept = parquet_type(column.parquet_type)
         is_text = column.kind.outcomes is Outcomes.KEYS and series.dtype == object
         return pa.string() if is_text and not _is_text(kept) else kept
-    if column.never:  # in the range of microseconds
-        has_nanoseconds = "%f" in str(column.datetime_format) and (column.decimals or 6) > 6
-        return pa.string() if has_nanoseconds else pa.timestamp("us")
     if series.dtype != object:
         return pa.array(series.iloc[:0], from_pandas=True).type
     kinds = {type(level) for level in column.levels or ()}
@@ -107,20 +103,14 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     if is_number and pa.types.is_duration(kind) and unit not in (None, kind.unit):
         return pa.array(pd.to_timedelta(series, unit=unit), from_pandas=True).cast(kind)
     chosen = next((write for is_one, write in _WRITERS if is_one(kind)), _of_numbers)
-    return _with_never(chosen(series, kind), series, column, kind)
+    return _with_marker(chosen(series, kind), column, kind)
 
 
-def _with_never(cells: Any, series: pd.Series[Any], column: Column, kind: Any) -> Any:
-    """Returns date cells with sentinel dates restored."""
+def _with_marker(cells: Any, column: Column, kind: Any) -> Any:
+    """Returns date cells with the marker that is a date in place of missing ones, if there is
+    one."""
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return cells
-    if column.never and are_never(series).any():
-        never = pa.array(are_never(series))
-        far = far_times(series, column.date_format, column.never)
-        dates = pa.array(far, pa.timestamp("us"), from_pandas=True).filter(never)
-        # Times of a zone are counted in UTC.
-        unit = kind if pa.types.is_date(kind) else pa.timestamp(kind.unit)
-        return pc.replace_with_mask(cells, never, dates.cast(unit, safe=False).cast(kind))
     marker = column.missing.markers[:1] if column.missing.is_value else ()
     try:
         return cells.fill_null(pa.array(marker).cast(kind)[0]) if marker else cells
@@ -160,18 +150,19 @@ def _of_levels(series: pd.Series[Any], column: Column, kind: Any) -> Any:
 
 
 def _of_times_of_day(series: pd.Series[Any], kind: Any) -> Any:
-    since_1970 = series.to_numpy(dtype="datetime64[ns]").astype(np.int64)
-    in_day = pa.array(since_1970 % DAY_NANOSECONDS, mask=series.isna().to_numpy())
-    return in_day.cast(pa.time64("ns")).cast(kind, safe=False)
+    since_1970 = series.to_numpy(dtype=TIMES).astype(np.int64)
+    in_day = pa.array(since_1970 % DAY, mask=series.isna().to_numpy())
+    return in_day.cast(pa.time64("us")).cast(kind, safe=False)
 
 
 def _of_timestamps(series: pd.Series[Any], kind: Any) -> Any:
-    times = pa.array(series, pa.timestamp("ns"), from_pandas=True)
-    return times.cast(pa.timestamp(kind.unit), safe=False).cast(pa.int64()).cast(kind)
+    times = pa.array(series, pa.timestamp("us"), from_pandas=True)
+    unit = pc.CastOptions(pa.timestamp(kind.unit), allow_time_truncate=True)
+    return pc.cast(times, options=unit).cast(pa.int64()).cast(kind)
 
 
 def _of_dates(series: pd.Series[Any], kind: Any) -> Any:
-    return pa.array(series, pa.timestamp("ns"), from_pandas=True).cast(kind, safe=False)
+    return pa.array(series, pa.timestamp("us"), from_pandas=True).cast(kind, safe=False)
 
 
 def _of_numbers(series: pd.Series[Any], kind: Any) -> Any:

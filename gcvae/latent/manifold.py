@@ -23,7 +23,6 @@ from gcvae.figures.figures import format_of_picture
 from gcvae.latent.grids import _QUANTILES, Grid, LevelGrid, NumberGrid
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
-from gcvae.spelling.never_dates import without_never
 
 MOST_STEPS = 50
 _CELLS_PER_PLACE = 64
@@ -166,9 +165,8 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 def _number_grid(
     column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
-    """Returns quantiles of numbers or dates, without sentinel dates, and the share of missing
-    cells."""
-    by_place = without_never(cells).astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
+    """Returns quantiles of numbers or dates, and the share of missing cells."""
+    by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {
         name: np.array([_quantile(place, p) for place in present], dtype=object).reshape(shape)

@@ -107,7 +107,7 @@ def _number(cell: Any) -> float:
 
 
 def _date(days: float, _: Any = None) -> str:
-    return str(pd.Timestamp(days, unit="D").date())
+    return str(np.datetime64(math.floor(days), "D"))
 
 
 def _time_of_day(days: float, _: Any = None) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Codes, Mask
+from gcvae.arrays import TIMES, Codes, Mask
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.linked.database_part import DatabasePart, degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
@@ -278,9 +278,7 @@ class Drawing:
                 start, step = part.grids[column]
                 counted = start + step * np.arange(len(found))
                 found[column] = (
-                    counted
-                    if not part.is_time(column)
-                    else pd.to_datetime(counted.astype("int64"), unit="us")
+                    counted if not part.is_time(column) else counted.astype("int64").view(TIMES)
                 )
             elif column not in found:
                 found[column] = np.arange(1, len(found) + 1)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Mask
+from gcvae.arrays import TIMES, Mask
 from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.linked.database_part import (
@@ -160,7 +160,7 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
     [column] = links.primary_key
     cells = frame[column]
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        values = cells.astype("datetime64[us]" if cells.dt.tz is None else "datetime64[us, UTC]")
+        values = cells.astype(TIMES if cells.dt.tz is None else "datetime64[us, UTC]")
         numbers = np.sort(values.astype("int64").to_numpy(dtype=np.float64))
     elif pd.api.types.is_float_dtype(cells.dtype):
         numbers = np.sort(cells.to_numpy(dtype=np.float64))

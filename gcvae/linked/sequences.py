@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Codes, Numbers
+from gcvae.arrays import DAY, TIMES, Codes, Numbers
 
-_DAY, _SECOND = 86_400_000_000, 1_000_000
+_SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Clock:
         if not pd.api.types.is_datetime64_any_dtype(times.dtype):
             numbers = times.to_numpy(dtype=np.float64)
             return cls(0, bool((numbers == np.round(numbers)).all()))
-        ticks = times.astype("datetime64[us]").astype("int64").to_numpy()
-        return cls(_DAY if not (ticks % _DAY).any() else _SECOND, True)
+        ticks = times.astype(TIMES).astype("int64").to_numpy()
+        return cls(DAY if not (ticks % DAY).any() else _SECOND, True)
 
     def count(self, times: pd.Series[Any]) -> Numbers:
         """Converts times to units since 1970; numbers are unchanged. Shape: (n,)."""
         if not self.unit:
             return times.to_numpy(dtype=np.float64)
-        ticks = times.astype("datetime64[us]").astype("int64").to_numpy()
+        ticks = times.astype(TIMES).astype("int64").to_numpy()
         return np.asarray(ticks / self.unit)
 
     def times(self, counts: Numbers, dtype: Any) -> pd.Series[Any]:
@@ -53,13 +53,13 @@ class Clock:
         if not self.unit:
             return pd.Series(whole).astype(dtype)
         ticks = (whole * self.unit).astype("int64")
-        return pd.Series(pd.to_datetime(ticks, unit="us")).astype(dtype)
+        return pd.Series(ticks.view(TIMES)).astype(dtype)
 
     def features(self, counts: Numbers, name: str) -> pd.DataFrame:
         """Returns the context columns of times: the time itself, month, weekday, day and hour."""
         found: dict[str, Any] = {f"{name} now": counts}
         if self.unit:
-            times = pd.Series(pd.to_datetime((counts * self.unit).astype("int64"), unit="us"))
+            times = pd.Series((counts * self.unit).astype("int64").view(TIMES))
             found[f"{name} month"] = times.dt.month.astype(str)
             found[f"{name} weekday"] = times.dt.weekday.astype(str)
             found[f"{name} day"] = times.dt.day.astype(float)

@@ -19,15 +19,13 @@ from gcvae.profiling.warnings import why_respelled
 from gcvae.schema.columns import Bound, Column, Draft, Level
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.spelling.date_text import (
-    FIRST_DAY,
-    LAST_DAY,
     are_uniform,
+    have_finer_digits,
     other_order,
     read_dates,
     second_digits,
     write_dates,
 )
-from gcvae.spelling.never_dates import are_never, is_far
 from gcvae.spelling.number_formats import example, numerals, read_number
 from gcvae.spelling.number_text import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
 
@@ -73,8 +71,7 @@ class Completion:
 def complete_column(work: Completion) -> Column:
     """Returns the column with all fields of its kind; records problems and warnings in `work`."""
     kind = work.column.kind
-    said = {key for key, value in work.draft.items() if key != "never" or value}
-    for key in sorted(said - kind.members - _ANY_KIND):
+    for key in sorted(work.draft.keys() - kind.members - _ANY_KIND):
         work.refuse_field(f"{key} does not apply to kind {kind}", key)
     return COMPLETERS[kind](work)
 
@@ -170,8 +167,8 @@ def _complete_datetime(work: Completion) -> Column:
     expected = "a date of that format, or a text named in missing.markers"
     if work.refuse(np.isnat(times), message, "datetime_format", expected):
         return work.column
-    if _refuse_never(work, times, date_format):
-        return work.column
+    if work.cells.is_cut or have_finer_digits(texts):
+        work.warnings.append("has times finer than microseconds, whose further digits are cut off")
     digits = second_digits(texts, date_format) if len(texts) else 0
     column = replace(
         work.column,
@@ -180,18 +177,6 @@ def _complete_datetime(work: Completion) -> Column:
     )
     low, high = (_date_limit(work, times, date_format, key) for key in ("minimum", "maximum"))
     return _with_steps(work, replace(column, minimum=low, maximum=high), times)
-
-
-def _refuse_never(work: Completion, times: npt.NDArray[Any], date_format: str) -> bool:
-    """Records problems of declared sentinel dates."""
-    never = work.column.never
-    expected = f"a date of the format {date_format} beyond {FIRST_DAY} to {LAST_DAY}"
-    wrong = [text for text in never if not is_far(text, date_format)]
-    for text in wrong:
-        work.refuse_field(f"never has {text!r}", "never", expected)
-    message = "a time that stands in for the dates of never is a cell of its own, {}"
-    taken = are_never(times) if never else np.zeros(len(times), dtype=bool)
-    return work.refuse(taken, message, "never", "never: []") or bool(wrong)
 
 
 def _detected_format(work: Completion) -> str | None:

@@ -35,7 +35,6 @@ from gcvae.files.source_columns import SourceColumns
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.column_notes import column_notes
-from gcvae.profiling.far_dates import cells_for_never
 from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases
 from gcvae.profiling.key_numbers import reading_of
 from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
@@ -53,7 +52,6 @@ from gcvae.profiling.warnings import (
     UNDECIDED_WARNING,
     markers_warning,
     merged_numbers,
-    never_warning,
     two_readings,
     why_text,
     words_warning,
@@ -195,16 +193,13 @@ def judge_column(
     cells = cells_of(series, lines, draft.get("datetime_format"))
     warnings: list[str] = []
     missing = _missing_cells(cells, draft)
-    never = cells_for_never(cells, draft, missing)
     problems = _forbidden_missing(cells, missing, draft, pointer)
     if missing.sum() > 1:
         warnings.append(markers_warning(cells, missing))
     words = missing & cells.are_markers(MARKER_WORDS)
     if words.any() and "markers" not in draft.get("missing", {}):
         warnings.append(words_warning(cells, words))
-    if never.any():
-        warnings.append(never_warning(cells, never))
-    present = cells.select(~(missing | never))
+    present = cells.select(~missing)
     personal = find_personal(present, draft)
     if personal is not None and personal.kind.is_made_up:
         draft = {"kind": ColumnKind.IDENTIFIER} | draft
@@ -229,7 +224,6 @@ def judge_column(
         name=cells.name,
         kind=kind,
         missing=_missing_of(cells, missing, has_missing, draft),
-        never=_by_frequency(cells, never, draft.get("never", ())),
         personal=said,
     )
     problems += personal_problems({"kind": kind, "personal": said, "name": cells.name}, pointer)
@@ -238,8 +232,6 @@ def judge_column(
     if not problems:
         warnings += column_notes(present, column, draft)
     is_numbering = not has_missing and set(draft) == {"name"} and are_numbering(cells)
-    if never.any():
-        present = cells.select(~missing)
     return Judged(column, cells, missing, present, warnings, problems, is_numbering)
 
 
@@ -328,8 +320,6 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
     if not len(cells.texts):
         return False
     if cells.all_numbers or boolean_pair(cells.texts) or cells.inferred_date_format:
-        return True
-    if cells_for_never(cells, draft, np.zeros(len(cells.texts), dtype=bool)).any():
         return True
     found = _detected_format(cells, draft)
     return found is not None and bool(found.fits.all())

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Numbers
+from gcvae.arrays import FIRST_TIME, LAST_TIME, TIMES, Numbers
 from gcvae.files.typed_columns import TypedTable
+from gcvae.numerics.standing_apart import standing_apart
 from gcvae.profiling.table_rules import LineOf, shown_finding
 from gcvae.rules.search import measured
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import write_dates
-from gcvae.spelling.never_dates import are_never, stand_ins
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 MOST_BINS = 30
@@ -45,8 +45,7 @@ def profile_table(
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns the profile of one column, without values for identifiers; sentinel dates are
-    counted."""
+    """Returns the profile of one column, without values for identifiers."""
     present = series[series.notna()]
     profile: dict[str, Any] = {
         "name": column.name,
@@ -54,8 +53,8 @@ def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
         "missing_share": int(series.isna().sum()) / len(series) if len(series) else 0.0,
         "distinct": int(present.nunique()),
     }
-    if column.kind.dtype == "datetime64[ns]":
-        profile |= _profile_dates(present, column) | _profile_never(present, column)
+    if column.has_times:
+        profile |= _profile_dates(present, column)
     elif column.kind.is_real:
         profile |= _profile_numbers(present.to_numpy(dtype=np.float64))
     elif column.kind.outcomes is not Outcomes.KEYS:
@@ -67,7 +66,7 @@ def _profile_numbers(values: Numbers) -> dict[str, Any]:
     if not len(values):
         return {"quantiles": {}, "histogram": {"edges": [], "counts": []}}
     found = np.quantile(values, QUANTILES)
-    counts, edges = np.histogram(values, bins=min(MOST_BINS, max(len(np.unique(values)), 1)))
+    counts, edges = np.histogram(values, bins=_edges(values))
     return {
         "mean": float(values.mean()),
         "standard_deviation": float(values.std()),
@@ -76,10 +75,21 @@ def _profile_numbers(values: Numbers) -> dict[str, Any]:
     }
 
 
+def _edges(values: Numbers) -> Numbers:
+    """Returns the edges of bins of equal width, and of one bin for each frequent value far from all
+    others. Shape: (n,) -> (B + 1,)."""
+    apart = standing_apart(values)
+    near = values[~np.isin(values, apart)]
+    n_bins = min(MOST_BINS, max(len(np.unique(near)), 1))
+    edges = np.histogram_bin_edges(near, bins=n_bins)
+    if (apart > edges[-1]).any():  # the last bin would have the largest of the others, too
+        edges[-1] = np.nextafter(edges[-1], np.inf)
+    return np.union1d(edges, apart)
+
+
 def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
     """Returns quantiles and a histogram of times, in the column's format."""
-    present = present[~are_never(present)]
-    times = present.to_numpy(dtype="datetime64[ns]").astype(np.int64)
+    times = present.to_numpy(dtype=TIMES).astype(np.int64)
     profile = _profile_numbers(times.astype(np.float64))
     if not len(times):
         return profile
@@ -93,18 +103,8 @@ def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
     }
 
 
-def _profile_never(present: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns the number of cells with each sentinel date, if the column has some."""
-    if not column.never:
-        return {}
-    times = stand_ins(column.never, column.date_format)
-    cells = present.to_numpy(dtype="datetime64[ns]")
-    counts = [int((cells == time).sum()) for time in times]
-    return {"never": dict(zip(column.never, counts, strict=True))}
-
-
-def _written(nanoseconds: list[float], column: Column) -> list[str]:
-    times = np.array(nanoseconds).astype(np.int64).astype("datetime64[ns]")
+def _written(microseconds: list[float], column: Column) -> list[str]:
+    times = np.array(microseconds).astype(np.int64).astype(TIMES).clip(FIRST_TIME, LAST_TIME)
     date_format = column.date_format
     return [str(text) for text in write_dates(times, date_format, column.decimals).to_pylist()]
 

@@ -15,11 +15,9 @@ import pyarrow.compute as pc
 
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
-from gcvae.profiling.far_dates import nearest_format
-from gcvae.spelling.date_text import FIRST_DAY, LAST_DAY
+from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats
 from gcvae.spelling.format_inference import NEARLY, InferredFormat
 from gcvae.spelling.forms import NumberFormat
-from gcvae.spelling.never_dates import date_of
 from gcvae.spelling.number_formats import read_number
 from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers, numbers_of
 
@@ -82,15 +80,6 @@ def words_warning(cells: Cells, words: Mask) -> str:
     return (
         f"has {' and '.join(shown)} among numbers or dates, which is treated as missing; set"
         " missing.markers in the schema to the texts that mean missing, or to [] for none"
-    )
-
-
-def never_warning(cells: Cells, never: Mask) -> str:
-    """Returns the warning on sentinel dates such as 9999-12-31."""
-    shown = [_with_count(cells, int(i)) for i in np.flatnonzero(never)]
-    return (
-        f"has {' and '.join(shown)} among its dates, which is treated as a value that means never"
-        f" and is kept as written; dates range from {FIRST_DAY} to {LAST_DAY}"
     )
 
 
@@ -219,14 +208,10 @@ def _percent(share: float) -> str:
 
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
-    """Returns the warning on dates outside of the timestamp range, or on other cells, among
-    dates."""
+    """Returns the warning on other cells among dates."""
     readable, date_format = nearest_format(cells)
     if date_format is None:
         return None
-    far = ~readable
-    unread = cells.texts.filter(pa.array(far)).to_pylist()
-    far[far] = [date_of(text, date_format) is not None for text in unread]
     share = _share(cells, readable)
     if readable.all():
         return (
@@ -234,15 +219,31 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
             f" some are written differently; set datetime_format {date_format!r} in the schema to"
             " read all as dates and write them in that format"
         )
-    if far.any() and _share(cells, readable | far) >= NEARLY:
-        odd = f"its cells are dates of the format {date_format}, but {_first(cells, far)}"
-        reason = f"is treated as text: {odd}, and dates range from {FIRST_DAY} to {LAST_DAY}"
-    elif share >= NEARLY:
-        odd = f"{_percent(share)} of its cells are dates of the format {date_format}"
-        reason = f"is treated as text although {odd}: {_first(cells, ~readable)}"
-    else:
+    if share < NEARLY:
         return None
-    return f"{reason}; add it to missing.markers if it means missing"
+    return (
+        f"is treated as text although {_percent(share)} of its cells are dates of the format"
+        f" {date_format}: {_first(cells, ~readable)}; add it to missing.markers if it means missing"
+    )
+
+
+def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
+    """Returns (which texts are dates, their format): the format of the most frequent cell.
+
+    Among several, the format that reads most texts. None if that cell does not look like a date.
+
+    Args:
+        cells: At least one.
+        as_written: Whether a text counts only if the format writes it identically, with leading
+            zeros.
+    """
+    formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
+    if not formats:
+        return np.zeros(len(cells.texts), dtype=bool), None
+    find = are_written_so if as_written else are_read
+    read = [find(cells.texts, date_format) for date_format in formats]
+    best = int(np.argmax([mask.sum() for mask in read]))
+    return read[best], formats[best]
 
 
 def _like_dates(cells: Cells) -> str | None:

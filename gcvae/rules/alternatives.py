@@ -178,11 +178,6 @@ class Alternative(Computed):
         is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
-    @property
-    def never(self) -> tuple[int, ...]:
-        """None: own places are what they are."""
-        return ()
-
     def to_json(self) -> dict[str, Any]:
         """Returns the alternative as a JSON document without the schema."""
         return {

@@ -9,7 +9,7 @@ from gcvae.schema.steps import DURATIONS, MONTH, Step
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NUMBER = re.compile(r"(\d{0,15})(?:\.(\d{1,15}))?")
-_CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+_CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
@@ -52,25 +52,25 @@ def date_ending(text: str, last: Step, step: int) -> int:
         text: "Monday", "25" or "25th" (after months), "09:00" or "09:00:30", or two of them:
             "Monday 09:00".
         last: Last step of the column.
-        step: Nanoseconds between two places.
+        step: Microseconds between two places.
 
     Raises:
         ValueError: The text is not valid, or lies between two grid points.
     """
     left = 0
     for word in text.split():
-        left += _nanoseconds_of_word(word, last)
+        left += _word(word, last)
     if not text.split() or left % step:
         raise ValueError('endings such as "09:00", "Monday", "25" or "25 09:00"')
     return left // step
 
 
-def _nanoseconds_of_word(word: str, last: Step) -> int:
-    """Returns the nanoseconds of one word of an ending. Raises ValueError."""
+def _word(word: str, last: Step) -> int:
+    """Returns the microseconds of one word of an ending. Raises ValueError."""
     if clock := _CLOCK.fullmatch(word):
         hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
-        nanoseconds = int((clock[4] or "0").ljust(9, "0"))
-        return (hours * 3_600 + minutes * 60 + seconds) * 10**9 + nanoseconds
+        microseconds = int((clock[4] or "0").ljust(6, "0"))
+        return (hours * 3_600 + minutes * 60 + seconds) * 10**6 + microseconds
     if word in WEEKDAYS and last == "1 week":
         return WEEKDAYS.index(word) * DURATIONS["day"]
     day = _DAY.fullmatch(word)
@@ -81,14 +81,14 @@ def _nanoseconds_of_word(word: str, last: Step) -> int:
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
     """Returns the text of `date_ending`, with a weekday or a day first, if there is one."""
-    days, nanoseconds = divmod(left * step, DURATIONS["day"])
+    days, microseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":
         words.append(WEEKDAYS[days])
     elif last == MONTH:
         words.append(str(days + 1))
-    if nanoseconds:
-        seconds, fraction = divmod(nanoseconds, 10**9)
+    if microseconds:
+        seconds, fraction = divmod(microseconds, 10**6)
         clock = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-        words.append(f"{clock}.{fraction:09d}" if fraction else clock.removesuffix(":00"))
+        words.append(f"{clock}.{fraction:06d}" if fraction else clock.removesuffix(":00"))
     return " ".join(words)

@@ -13,11 +13,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES
+from gcvae.cells.grid_units import microseconds
 from gcvae.cells.levels import are_numeric
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
-from gcvae.spelling.never_dates import are_never, stand_ins
+from gcvae.spelling.date_text import is_time_of_day, read_dates
 
 LARGEST_PLACE = 1 << 52
 """Largest index, such that the sum of two is exact in float64."""
@@ -35,7 +36,7 @@ class Grid:
     Attributes:
         column: Column of the schema.
         per_unit: Indices per unit of the column: 10^decimals for numbers, 1 for dates.
-        step: Nanoseconds between two places; None for numbers.
+        step: Microseconds between two places; None for numbers.
         low, high: First and last index within the column's limits.
     """
 
@@ -85,21 +86,12 @@ class Grid:
         written = column.date_format
         if "%d" not in written.replace("%-", "%") and not is_time_of_day(written):
             return None  # months and years have different lengths
-        step = resolution(written, column.decimals)
-        nanoseconds = int(step.astype("timedelta64[ns]").astype(np.int64))
-        ends = []
-        for end in (column.minimum, column.maximum):
-            found = None if end is None else read_dates(pa.array([str(end)]), written)
-            ends.append(None if found is None else int(_nanoseconds(found)[0]) // nanoseconds)
-        furthest = (1 << 62) // nanoseconds
-        low, high = ends
-        return cls(
-            column,
-            1,
-            nanoseconds,
-            -furthest if low is None else low,
-            furthest if high is None else high,
+        step = microseconds(column)
+        low, high = (
+            furthest if end is None else read_dates(pa.array([str(end)]), written)[0]
+            for end, furthest in ((column.minimum, FIRST_TIME), (column.maximum, LAST_TIME))
         )
+        return cls(column, 1, step, *(int(end.astype(np.int64)) // step for end in (low, high)))
 
     @property
     def has_decimals(self) -> bool:
@@ -112,25 +104,19 @@ class Grid:
     def log_unit(self) -> float:
         """Log of the resolution in units of the column (days for dates)."""
         if self.step is not None:
-            return math.log(self.step / DAY_NANOSECONDS)
+            return math.log(self.step / DAY)
         return -math.log(self.per_unit)
 
     def indices(self, present: pd.Series[Any]) -> Indices:
         """Returns the grid indices of typed cells without missing ones. Shape: (n,) -> (n,)."""
         if self.step is not None:
-            return _nanoseconds(present) // self.step
+            return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
         if not self.has_decimals:
             whole: Indices = present.to_numpy(dtype=np.int64)
             return whole
         numbers = present.to_numpy(dtype=np.float64) * self.per_unit
         nearest: Indices = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
         return nearest
-
-    @property
-    def places_of_never(self) -> Indices:
-        """The places of the times that stand in for the column's dates for never. Shape: (k,)."""
-        times = stand_ins(self.column.never, self.column.date_format)
-        return times.astype(np.int64) // (self.step or 1)
 
     def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
         """Returns the values at indices, optionally clipped to the column's limits.
@@ -139,7 +125,10 @@ class Grid:
         """
         inside = np.clip(places, self.low, self.high) if limited else places
         if self.step is not None:
-            return (inside * self.step).astype("datetime64[ns]")
+            first, last = (
+                int(end.astype(np.int64)) // self.step for end in (FIRST_TIME, LAST_TIME)
+            )
+            return (np.clip(inside, first, last) * self.step).astype(TIMES)
         if self.has_decimals:
             decimals = self.column.decimals or 0
             return np.round(inside / self.per_unit, decimals) + 0.0  # no -0.0
@@ -188,7 +177,7 @@ def grid_of(column: Column) -> Grid | LevelGrid:
 
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Typed cells as near as the column's grid and limits allow; blanks and dates for never stay.
+    """Typed cells as near as the column's grid and limits allow; blanks stay.
 
     Shape: (n,).
     """
@@ -196,10 +185,6 @@ def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if grid is None:
         return series
     near = series.copy()
-    known = series.notna() & ~are_never(series)
+    known = series.notna()
     near[known] = grid.values(grid.indices(series[known]))
     return near
-
-
-def _nanoseconds(times: Any) -> Indices:
-    return np.asarray(times, dtype="datetime64[ns]").astype(np.int64)

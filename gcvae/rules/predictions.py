@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import Mask, Numbers
-from gcvae.cells.grid_units import decimals_of, grid_unit, nanoseconds, slack
+from gcvae.arrays import TIMES, Mask, Numbers
+from gcvae.cells.grid_units import decimals_of, grid_unit, microseconds, slack
 from gcvae.cells.values import own_dtype
 from gcvae.expressions.functions import NO_DATE, Type
 from gcvae.expressions.rounded_numbers import TRUE, UNKNOWN
@@ -33,7 +33,7 @@ from gcvae.expressions.terms import (
 from gcvae.rules.grids import Grid
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule
-from gcvae.spelling.never_dates import read_times, without_never
+from gcvae.spelling.date_text import read_dates
 
 Ties = Literal["even", "away"]
 """Rounding of numbers half way between two grid points: to the even one, or away from 0."""
@@ -94,16 +94,15 @@ class Prediction:
 
     @cached_property
     def exempt(self) -> pd.Series[Any]:
-        """The typed values of y that stand apart: those that the rule names, and dates for never.
+        """The typed values of y that stand apart: those that the rule names.
 
         Shape: (k,). Raises: ValueError: One is none of the column's.
         """
         values, column = self.form.exempt, self.column
         wrong = [x for x in values if isinstance(x, str) != column.has_times]
         if column.has_times:
-            texts = list(dict.fromkeys([*map(str, values), *column.never]))
-            times = read_times(pa.array(texts, pa.string()), column.date_format, column.never)
-            wrong += [text for text, time in zip(texts, times, strict=True) if np.isnat(time)]
+            times = read_dates(pa.array(map(str, values), pa.string()), column.date_format)
+            wrong += [text for text, time in zip(values, times, strict=True) if np.isnat(time)]
         if wrong:
             form = f"a date like {column.datetime_format}" if column.has_times else "a number"
             raise ValueError(f"{wrong[0]!r} is no value of column {column.name!r}: it has {form}")
@@ -112,22 +111,16 @@ class Prediction:
     def evaluated(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
         """f(x) before it is rounded: numbers and dates as `quantities`, levels as objects.
 
-        Shape: (n,). NaN or None where a parent is missing or never, or where f has no value.
+        Shape: (n,). NaN or None where a parent is missing, or where f has no value.
         """
-        cells = {
-            column.name: without_never(frame[column.name])
-            if column.has_times
-            else frame[column.name]
-            for column in self.parents
-        }
-        rows = Rows({c.name: column_values(cells[c.name], c) for c in self.parents})
+        rows = Rows({c.name: column_values(frame[c.name], c) for c in self.parents})
         with np.errstate(all="ignore"):  # numbers that are too large become missing
             value = self.term.evaluate(rows)
         if self.term.type is Type.NUMBER:
             numbers = np.where(value.known, value.values.astype(np.float64), np.nan)
             found = np.where(np.isfinite(numbers), numbers, np.nan)
         elif self.term.type is Type.DATE:
-            found = np.where(value == NO_DATE, np.nan, value / 1e9)
+            found = np.where(value == NO_DATE, np.nan, value / 1e6)
         elif self.term.type is Type.TRUTH:
             found = np.array([False, None, True], dtype=object)[np.atleast_1d(value)]
         else:
@@ -221,11 +214,10 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
 
 
 def quantities(series: pd.Series[Any]) -> Numbers:
-    """Typed cells as float64, dates in seconds; NaN where missing, or never. Shape: (n,)."""
+    """Typed cells as float64, dates in seconds; NaN where missing. Shape: (n,)."""
     if series.dtype.kind != "M":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    series = without_never(series)
-    return np.where(series.isna(), np.nan, series.to_numpy("datetime64[ns]").view("i8") / 1e9)
+    return np.where(series.isna(), np.nan, series.to_numpy(TIMES).view("i8") / 1e6)
 
 
 def rounded(values: Numbers, column: Column) -> Numbers:
@@ -237,7 +229,7 @@ def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numb
     """Rounds quantities to multiples of the grid's unit by `to_whole`. Shape: (n,)."""
     decimals = decimals_of(column)
     if column.has_times:
-        scale = 1e9 / nanoseconds(column)
+        scale = 1e6 / microseconds(column)
     elif decimals is not None:
         scale = 10.0**decimals  # k / 10^d is the float64 that the text of k / 10^d reads as
     else:
@@ -256,9 +248,9 @@ def _typed(values: Numbers, column: Column) -> pd.Series[Any]:
     missing = ~np.isfinite(values)
     known = np.where(missing, 0.0, values)
     if column.has_times:
-        unit = nanoseconds(column)
-        times = (np.rint(known * (1e9 / unit)).astype(np.int64) * unit).view("datetime64[ns]")
-        return pd.Series(np.where(missing, np.datetime64("NaT", "ns"), times))
+        unit = microseconds(column)
+        times = (np.rint(known * (1e6 / unit)).astype(np.int64) * unit).view(TIMES)
+        return pd.Series(np.where(missing, np.datetime64("NaT", "us"), times))
     dtype = own_dtype(column)
     if dtype.lower() != "int64":
         return pd.Series(np.where(missing, np.nan, values))

@@ -35,7 +35,6 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.schema.rule_documents import MOST_EXEMPT, read_rules
 from gcvae.schema.rules import Formula, Rule
-from gcvae.spelling.never_dates import MOST_NEVER, are_never, without_never
 
 Indices = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
@@ -100,11 +99,6 @@ class Rewriting(Protocol):
 
     def log_unit(self, part: str) -> float:
         """Returns the log of the original column's unit per unit of a part that is a number."""
-        ...
-
-    @property
-    def never(self) -> tuple[int, ...]:
-        """The cells of the first part that stand for never."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -175,6 +169,7 @@ class Residual(Computed):
             so that positive residuals always lead to f's side.
         at_ties: Whether e is 0 except where f lies half way between two grid points, where it may
             be ±1, as in tables computed in binary fractions.
+        reach: First and last grid index of y that is not exempt.
         neutral: By parent, the number that replaces a missing cell: 0 in a sum, 1 in a product.
     """
 
@@ -187,6 +182,7 @@ class Residual(Computed):
     exempt: tuple[int, ...] = ()
     stride: int = 1
     offset: int = 0
+    reach: tuple[int, int] = _NO_LIMITS
     neutral: Mapping[str, int] = field(default_factory=dict)
     by_side: bool = False
     at_ties: bool = False
@@ -201,7 +197,9 @@ class Residual(Computed):
             return None
         prediction = with_ties(Prediction.of(rule, schema), table)
         fallback = _middle(table, written)
-        apart, kept = _exempt_indices(prediction), _kept_steps(prediction)
+        apart = _exempt_indices(prediction)
+        others = _ordinary_indices(table, written, apart)
+        kept = _kept_steps(prediction, others)
         neutral, by_side = _neutral_parents(prediction, table), _is_by_side(prediction)
         draft = cls(
             prediction,
@@ -213,8 +211,8 @@ class Residual(Computed):
             _NO_LIMITS,
             apart,
             *kept,
-            neutral,
-            by_side,
+            neutral=neutral,
+            by_side=by_side,
         )
         has_missing = False
         counts: Counter[int] = Counter()
@@ -248,6 +246,7 @@ class Residual(Computed):
             within,
             apart,
             *kept,
+            _ends(others, rare_rows) if others else (draft.grid.low, draft.grid.high),
             neutral,
             by_side,
             at_ties and ends[0] < ends[1],
@@ -288,7 +287,7 @@ class Residual(Computed):
         base, has_base = self.base(frame)
         known = own.notna().to_numpy()
         if blanks_unknown:
-            known = known & (has_base | self._has_never(frame))
+            known = known & has_base
         residuals = np.zeros(len(own), dtype=np.int64)
         places = self.grid.indices(own[known])
         steps, rest = np.divmod(places - base[known], self.stride)
@@ -326,9 +325,10 @@ class Residual(Computed):
         return placed_values(values, places, self.written.missing.allowed or self.has_missing)
 
     def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
-        """Clips indices of y to its limits, except where that would break the rule."""
-        low = self.grid.low + (self.offset - self.grid.low) % self.stride
-        high = self.grid.high - (self.grid.high - self.offset) % self.stride
+        """Clips indices of y to its ordinary range, except where that would break the rule."""
+        first, last = self.reach
+        low = first + (self.offset - first) % self.stride
+        high = last - (last - self.offset) % self.stride
         inside = np.clip(base + steps, low, max(low, high))
         few = [self.stride * first for first, last in self.usual if first == last]
         loses_rule = has_base & np.isin(steps, few) & ~np.isin(inside - base, few)
@@ -422,22 +422,6 @@ class Residual(Computed):
             off = self.prediction.evaluated(frame) - quantities(self.prediction.predicted(frame))
         return np.where(off < 0, -1, 1)
 
-    @cached_property
-    def never(self) -> tuple[int, ...]:
-        """The residuals that stand for never."""
-        places = self.grid.places_of_never
-        return tuple(self.lowest + i for i, place in enumerate(self.exempt) if place in places)
-
-    def _has_never(self, frame: pd.DataFrame) -> Mask:
-        """Returns rows in which all parents are known, and g has no value for one is never.
-
-        Shape: (n,).
-        """
-        parents = [frame[name] for name in self.parents]
-        never = np.any([are_never(cells) for cells in parents], axis=0)
-        known = np.all([cells.notna().to_numpy() for cells in parents], axis=0)
-        return np.asarray(never & known)
-
     @property
     def _bottom(self) -> int:
         """Lowest residual of a cell that is not exempt."""
@@ -461,6 +445,7 @@ class Residual(Computed):
             "beside": list(self.exempt),
             "stride": self.stride,
             "offset": self.offset,
+            "reach": list(self.reach),
             "neutral": dict(self.neutral),
             "by_side": self.by_side,
             "at_ties": self.at_ties,
@@ -483,6 +468,7 @@ class Residual(Computed):
             tuple(int(place) for place in document["beside"]),
             max(int(document["stride"]), 1),
             int(document["offset"]),
+            (int(document["reach"][0]), int(document["reach"][1])),
             {name: int(x) for name, x in document["neutral"].items()},
             bool(document["by_side"]),
             bool(document["at_ties"]),
@@ -574,16 +560,36 @@ def type_limits(column: Column) -> tuple[int, int] | None:
     return (-last - 1 if pa.types.is_signed_integer(kind) else 0), last
 
 
-def _kept_steps(prediction: Prediction) -> tuple[int, int]:
-    """Returns (stride, offset) of an inequality's column; (1, 0) for other formulas."""
+def _ordinary_indices(table: TypedTable, written: Column, apart: tuple[int, ...]) -> Counter[int]:
+    """Returns the number of cells at each grid index that is not exempt; empty without these."""
+    grid, found = Grid.of(written), Counter[int]()
+    assert grid is not None, "checked before"
+    for chunk in row_chunks(table, [written.name]) if apart else ():
+        own = grid.indices(chunk[written.name].dropna())
+        found.update(own[~np.isin(own, apart)].tolist())
+    return found
+
+
+def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]:
+    """Returns (stride, offset) of an inequality's column; (1, 0) for other formulas.
+
+    Args:
+        prediction: The formula.
+        others: Number of cells at each index that is not exempt, if some are.
+    """
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
-    return (1, 0) if split is None else split.kept_by_all
+    if split is None or not others:
+        return (1, 0) if split is None else split.kept_by_all
+    places = np.array(list(others))
+    common = int(np.gcd.reduce(places - places[0]))
+    stride = max((step for step in split.steps if common % step == 0), default=1)
+    return stride, int(places[0] % stride)
 
 
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
     """Returns the residuals of cells that are on the grid and not exempt. Shape: (n,) -> (m,)."""
     present = residuals.dropna()
-    return present[present > MOST_EXEMPT + MOST_NEVER - _FURTHEST]
+    return present[present > MOST_EXEMPT - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
@@ -616,7 +622,7 @@ def _middle(table: TypedTable, written: Column) -> int:
     """Returns the grid index of the median of a column; 0 if all cells are missing."""
     grid = Grid.of(written)
     assert grid is not None, "checked before"
-    present = without_never(table[written.name]).dropna()
+    present = table[written.name].dropna()
     return int(np.median(grid.indices(present))) if len(present) else 0
 
 

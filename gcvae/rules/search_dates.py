@@ -20,7 +20,6 @@ from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rule_documents import sum_text, weekday_text
 from gcvae.schema.rules import Rule
 from gcvae.spelling.date_text import has_offset
-from gcvae.spelling.never_dates import without_never
 
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a rule holds."""
@@ -122,8 +121,7 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
     """Evaluates a numeric term of dates in each row; NaN where it has no value. Shape: (n,)."""
     tree = parse_expression(text)
-    cells = {name: without_never(frame[name]) for name in names_in(tree)}
-    rows = Rows({name: column_values(series, schema[name]) for name, series in cells.items()})
+    rows = Rows({name: column_values(frame[name], schema[name]) for name in names_in(tree)})
     amount = compile_term(tree, schema, {}).evaluate(rows)
     return np.where(amount.known, amount.values, np.nan)
 

@@ -29,7 +29,6 @@ from gcvae.rules.search_formulas import Free
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rules import Rule
-from gcvae.spelling.never_dates import without_never
 
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a feature determines a column."""
@@ -126,7 +125,7 @@ def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
     tree = parse_expression(text)
     values = {}
     for name in names_in(tree):
-        cells = without_never(frame[name]) if schema[name].has_times else frame[name]
+        cells = frame[name]
         values[name] = column_values(cells, schema[name])
     term = compile_term(tree, schema, {})
     return key_texts(term.evaluate(Rows(values)), term.type)
@@ -319,8 +318,8 @@ def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
         return None
     days = pd.DatetimeIndex(born[known].astype("datetime64[s]")).normalize()
     age = years[known].astype(int)
-    middle = pd.Timestamp(np.median(born[known] + years[known] * _YEAR), unit="s")
-    if not 1700 < middle.year < 2250:
+    middle = np.median(born[known] + years[known] * _YEAR).astype("datetime64[s]")
+    if not np.datetime64("1700") < middle < np.datetime64("2250"):
         return None
     first = _birthdays(days, age)
     last = _birthdays(days, age + 1)

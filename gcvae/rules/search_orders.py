@@ -16,8 +16,10 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from gcvae.arrays import Numbers
-from gcvae.cells.grid_units import grid_unit
+from gcvae.arrays import TIMES, Numbers
+from gcvae.cells.grid_units import grid_unit, microseconds
+from gcvae.numerics.standing_apart import standing_apart
+from gcvae.rules.grids import Grid
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
 from gcvae.schema.columns import Column
@@ -47,8 +49,6 @@ _FEW_ROWS = 1_000
 _MOST_SHIFTS = 1_000
 _DAYS, _MONTHS, _YEARS = (1, 31), (1, 12), (1000, 9999)
 _FEWEST_DAYS = 28  # of a month
-_LEAST_APART, _LEAST_OTHERS = 0.01, 10
-"""Minimum share of rows of an isolated number, and minimum number of other distinct numbers."""
 _N_GROUPS, _N_BINS = 8, 16
 _FREE = 0.02  # of the mass of a histogram, that lies anywhere
 
@@ -101,7 +101,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
         return
     numbers = sample.training.numbers
     lows = np.stack([numbers[column.name][:_SIEVE_ROWS] for column in columns], axis=1)
-    isolated = [_isolated_extremes(numbers[column.name]) for column in columns]
+    isolated = [standing_apart(numbers[column.name]) for column in columns]
     values = np.where([~np.isin(lows[:, j], x) for j, x in enumerate(isolated)], lows.T, np.nan).T
     shifted = np.roll(values, len(values) // 2, axis=0)
     known = ~np.isnan(values)
@@ -120,7 +120,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 
 def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
     """Returns the inequality as a candidate if it holds and gains enough; None otherwise."""
-    isolated = _isolated_extremes(sample.training.numbers[high.name])
+    isolated = standing_apart(sample.training.numbers[high.name])
     exempt = tuple(_as_written(value, high) for value in isolated.tolist())
     rule = inequality(low.name, high.name, exempt)
     unit = grid_unit(high)
@@ -193,7 +193,7 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
         column: Dependent column.
         numbers: Numbers of that column, as `quantities`. Shape: (n,).
     """
-    isolated = _isolated_extremes(numbers)
+    isolated = standing_apart(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
     if rule.keep == "hard" and len(isolated):
         median = np.nanmedian(numbers)
@@ -205,29 +205,15 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
     return replace(rule, text=" or ".join([rule.text, *values]))
 
 
-def _isolated_extremes(values: Numbers) -> Numbers:
-    """Returns the isolated smallest and largest number, in ascending order.
-
-    An extreme is isolated if several rows have it and its distance to the next number exceeds the
-    range of all others.
-    """
-    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    isolated = []
-    for end, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
-        rest = found[inner]
-        if len(rest) < _LEAST_OTHERS or counts[end] < _LEAST_APART * counts.sum():
-            continue
-        nearest = rest[0] if end == 0 else rest[-1]
-        if abs(nearest - found[end]) > rest[-1] - rest[0]:
-            isolated.append(float(found[end]))
-    return np.array(isolated)
-
-
 def _as_written(value: float, column: Column) -> float | str:
     """Returns a number of a column, or a date as text in the column's format."""
     if not column.has_times:
         return int(value) if value == int(value) else value
-    times = np.array([int(value)]).astype("datetime64[s]").astype("datetime64[ns]")
+    grid = Grid.of(column)
+    step = microseconds(column)
+    place = np.array([round(value * 1e6 / step)])
+    # The far end of the column, which a float of seconds rounds, is one of its limits.
+    times = (place * step).astype(TIMES) if grid is None else grid.values(place)
     return str(write_dates(times, column.date_format, column.decimals)[0])
 
 

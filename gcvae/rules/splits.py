@@ -133,8 +133,8 @@ class Split:
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The columns of the parts: the first is as the written one is limited, or never is."""
-        ends = self._digits(np.array([self.grid.low, self.grid.high, *self._never]))[0]
+        """The columns of the parts: the first is as the written one is limited."""
+        ends = self._digits(np.array([self.grid.low, self.grid.high]))[0]
         limits = int(ends.min()), int(ends.max())
         missing = Missing(self.written.missing.allowed)
         columns = []
@@ -170,10 +170,6 @@ class Split:
         at = np.where(known, np.arange(len(cells)), -1)
         nullable = self.written.missing.allowed or not known.all()
         found = self._digits(places)
-        for place in self._never:
-            is_never = known & (places == place)
-            for digits, digit in zip(found[1:], self._parts_of_never, strict=True):
-                digits[is_never] = digit
         return {
             name: placed_values(digits, at, nullable)
             for name, digits in zip(self.part_names, found, strict=True)
@@ -188,10 +184,13 @@ class Split:
         known = own.notna().all(axis=1).to_numpy()
         digits = [own[name].where(known, 0).to_numpy(dtype=np.int64) for name in own]
         values = self.grid.values(self._joined(digits))
-        for first, place in zip(self.never, self._never, strict=True):
-            values[digits[0] == first] = self.grid.values(np.array([place]), limited=False)
         at = np.where(known, np.arange(len(values)), -1)
         return placed_values(values, at, self.written.missing.allowed or not known.all())
+
+    def keeps(self, places: Indices) -> npt.NDArray[np.bool_]:
+        """Returns which indices their parts reproduce. Shape: (n,)."""
+        digits = self._digits(places)[: self._n_parts - self.has_ending]
+        return np.asarray(self._joined(digits) == places)
 
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
@@ -207,8 +206,6 @@ class Split:
             ends = [self._digits(end.ravel())[0].reshape(end.shape) for end in (low, high)]
             return ends[0], ends[1]
         digits = [earlier[name].fillna(0).to_numpy(dtype=np.int64) for name in names[:i]]
-        is_never = np.isin(digits[0], self.never)[:, None]
-        digit = self._parts_of_never[i - 1]
         if self.has_ending and i == self._n_parts - 1:
             return np.full_like(low, self.ending), np.full_like(high, self.ending)
         first, last = self._span(digits)
@@ -219,8 +216,7 @@ class Split:
             for end in inside
         ]
         lower, upper = np.minimum(*ends), np.maximum(*ends)  # days from the month's end fall
-        lower, upper = np.where(is_empty, 1, lower), np.where(is_empty, 0, upper)
-        return np.where(is_never, digit, lower), np.where(is_never, digit, upper)
+        return np.where(is_empty, 1, lower), np.where(is_empty, 0, upper)
 
     def whole_limits(self) -> tuple[Any, Any]:
         """Returns the smallest and largest value whose first part is that of one of the column's
@@ -288,21 +284,6 @@ class Split:
         )
 
     # Indices and parts
-
-    @property
-    def never(self) -> tuple[int, ...]:
-        """The first parts that stand for never."""
-        return tuple(self._digits(self._never)[0].tolist())
-
-    @property
-    def _never(self) -> Indices:
-        return self.grid.places_of_never
-
-    @property
-    def _parts_of_never(self) -> list[int]:
-        """What parts a date for never has behind the first, which says all of it."""
-        others = [0] * (self._n_parts - 1)
-        return [*others[:-1], self.ending] if self.has_ending and others else others
 
     @property
     def _n_parts(self) -> int:

@@ -26,6 +26,7 @@ from gcvae.rules.grids import Grid
 from gcvae.rules.splits import (
     DAYS_TO_MONDAY,
     Indices,
+    Split,
     first_days,
     last_days,
     step_of,
@@ -136,7 +137,31 @@ def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid
     if grid.step is None:
         return _number_steps(halves, common, grid)
     written = grid.column.date_format
-    return _date_steps(places, halves, common, grid, has_days=not is_time_of_day(written))
+    usual = np.unique(free)
+    steps, endings = _date_steps(
+        usual, halves, _common_step(usual), grid, has_days=not is_time_of_day(written)
+    )
+    return _with_rest(steps, endings, places, common, grid)
+
+
+def _with_rest(
+    steps: tuple[Step, ...], endings: tuple[str, ...], places: Indices, common: int, grid: Grid
+) -> Found:
+    """Returns the steps of most dates, followed by a step that all keep, such as 9999-12-31
+    23:59:59 beside midnights."""
+    split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
+    if split is None or split.keeps(places).all():
+        return steps, endings
+    last = max((step for step in _steps_of_time(grid) if common % step == 0), default=1)
+    behind_months: tuple[Step, ...] = ("1 day",) if MONTH in steps else ()
+    chain = dict.fromkeys([*steps, *behind_months, step_of(last, grid)])
+    return tuple(chain), tuple(ending for ending in endings if ending == MONTH_END)
+
+
+def _steps_of_time(grid: Grid) -> list[int]:
+    """Returns the usual steps of time, in places, rising."""
+    assert grid.step is not None, "dates have a step"
+    return [step // grid.step for step in _STEPS_OF_TIME if step % grid.step == 0]
 
 
 @dataclass(frozen=True)
@@ -357,7 +382,7 @@ def _date_steps(
         return whole
     day = DURATIONS["day"] // grid.step
     # The widest step of time that all cells keep; a day if all are at one time of day.
-    kept = [step // grid.step for step in _STEPS_OF_TIME if step % grid.step == 0]
+    kept = _steps_of_time(grid)
     last = max((step for step in kept if common % step == 0), default=1)
     ending = int(halves.training[0] % last)
     shifted = halves.mapped(lambda places: places - ending)

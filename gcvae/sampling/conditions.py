@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gcvae.arrays import Mask, Numbers
+from gcvae.arrays import FIRST_TIME, LAST_TIME, TIMES, Mask, Numbers
 from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import are_numeric, level_texts, listed_levels
 from gcvae.cells.values import END_READERS, format_table, parse_table
@@ -51,13 +51,10 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Rule
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
 from gcvae.spelling.date_text import has_offset, is_time_of_day
-from gcvae.spelling.never_dates import are_never, is_beyond
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
 _FURTHEST = 2.0**53
-_FURTHEST_TIMES = np.datetime64(1 - 2**62, "ns"), np.datetime64(2**62 - 1, "ns")
-"""Ends of a range without limits; their grid indices differ by less than int64 can hold."""
 
 
 @dataclass(frozen=True)
@@ -215,12 +212,10 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
             return ends if end is None else ends.get(end, wanted)
     if column.datetime_format is not None and isinstance(wanted, date | np.datetime64):
         time = pd.Timestamp(wanted)
-        if time.tzinfo is None and not is_beyond(time):
+        if time.tzinfo is None:
             time = in_utc(time, column)
         elif time.tzinfo is not None and has_offset(column.date_format):
             time = time.tz_convert("UTC").tz_localize(None)
-        if time.unit != "ns" and is_beyond(time):
-            return str(wanted).replace("T", " ")
         return _date_text(time, column)
     if isinstance(wanted, time_of_day) and is_time_of_day(column.date_format):
         return _date_text(pd.Timestamp(END_READERS[column.kind](wanted, column)), column)
@@ -232,7 +227,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
     """Returns the time in the table's format, or unchanged if the format can not express it."""
     schema = TableSchema((column,))
-    frame = pd.DataFrame({column.name: pd.Series([time])})
+    frame = pd.DataFrame({column.name: pd.Series([time]).astype(TIMES)})
     text = format_table(frame, schema)
     is_kept = parse_table(text, schema)[column.name].equals(frame[column.name])
     return text[column.name].iloc[0] if is_kept else time
@@ -458,7 +453,6 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
         is_outside |= (typed < _end(column.minimum, column, "min")).to_numpy(dtype=bool)
     if column.maximum is not None:
         is_outside |= (typed > _end(column.maximum, column, "max")).to_numpy(dtype=bool)
-    is_outside &= ~are_never(typed)
     if is_outside.any():
         expected = " ".join(["a value", *_limits(column)])
         raise _NotUnderstoodError(f"{given[is_outside].iloc[0]} is beyond its limits", expected)
@@ -468,19 +462,15 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
 def _limits(column: Column) -> list[str]:
     """Returns the column's limits as words."""
     low, high = column.minimum, column.maximum
-    ends = [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end is not None]
-    return [*ends, *(f"or {text}" for text in column.never)]
+    return [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end is not None]
 
 
 def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
     """Returns the first and the last value of the column within a range; None if there are none."""
     given = {key: _end(value, column, key) for key, value in wanted.items()}
-    first, last = _FURTHEST_TIMES if column.has_times else (-_FURTHEST, _FURTHEST)
+    first, last = (FIRST_TIME, LAST_TIME) if column.has_times else (-_FURTHEST, _FURTHEST)
     first = first if column.minimum is None else _end(column.minimum, column, "min")
     last = last if column.maximum is None else _end(column.maximum, column, "max")
-    # Sentinel dates never lie beyond the limits, and may be within a range.
-    never = [_end(text, column, "max") for text in column.never]
-    first, last = min([first, *never]), max([last, *never])
     low, high = max(first, given.get("min", first)), min(last, given.get("max", last))
     low, high = _on_grid(low, column, np.ceil), _on_grid(high, column, np.floor)
     return (low, high) if low <= high else None

@@ -15,17 +15,15 @@ import numpy.typing as npt
 import pandas as pd
 from torch import Tensor
 
-from gcvae.arrays import Mask, Numbers
+from gcvae.arrays import DAY, Mask, Numbers
 from gcvae.codec.table_codec import TableCodec
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import Grid, grid_of
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual
 from gcvae.sampling.target_intervals import Indices, TargetIntervals
-from gcvae.spelling.date_text import DAY_NANOSECONDS
-from gcvae.spelling.never_dates import are_never
 
-_HOUR_NANOSECONDS = DAY_NANOSECONDS // 24
+_HOUR = DAY // 24
 _MOST_BLOCKS = 200_000
 """Largest number of days or hours that are tested: more than 20 years of hours."""
 _MOST_RUNS = 100
@@ -128,7 +126,7 @@ def _ends(
     frame: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
 ) -> Numbers:
-    """Returns the first and the last possible moment of a date, in nanoseconds, from inequalities
+    """Returns the first and the last possible moment of a date, in microseconds, from inequalities
     with other dates that are known or constrained; infinite if there are none.
 
     Shape: (n, 2).
@@ -140,7 +138,6 @@ def _ends(
         if rewriting.parents != (parent,) or not rewriting.prediction.form.is_of_one:
             continue
         cells = frame[rewriting.column]
-        cells = cells.mask(are_never(cells))
         other = _possible(rewriting.prediction, cells, targets.get(rewriting.column))
         unit = float(rewriting.grid.step or 0)
         step = unit * rewriting.stride
@@ -157,7 +154,7 @@ def _blocks(codec: TableCodec, parent: str) -> Indices | None:
     grid = Grid.of(codec.schema[parent])
     assert grid is not None, "its parts are a rule"
     assert grid.step is not None, "it is a date"
-    size = max(1, _HOUR_NANOSECONDS // grid.step)
+    size = max(1, _HOUR // grid.step)
     first = grid.low - grid.low % size
     if (grid.high - first) // size >= _MOST_BLOCKS:
         return None

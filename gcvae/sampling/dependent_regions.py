@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from gcvae.arrays import Mask
-from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid, grid_of
 from gcvae.rules.residuals import Computed, Rewriting
@@ -89,7 +88,7 @@ class DependentRegion:
         )
         if not self.is_scored:
             return drawn
-        has_unit = torch.from_numpy(codes_with_units(own, self.codec.reduction))[drawn.codes.long()]
+        has_unit = drawn.codes >= own.has_missing
         is_priced = has_unit & torch.from_numpy(target.is_known.copy())
         log_unit = torch.where(is_priced, rewriting.log_unit(self.part), 0.0)
         return replace(drawn, log_prob=drawn.log_prob - log_unit)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.arrays import Mask
+from gcvae.arrays import TIMES, Mask
 from gcvae.codec.unmodelled_columns import ConstantCodec
 from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN
 from gcvae.expressions.terms import Rows, Term, column_values, compile_condition
@@ -255,7 +255,7 @@ def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]
     """Returns (index of each cell's distinct value, -1 if missing; the values, of JSON types)."""
     codes, found = pd.factorize(series)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        return codes, np.datetime_as_string(np.asarray(found, dtype="datetime64[ns]")).tolist()
+        return codes, np.datetime_as_string(np.asarray(found, dtype=TIMES)).tolist()
     return codes, found.tolist()
 
 

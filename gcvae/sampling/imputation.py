@@ -125,8 +125,7 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """Returns a dtype that can hold the values: new categories, or dates beyond the range of
-    nanoseconds."""
+    """Returns a dtype that can hold the values: new categories, or dates in their own unit."""
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

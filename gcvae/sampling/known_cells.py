@@ -24,7 +24,6 @@ from gcvae.sampling.dependent_regions import exact_columns
 from gcvae.sampling.regions import known_regions
 from gcvae.sampling.row_completion import Completions, complete_rows
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.never_dates import are_never
 
 BLOCK_ROWS = 512
 """Rows of a block; each block has a generator of (seed, block number)."""
@@ -317,7 +316,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
         else:
             codes, values = column.encode(own)
             back = column.decode(codes.astype(np.int64), values).set_axis(own.index)
-        differ = own.notna().to_numpy() & ~are_never(own)
+        differ = own.notna().to_numpy()
         if differ.any():
             differ = differ.copy()
             differ[differ] = _differ(own[differ], back[differ])

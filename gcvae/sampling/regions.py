@@ -57,7 +57,8 @@ def number_region(
     possible = log_share > -np.inf
     lower, upper = codec.edges(low, high) if len(low) else (np.zeros(0), np.zeros(0))
     has_mass = lower < upper
-    kept = has_mass if has_mass.any() or possible.any() else np.ones(len(low), dtype=bool)
+    exists = (lower < np.inf) & (upper > -np.inf)
+    kept = has_mass if has_mass.any() or possible.any() else exists
     if kept.any():
         log_share[-1] = 0.0
     elif not possible.any():

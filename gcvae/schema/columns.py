@@ -20,7 +20,6 @@ from typing import Any
 
 from gcvae.errors import Problem, SchemaError, UnknownColumnError, json_pointer
 from gcvae.schema.kinds import ColumnKind, Outcomes, meant_kind
-from gcvae.schema.never import no_never_dates, read_never
 from gcvae.schema.number_fields import complete_numbers, read_notation, read_number_format
 from gcvae.schema.personal import Personal, PersonalKind, read_personal
 from gcvae.schema.rule_documents import read_rules, rule_problems, unknown_in_rules
@@ -70,8 +69,6 @@ class Column:
         levels: Outcomes in order; of a boolean false and true, of a constant its value.
         datetime_format: Format as in strptime, with %-d and the like for numbers without leading
             zeros.
-        never: Texts of dates that nanoseconds do not reach and that stand for "never", such as
-            9999-12-31: values of the column like any other.
         drop: Whether the column is excluded from the model and from samples. A dropped column keeps
             only its name; its kind is that of unmodelled columns.
         parquet_type: Type of the column in Parquet files, as Arrow writes it; None for the type of
@@ -96,7 +93,6 @@ class Column:
     number_format: NumberFormat | None = None
     levels: tuple[Level, ...] | None = None
     datetime_format: str | None = None
-    never: tuple[str, ...] = ()
     drop: bool = False
     parquet_type: str | None = None
     dtype: str | None = None
@@ -188,8 +184,6 @@ class Column:
         if self.number_format is not None:
             decimal = {"decimal": self.number_format.decimal}
             document["number_format"] = decimal | changed_fields(self.number_format)
-        if self.never:
-            document["never"] = list(self.never)
         for key in ("levels", "steps", "endings"):
             if getattr(self, key) is not None:
                 document[key] = list(getattr(self, key))
@@ -362,7 +356,8 @@ def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
     if not isinstance(item, Mapping):
         problems.append(Problem("a column is not an object", pointer, expected='{"name": ...}'))
         return {}
-    problems += _unknown_keys(item, _FIELD_NAMES, pointer)
+    problems += _no_never(item, pointer)
+    problems += _unknown_keys(item, _FIELD_NAMES | {"never"}, pointer)
     if not isinstance(item.get("name"), str) or not item["name"]:
         problems.append(Problem("a column has no name", f"{pointer}/name", expected="text"))
     draft: Draft = {}
@@ -375,6 +370,17 @@ def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
     if draft.get("drop"):  # other members are ignored
         return {key: draft[key] for key in ("name", "drop") if key in draft}
     return draft
+
+
+def _no_never(item: Mapping[str, Any], pointer: str) -> list[Problem]:
+    """Returns the problem of sentinel dates, which are ordinary values; a list of none is
+    accepted."""
+    if not item.get("never"):
+        return []
+    message = "dates of the years 1 to 9999 are ordinary values now"
+    name = item["name"] if isinstance(item.get("name"), str) else None
+    expected = 'no member never; "missing": {"markers": [...]} has the texts that mean missing'
+    return [Problem(message, f"{pointer}/never", column=name, expected=expected)]
 
 
 def _field_problem(
@@ -496,7 +502,6 @@ _READERS: dict[str, Any] = {
     "number_format": read_number_format,
     "levels": _read_levels,
     "datetime_format": _read_datetime_format,
-    "never": read_never,
     "drop": _read_flag,
     "parquet_type": _read_parquet_type,
     "dtype": _read_dtype,
@@ -519,7 +524,6 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
         problems += personal_problems(draft, f"/columns/{i}")
         draft["missing"] = replace(Missing(), **draft.get("missing", {}))
         problems += complete_numbers(draft, f"/columns/{i}")
-        problems += no_never_dates(draft, f"/columns/{i}")
         needed = draft["kind"].needed if "kind" in draft else "kind"
         if needed is not None and needed not in draft:
             problems.append(
@@ -546,4 +550,5 @@ def _unknown_keys(document: Mapping[str, Any], known: set[str], pointer: str) ->
     name = document["name"] if isinstance(document.get("name"), str) else None
     unknown = [str(key) for key in document if key not in known]
     places = [(key, {"pointer": pointer + json_pointer(key), "column": name}) for key in unknown]
-    return unknown_names("there is no such member", places, sorted(known - {"constraints"}))
+    known_names = sorted(known - {"constraints", "never"})
+    return unknown_names("there is no such member", places, known_names)

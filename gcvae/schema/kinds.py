@@ -49,8 +49,8 @@ class ColumnKind(StrEnum):
     DATETIME = (
         "datetime",
         Outcomes.LINE,
-        _LIMITS | {"decimals", "datetime_format", "never"},
-        "datetime64[ns]",
+        _LIMITS | {"decimals", "datetime_format"},
+        "datetime64[us]",  # `gcvae.arrays.TIMES`: the service starts without numpy
     )
     IDENTIFIER = "identifier", Outcomes.KEYS, {"decimals"}
     CONSTANT = "constant", Outcomes.ONE_VALUE, {"levels", "datetime_format"} | _SPELLING

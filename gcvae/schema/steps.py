@@ -19,16 +19,15 @@ MONTH = "1 month"
 MONTH_END = "month end"
 """The ending of dates whose days are counted back from the end of the month."""
 DURATIONS = {
-    "week": 7 * 86_400 * 10**9,
-    "day": 86_400 * 10**9,
-    "hour": 3_600 * 10**9,
-    "minute": 60 * 10**9,
-    "second": 10**9,
-    "millisecond": 10**6,
-    "microsecond": 10**3,
-    "nanosecond": 1,
+    "week": 7 * 86_400 * 10**6,
+    "day": 86_400 * 10**6,
+    "hour": 3_600 * 10**6,
+    "minute": 60 * 10**6,
+    "second": 10**6,
+    "millisecond": 10**3,
+    "microsecond": 1,
 }
-"""Nanoseconds of the units in which a step of time is written."""
+"""Microseconds of the units in which a step of time is written."""
 _DURATION = re.compile(rf"([1-9]\d{{0,8}}) ({'|'.join(DURATIONS)})s?")
 
 
@@ -39,6 +38,8 @@ def read_steps(value: object) -> tuple[Step, ...]:
         ValueError: They are not valid; the message says what would be.
     """
     expected = 'falling steps, such as [100, 1], ["1 hour"] or ["1 month", "1 day"]; [] for none'
+    if isinstance(value, list | tuple) and any("nanosecond" in str(step) for step in value):
+        raise ValueError("steps of at least a microsecond, the finest unit of times")
     if not isinstance(value, list | tuple) or not all(map(_is_step, value)):
         raise ValueError(expected)
     lengths = [_length(step) for step in value]
@@ -59,7 +60,7 @@ def read_endings(value: object) -> tuple[str, ...]:
 
 
 def duration(step: Step) -> int | None:
-    """Nanoseconds of a step of time; None for any other.
+    """Microseconds of a step of time; None for any other.
 
     >>> duration("5 minutes") == 5 * DURATIONS["minute"]
     True
@@ -68,14 +69,14 @@ def duration(step: Step) -> int | None:
     return None if found is None else int(found[1]) * DURATIONS[found[2]]
 
 
-def duration_text(nanoseconds: int) -> str:
+def duration_text(microseconds: int) -> str:
     """Returns the text of a step of time, in the largest unit of which it is a whole number.
 
     >>> duration_text(5 * DURATIONS["minute"])
     '5 minutes'
     """
-    unit = next(name for name, length in DURATIONS.items() if nanoseconds % length == 0)
-    count = nanoseconds // DURATIONS[unit]
+    unit = next(name for name, length in DURATIONS.items() if microseconds % length == 0)
+    count = microseconds // DURATIONS[unit]
     return f"{count} {unit}{'s' if count > 1 else ''}"
 
 

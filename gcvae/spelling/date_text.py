@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask
+from gcvae.arrays import FIRST_TIME, LAST_TIME, TIMES, Mask
 from gcvae.spelling.number_text import chunks
 
 _TOKEN = re.compile(r"%-?[a-zA-Z%]")
@@ -81,10 +81,11 @@ _KNOWN_TOKENS = {
 # Times of day have strptime's default date. 3:04 may be a ratio.
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
           "%-I:%M:%S %p")  # fmt: skip
-DAY_NANOSECONDS = 86_400 * 10**9
-DAY_OF_TIMES = np.datetime64("1900-01-01", "ns")
-FIRST_DAY, LAST_DAY = "1677-09-22", "2262-04-10"  # years completely in the range of nanoseconds
-FIRST_YEAR, LAST_YEAR = 1900, 2099  # plausible years of eight-digit dates
+DAY_OF_TIMES = np.datetime64("1900-01-01", "us")
+MOST_DIGITS = 6
+"""Digits of a second that are kept."""
+_FINER = rf"(:[0-9]{{2}}\.[0-9]{{{MOST_DIGITS}}})[0-9]+"
+FIRST_YEAR, LAST_YEAR = 1900, 2099  # plausible years of eight-digit dates, beside 99991231
 
 Dates = npt.NDArray[np.datetime64]
 
@@ -147,8 +148,8 @@ def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | No
     days = times.astype("datetime64[D]")
     are_whole = bool((times.astype("datetime64[s]") == times).all())
     are_midnights = bool((days == times).all())
-    kept = [n for n, unit in ((3, "ms"), (6, "us")) if (times.astype(f"M8[{unit}]") == times).all()]
-    clock, digits = ("%H:%M:%S", None) if are_whole else ("%H:%M:%S.%f", min(kept, default=9))
+    fraction = 3 if (times.astype("datetime64[ms]") == times).all() else MOST_DIGITS
+    clock, digits = ("%H:%M:%S", None) if are_whole else ("%H:%M:%S.%f", fraction)
     if has_zone:
         return f"%Y-%m-%d {clock}+00:00", digits
     if are_midnights:
@@ -160,7 +161,8 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
     """Returns (format that restores every distinct text, its digits of a second), or None.
 
     If texts differ in their offset from UTC, or only some have digits of a second, the format
-    restores the rest of every text, with the most frequent offset.
+    restores the rest of every text, with the most frequent offset. Digits of a second beyond
+    microseconds are not restored.
 
     >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
     ('%Y-%m-%d', 0)
@@ -226,7 +228,10 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
 
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:
-    """Returns the time of each text in nanoseconds; NaT if the format can not read it."""
+    """Returns the time of each text in microseconds; NaT if the format can not read it.
+
+    Further digits of a second are cut off.
+    """
     return np.concatenate([_read_dates(chunk, date_format) for chunk in chunks(texts)])
 
 
@@ -237,11 +242,80 @@ def _read_dates(texts: pa.Array, date_format: str) -> Dates:
     if offset:
         texts, offsets = _without_offsets(texts)
         return _read_dates(texts, clock) - _distances(offsets)
+    return _times_of(pc.extract_regex(texts, _pattern(date_format)))
+
+
+@cache
+def _pattern(date_format: str) -> str:
+    """Returns a regular expression with one group for each token of a format.
+
+    A fraction at the end may be absent.
+    """
+    words = [re.sub(r"\\? +", r"\\s+", re.escape(text)) for text in _TOKEN.split(date_format)]
+    tokens = [_PATTERNS.get(token[-1], "%") for token in _TOKEN.findall(date_format)]
     if date_format.endswith("%S.%f"):
-        texts = pc.replace_substring_regex(texts, "(:[0-9]{2})$", r"\1.0")
-    series = pd.Series(texts.to_pandas(), dtype=object)
-    form = date_format.replace("%-", "%")
-    return np.asarray(pd.to_datetime(series, format=form, errors="coerce").to_numpy())
+        words[-2], tokens[-1] = "", rf"(?:\.{tokens[-1]})?"
+    both = zip(words, [*tokens, ""], strict=True)
+    return "(?i)^" + "".join(part for pair in both for part in pair) + "$"
+
+
+_PATTERNS = {
+    letter: f"(?P<{letter}>{pattern})"
+    for letter, pattern in (
+        ("Y", "[0-9]{4}"),
+        ("y", "[0-9]{2}"),
+        ("m", "1[0-2]|0?[1-9]"),
+        ("b", "|".join(month[:3] for month in _MONTHS)),
+        ("B", "|".join(_MONTHS)),
+        ("d", "3[01]|[12][0-9]|0?[1-9]"),
+        ("a", "|".join(day[:3] for day in WEEKDAYS)),
+        ("A", "|".join(WEEKDAYS)),
+        ("H", "2[0-3]|[01]?[0-9]"),
+        ("I", "1[0-2]|0?[1-9]"),
+        ("p", "AM|PM"),
+        ("M", "[0-5]?[0-9]"),
+        ("S", "[0-5]?[0-9]"),
+        ("f", "[0-9]{1,9}"),
+    )
+}
+"""Regular expression of each token, by its letter."""
+
+
+def _times_of(found: Any) -> Dates:
+    """Returns the times of the tokens' texts, NaT where there is none. Shape: (n,)."""
+    fields = {field.name: pc.struct_field(found, field.name) for field in found.type}
+
+    def number(letter: str, default: int = 0) -> npt.NDArray[np.int64]:
+        if letter not in fields:
+            return np.full(len(found), default)
+        return np.asarray(fields[letter].fill_null("0").cast(pa.int64()))
+
+    year, month = number("Y", 1900), number("m", 1)
+    if "y" in fields:
+        year = number("y")
+        year = year + np.where(year < _FIRST_SHORT_YEAR, 2000, 1900)
+    for name in {"b", "B"} & fields.keys():
+        start = pc.utf8_slice_codeunits(pc.utf8_title(fields[name]), 0, 3)
+        month = np.asarray(pc.index_in(start, pa.array(_NAMES["b"])).fill_null(0)) + 1
+    hour = number("H")
+    if "I" in fields:
+        hour = number("I") % 12
+    if "p" in fields:
+        is_late = pc.equal(pc.utf8_upper(fields["p"]), "PM").fill_null(False)
+        hour = hour + 12 * np.asarray(is_late).astype(np.int64)
+    if "f" in fields:
+        digits = pc.utf8_slice_codeunits(fields["f"], 0, MOST_DIGITS)
+        fields["f"] = pc.utf8_rpad(digits, MOST_DIGITS, "0")
+    months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + (number("d", 1) - 1)
+    seconds = (hour * 60 + number("M")) * 60 + number("S")
+    times = days.astype(TIMES) + (seconds * 1_000_000 + number("f")).astype("timedelta64[us]")
+    exists = np.asarray(found.is_valid()) & (days.astype("datetime64[M]") == months) & (year > 0)
+    return np.where(exists, times, np.datetime64("NaT", "us"))
+
+
+_FIRST_SHORT_YEAR = 69
+"""Years of two digits are from 1969 to 2068."""
 
 
 def _without_offsets(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -261,9 +335,9 @@ def _offset_of(date_format: str) -> tuple[str, str]:
 def _distances(offsets: pa.Array) -> npt.NDArray[np.timedelta64]:
     """Returns the offsets as time differences; NaT if null."""
     coded = offsets.dictionary_encode()
-    distances = [*map(_distance, coded.dictionary.to_pylist()), np.timedelta64("NaT", "ns")]
+    distances = [*map(_distance, coded.dictionary.to_pylist()), np.timedelta64("NaT", "us")]
     places = np.asarray(coded.indices.fill_null(len(distances) - 1), dtype=np.int64)
-    return np.array(distances, "m8[ns]")[places]
+    return np.array(distances, "m8[us]")[places]
 
 
 @cache
@@ -292,8 +366,7 @@ def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
         times = texts.cast(pa.timestamp("s")).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         return None
-    first, last = _NANOSECOND_YEARS
-    return times.astype("M8[ns]") if first <= times.min() and times.max() < last else None
+    return times.astype(TIMES) if times.min() >= FIRST_TIME and times.max() <= LAST_TIME else None
 
 
 _ISO_LENGTHS = {
@@ -304,7 +377,6 @@ _ISO_LENGTHS = {
     "%Y-%m-%dT%H:%M:%S": (19, "T"),
 }
 """Length of the texts of each format, and the separator between date and time."""
-_NANOSECOND_YEARS = (np.datetime64("1678-01-01"), np.datetime64("2262-01-01"))
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
@@ -332,24 +404,35 @@ def are_written_so(texts: pa.Array, date_format: str) -> Mask:
     times = read_dates(texts, date_format)
     found = ~np.isnat(times)
     written = write_dates(times[found], date_format, second_digits(texts, date_format))
-    found[found] = np.asarray(written) == np.asarray(texts.filter(pa.array(found)))
+    kept = _without_finer_digits(texts.filter(pa.array(found)))
+    found[found] = np.asarray(written) == np.asarray(kept)
     return found
 
 
 def second_digits(texts: pa.Array, date_format: str) -> int:
-    """Returns the maximum number of digits of a second."""
+    """Returns the maximum number of digits of a second, at most MOST_DIGITS."""
     if "%f" not in date_format:
         return 0
     times = _without_offsets(texts)[0] if has_offset(date_format) else texts
     found = pc.extract_regex(times, r"[0-9:]\.(?P<digits>[0-9]+)[^0-9]*$")
-    return pc.max(pc.utf8_length(pc.struct_field(found, "digits"))).as_py() or 6
+    digits = pc.max(pc.utf8_length(pc.struct_field(found, "digits"))).as_py()
+    return min(digits or MOST_DIGITS, MOST_DIGITS)
+
+
+def have_finer_digits(texts: pa.Array) -> bool:
+    """Returns whether some texts have digits of a second beyond microseconds."""
+    return bool(pc.any(pc.match_substring_regex(texts, _FINER)).as_py())
+
+
+def _without_finer_digits(texts: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(texts, _FINER, r"\1")
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:
     """Returns the smallest time step that the format can represent."""
     tokens = set(_TOKEN.findall(date_format))
     if "%f" in tokens:
-        return np.timedelta64(10 ** (9 - min(6 if digits is None else digits, 9)), "ns")
+        return np.timedelta64(10 ** max(MOST_DIGITS - (6 if digits is None else digits), 0), "us")
     if "%S" in tokens:
         return np.timedelta64(1, "s")
     if "%M" in tokens:
@@ -394,12 +477,14 @@ def _is_written_so(texts: pa.Array, date_format: str, digits: int) -> bool:
         return False
     if date_format == "%Y%m%d" and not _plausible(times):
         return False
-    return bool(write_dates(times, date_format, digits).equals(texts))
+    written = write_dates(times, date_format, digits)
+    return bool(written.equals(_without_finer_digits(texts) if digits == MOST_DIGITS else texts))
 
 
 def _plausible(times: Dates) -> bool:
     years = times.astype("datetime64[Y]").astype(int) + 1970
-    return bool(years.min() >= FIRST_YEAR and years.max() <= LAST_YEAR)
+    are_plausible = (years >= FIRST_YEAR) & (years <= LAST_YEAR)
+    return bool((are_plausible | (times == LAST_TIME.astype("datetime64[D]"))).all())
 
 
 def _token_texts(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.Array | str:
@@ -447,8 +532,5 @@ _NAMES = {
 
 
 def _fractions(index: pd.DatetimeIndex, digits: int) -> pa.Array:
-    nanoseconds = np.asarray(index.microsecond, dtype=np.int64) * 1000 + np.asarray(
-        index.nanosecond
-    )
-    texts = pa.array(nanoseconds).cast(pa.string())
-    return pc.utf8_slice_codeunits(pc.utf8_lpad(texts, 9, "0"), 0, digits)
+    texts = pa.array(np.asarray(index.microsecond, dtype=np.int64)).cast(pa.string())
+    return pc.utf8_slice_codeunits(pc.utf8_lpad(texts, MOST_DIGITS, "0"), 0, digits)

@@ -16,14 +16,16 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import TIMES
+from gcvae.cells.grid_units import microseconds
 from gcvae.codec.quantile_codec import are_all_atoms
 from gcvae.files.typed_columns import TypedTable
 from gcvae.numerics.outward import PARTS, OuterRows, exact, plain_limits, plain_number
+from gcvae.numerics.standing_apart import near_numbers
 from gcvae.rules.splits import Split
 from gcvae.schema.columns import Bound, Column, TableSchema
 from gcvae.schema.parquet_types import parquet_type
-from gcvae.spelling.date_text import is_time_of_day, read_dates, resolution, write_dates
-from gcvae.spelling.never_dates import without_never
+from gcvae.spelling.date_text import is_time_of_day, read_dates, write_dates
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 _LENGTHS = {"Y": 365 * 86_400, "M": 30 * 86_400, "D": 86_400, "h": 3600, "m": 60, "s": 1}
@@ -51,7 +53,7 @@ def with_outer_limits(
             limits.
     """
     columns = [
-        _with_limits(column, without_never(table[column.name]).dropna(),
+        _with_limits(column, table[column.name].dropna(),
                      declared(column.name, given), rows, with_atoms=with_atoms)
         if column.is_modelled and column.kind.is_real and rows > 1 else column
         for column in schema
@@ -78,13 +80,19 @@ def _with_limits(
     *,
     with_atoms: bool,
 ) -> Column:
-    """Returns the column with rounded limits, except for declared ones."""
+    """Returns the column with rounded limits, except for declared ones.
+
+    A frequent value far from all others leaves the limit on the other side as it is.
+    """
     times = column.has_times
-    cells = present.to_numpy(dtype="datetime64[ns]" if times else column.kind.dtype)
+    cells = present.to_numpy(dtype=TIMES if times else column.kind.dtype)
     found, counts = np.unique(cells.astype(np.int64) if times else cells, return_counts=True)
     if not len(found) or (with_atoms and are_all_atoms(counts)):
         return column
-    low, high = (_dates if times else _numbers)(column, found, counts, rows)
+    near, outer = near_numbers(found, counts), _dates if times else _numbers
+    low, high = outer(column, found[near], counts[near], rows)
+    far_low, far_high = outer(column, found, counts, rows)
+    low, high = far_low if near.start else low, far_high if near.stop < len(found) else high
     ends = {"minimum": (low, found[0]), "maximum": (high, found[-1])}
     open_ends: dict[str, Any] = {
         key: bound
@@ -115,7 +123,7 @@ def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == extreme)
-    return _nanoseconds(column, limit) == int(extreme)
+    return _microseconds(column, limit) == int(extreme)
 
 
 # Numbers
@@ -167,7 +175,7 @@ def _dates(
 ) -> tuple[Bound | None, Bound | None]:
     """Returns the rounded limits of times, in the column's format.
 
-    Times are in nanoseconds since 1970.
+    Times are in microseconds since 1970.
     """
     ends = OuterRows.of(found, counts, rows)
     low, high = column.minimum, column.maximum
@@ -181,32 +189,39 @@ def _dates(
 def _rounded_outward(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
     """Returns the start or the end of the time unit that contains `end`.
 
-    A smaller unit is used if the format or the range of timestamps ends before.
+    A smaller unit is used if the years of the format or of the column's dtype end before.
     """
     written = column.date_format
-    step = int(resolution(written, column.decimals).astype("timedelta64[ns]").astype(np.int64))
+    step = microseconds(column)
     for unit, number in _units(written, size):
-        first = np.array([end], dtype="datetime64[ns]").astype(f"datetime64[{unit}]")
+        first = np.array([end], dtype=TIMES).astype(f"datetime64[{unit}]")
         first = first.astype(np.int64) // number * number + (number if above else 0)
-        time = first.astype(f"datetime64[{unit}]").astype("datetime64[ns]")
-        time = time - np.timedelta64(step if above else 0, "ns")
+        time = first.astype(f"datetime64[{unit}]").astype(TIMES)
+        time = time - np.timedelta64(step if above else 0, "us")
         text = _text(column, time[0])
-        back = _nanoseconds(column, text)
-        if back is not None and (back >= end if above else back <= end):
+        back = _microseconds(column, text)
+        if back is not None and (back >= end if above else back <= end) and _fits(column, time):
             return text
-    return _text(column, np.datetime64(end, "ns"))
+    return _text(column, np.datetime64(end, "us"))
+
+
+def _fits(column: Column, times: npt.NDArray[np.datetime64]) -> bool:
+    """Returns whether the types of the column can represent the times."""
+    is_in_nanoseconds = "[ns" in f"{column.dtype} {column.parquet_type}"
+    near = times.astype("datetime64[ns]").astype(TIMES)
+    return not is_in_nanoseconds or bool((near == times).all())
 
 
 def _text(column: Column, time: Any) -> str:
     """Returns a time in the column's format."""
-    times = np.array([time]).astype("datetime64[ns]")
+    times = np.array([time]).astype(TIMES)
     texts = write_dates(times, column.date_format, column.decimals)
     return str(texts[0].as_py())
 
 
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
-    """Returns units of about a twentieth of a length in nanoseconds, the largest first."""
-    wanted = size / (PARTS * 10**9)
+    """Returns units of about a twentieth of a length in microseconds, the largest first."""
+    wanted = size / (PARTS * 10**6)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
     units = []
     for unit, length in _LENGTHS.items():
@@ -216,7 +231,7 @@ def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
     return units
 
 
-def _nanoseconds(column: Column, text: Any) -> int | None:
-    """Returns the time of a limit in nanoseconds; None if the format can not read it."""
+def _microseconds(column: Column, text: Any) -> int | None:
+    """Returns the time of a limit in microseconds; None if the format can not read it."""
     time = read_dates(pa.array([str(text)]), column.date_format)[0]
-    return None if np.isnat(time) else int(time.astype("datetime64[ns]").astype(np.int64))
+    return None if np.isnat(time) else int(time.astype(np.int64))

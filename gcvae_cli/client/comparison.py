@@ -11,8 +11,8 @@ import pandas as pd
 
 from gcvae.figures.figures import drawing, new_figure, save_figure
 from gcvae.figures.fonts import Lettering, width
+from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.never_dates import without_never
 from gcvae_cli.client.comparison_pairs import Pair, chance_difference, pairs_that_differ_most
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _draw_histogram(panel: Any, real: pd.Series, synthetic: pd.Series) -> None:
 
 
 def _numbers(cells: pd.Series, is_date: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
-    present = without_never(cells).dropna()
+    present = cells.dropna()
     if is_date:
         return present.to_numpy("datetime64[s]").astype(np.float64)
     return present.to_numpy(np.float64)
@@ -194,8 +194,11 @@ def _numbers(cells: pd.Series, is_date: bool) -> np.ndarray[Any, np.dtype[np.flo
 def _common_edges(
     real: np.ndarray[Any, Any], synthetic: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Returns bin edges over both tables, without the far tails of either."""
+    """Returns bin edges over both tables, without the far tails of either and without frequent
+    values far from all others."""
+    apart = standing_apart(real)
     both = [values for values in (real, synthetic) if len(values)]
+    both = [near for v in both if len(near := v[~np.isin(v, apart)])] or both
     low = min(np.quantile(values, 0.002) for values in both)
     high = max(np.quantile(values, 0.998) for values in both)
     if low == high:

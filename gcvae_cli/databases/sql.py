@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
+from gcvae.arrays import TIMES
 from gcvae_cli.errors import OutputError, WrongUsageError
 
 _BATCH_ROWS = 5_000
@@ -127,7 +128,10 @@ def _rows(connection: sa.Connection, table: sa.Table) -> pd.DataFrame:
         if isinstance(column.type, sa.Numeric | sa.Float):
             frame[column.name] = cells.astype("float64")
         elif isinstance(column.type, sa.DateTime | sa.Date):
-            frame[column.name] = pd.to_datetime(cells, errors="coerce")
+            has_zone = getattr(column.type, "timezone", False) and any(
+                cell.tzinfo is not None for cell in cells.dropna()
+            )
+            frame[column.name] = cells.astype("datetime64[us, UTC]" if has_zone else TIMES)
         elif isinstance(column.type, sa.Uuid):
             frame[column.name] = cells.astype("string").astype(object)
     return frame

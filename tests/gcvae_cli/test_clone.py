@@ -42,6 +42,7 @@ def source(tmp_path: Path) -> Path:
                 frame[column] = frame[column].dt.strftime("%Y-%m-%d")
             frame.to_sql(name, connection, if_exists="append", index=False)
         connection.execute("UPDATE products SET picture = x'00ff'")
+        connection.execute("UPDATE orders SET shipped = '9999-12-31' WHERE order_id % 4 = 0")
         connection.commit()
     return path
 
@@ -58,6 +59,8 @@ def test_a_sqlite_file_is_drawn_anew(source: Path, tmp_path: Path, capfd: object
             " s FROM lines GROUP BY order_id) USING (order_id)"
         ).fetchone()
         assert sums[0] < 0.006
+        far = connection.execute("SELECT avg(shipped = '9999-12-31') FROM orders").fetchone()
+        assert 0.1 < far[0] < 0.4
     assert main(["clone", f"sqlite:///{source}", "-o", str(target), *QUICK]) == 2
 
 
@@ -233,5 +236,7 @@ def test_a_postgresql_database_is_drawn_into_another_one(source: Path) -> None:
                 )
             )
             assert (lost, connection.scalar(sa.text("SELECT count(*) FROM customers"))) == (0, 40)
+            far = "SELECT avg((shipped = '9999-12-31')::int) FROM orders"
+            assert 0.05 < float(connection.scalar(sa.text(far)) or 0) < 0.5
         engine.dispose()
         assert main(["clone", first, "-o", second, *QUICK]) == 1

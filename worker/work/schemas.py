@@ -12,7 +12,7 @@ from __future__ import annotations
 from catalog import Dataset, Document
 from gcvae.schema.kinds import ColumnKind, Outcomes
 
-_AGREED = ("name", "kind", "drop", "datetime_format", "never", "number_format",
+_AGREED = ("name", "kind", "drop", "datetime_format", "number_format",
            "parquet_type", "dtype", "personal")  # fmt: skip
 
 

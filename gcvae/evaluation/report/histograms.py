@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Codes, Numbers
-from gcvae.cells.values import values_of
+from gcvae.arrays import LAST_TIME, Codes, Numbers
 from gcvae.evaluation.columns import is_number, numbers_of
+from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.columns import Column, TableSchema
-from gcvae.spelling.never_dates import stand_ins
 
 LEAST_SHOWN = 5
 """Minimum number of real rows of a shown level or share."""
@@ -63,8 +62,7 @@ def _binned(
     tables = real, drawn
     if is_number(column):
         numbers = [numbers_of(table, column) for table in tables]
-        never = [_never_of(table[column.name], column) for table in tables]
-        return _binned_numbers(numbers, never, column, most)
+        return _binned_numbers(numbers, column, most)
     cells = [table[column.name].astype(object) for table in tables]
     counts = cells[0].value_counts()
     frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
@@ -82,41 +80,28 @@ def _binned(
     return _without_empty(labels, codes)
 
 
-def _never_of(series: pd.Series[Any], column: Column) -> Codes:
-    """Returns the index of each cell's sentinel date, -1 for other cells. Shape: (n,)."""
-    places = np.full(len(series), -1, dtype=np.int64)
-    if column.never:
-        typed = values_of(series.to_frame(column.name), TableSchema((column,)))
-        times = typed[column.name].to_numpy()
-        for i, time in enumerate(stand_ins(column.never, column.date_format)):
-            places[times == time] = i
-    return places
-
-
 def _binned_numbers(
-    cells: list[Numbers], never: list[Codes], column: Column, most: int
+    cells: list[Numbers], column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
     """Returns (labels, bins): equal width over the middle of the real numbers, with open ends.
 
-    Each sentinel date has a bin of its own.
+    A frequent number far from all others has a bin of its own.
     """
     present = np.concatenate([x[~np.isnan(x)] for x in cells])
     labels: list[str] = []
     edges = present
     if len(present):
-        low, high = np.quantile(present, [0.01, 0.99])
-        edges = np.unique(np.linspace(low, high, most - 1))[1:-1]
+        apart = standing_apart(present)
+        near = present[~np.isin(present, apart)]
+        low, high = np.quantile(near, [0.01, 0.99])
+        starts = np.where(apart < near.min(), near.min(), apart)
+        edges = np.unique([*np.linspace(low, high, most - 1)[1:-1], *starts])
         labels = _interval_labels(edges, is_date=column.datetime_format is not None)
-    n, n_never = len(labels), len(column.never)
     codes = [
-        np.where(
-            known >= 0,
-            n + known,
-            np.where(np.isnan(x), n + n_never, np.searchsorted(edges, x, side="right")),
-        ).astype(np.int64)
-        for x, known in zip(cells, never, strict=True)
+        np.where(np.isnan(x), len(labels), np.searchsorted(edges, x, side="right")).astype(np.int64)
+        for x in cells
     ]
-    return _without_empty([*labels, *column.never, "missing"], codes)
+    return _without_empty([*labels, "missing"], codes)
 
 
 def _interval_labels(edges: Numbers, *, is_date: bool) -> list[str]:
@@ -138,7 +123,8 @@ def _short_number(number: float) -> str:
 
 
 def _day(days: float) -> str:
-    return str(_EPOCH + np.timedelta64(int(days), "D"))
+    day = _EPOCH + np.timedelta64(int(days), "D")
+    return str(min(day, LAST_TIME.astype("datetime64[D]")))  # days are rounded
 
 
 def _without_empty(labels: list[str], codes: list[Codes]) -> tuple[list[str], list[Codes]]:

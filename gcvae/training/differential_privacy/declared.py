@@ -115,23 +115,10 @@ def _undeclared(draft: Draft, pointer: str, is_discovered: bool) -> list[Problem
         lines = lines | {"missing": '"missing": {"allowed": false}, or true'}
     absent = [key for key in lines if key == "missing" or draft.get(key) is None]
     return [
-        *_never(draft, pointer),
-        *(
-            _missing(key, name, f"{pointer}/{key}", lines[key])
-            for key in absent
-            if not (key == "levels" and is_discovered)
-        ),
+        _missing(key, name, f"{pointer}/{key}", lines[key])
+        for key in absent
+        if not (key == "levels" and is_discovered)
     ]
-
-
-def _never(draft: Draft, pointer: str) -> list[Problem]:
-    """Returns the problem of a sentinel date, which has no place between bounds."""
-    if not draft.get("never"):
-        return []
-    markers = {"allowed": True, "markers": [*draft["never"], ""], "is_value": True}
-    expected = f'"missing": {json.dumps(markers, ensure_ascii=False)} instead'
-    message = "dates for never are not counted under differential privacy"
-    return [Problem(message, f"{pointer}/never", None, draft["name"], expected)]
 
 
 def _lines_of_grid(kind: ColumnKind) -> dict[str, str]:

@@ -67,7 +67,7 @@ function extent(column, found) {
     const [first] = binsOf(found);
     return `${count(column.levels.length)} ${column.levels.length === 1 ? "category" : "categories"}${first ? `, most frequent: ${first.label}` : ""}`;
   }
-  if (column.minimum !== undefined && column.minimum !== null) return h("span.number", {}, `${edge(column.minimum)} to ${edge(column.maximum)}${(column.never ?? []).map((text) => `, or ${text}`).join("")}`);
+  if (column.minimum !== undefined && column.minimum !== null) return h("span.number", {}, `${edge(column.minimum)} to ${edge(column.maximum)}`);
   return found.distinct ? `${count(found.distinct)} distinct values` : "–";
 }
 

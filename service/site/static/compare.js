@@ -30,23 +30,11 @@ export async function show({ place, model, signal }) {
 function figureOf(column, real, drawn) {
   const known = drawn.filter((value) => value !== null);
   const isLine = ["continuous", "integer", "datetime"].includes(column.kind) && !(real && real.levels);
-  const never = column.never ?? [];
-  const sides = isLine ? lineShares(column, real, known.filter((value) => !never.includes(value))) : levelShares(column, real, known);
+  const sides = isLine ? lineShares(column, real, known) : levelShares(column, real, known);
   if (!sides) return null;
   const blank = 1 - known.length / drawn.length;
   const blanks = blank || real?.missing_share ? `missing ${real ? `${shareText(real.missing_share)} → ` : ""}${shareText(blank)}` : "";
-  const nevers = never.map((text) => neverShares(text, real, drawn));
-  const beside = [...nevers, blanks].filter(Boolean).join(", ");
-  return h("figure.card", {}, h("figcaption", {}, h("strong", {}, column.name), h("span.soft.tiny", {}, beside)), twoSides({ name: column.name, ...sides }, isLine));
-}
-
-/** The share of a date that stands for never in both tables: "9999-12-31 12 % → 13 %". */
-function neverShares(text, real, drawn) {
-  const share = drawn.filter((value) => value === text).length / (drawn.length || 1);
-  const counts = real?.histogram ? [...real.histogram.counts, ...Object.values(real.never ?? {})] : [];
-  const known = counts.reduce((sum, n) => sum + n, 0);
-  const ofReal = known ? ((real.never?.[text] ?? 0) / known) * (1 - (real.missing_share ?? 0)) : null;
-  return `${text} ${ofReal === null ? "" : `${shareText(ofReal)} → `}${shareText(share)}`;
+  return h("figure.card", {}, h("figcaption", {}, h("strong", {}, column.name), h("span.soft.tiny", {}, blanks)), twoSides({ name: column.name, ...sides }, isLine));
 }
 
 function levelShares(column, real, known) {

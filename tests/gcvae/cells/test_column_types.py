@@ -230,7 +230,7 @@ FAR = (pa.date32(), pa.date64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/
 
 
 def far_table(kind: Any, path: Path) -> pa.Table:
-    """5,000 days, then one that nanoseconds do not count; a row group of each."""
+    """5,000 days, then the last of year 9999; a row group of each."""
     days = pa.array([*([19_000, 19_001, None] * 1_666), 19_002, 19_003, 2_932_896], pa.int32())
     cells = days.cast(pa.date32()).cast(pa.timestamp("ms"))
     zoned = cells.cast(pa.int64()).cast(pa.timestamp("ms", getattr(kind, "tz", None)))
@@ -240,18 +240,13 @@ def far_table(kind: Any, path: Path) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", FAR, ids=str)
-def test_far_dates_that_mean_nothing_else_are_text_as_in_csv(kind: Any, tmp_path: Path) -> None:
+def test_a_far_date_is_a_date_of_its_type(kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "far.parquet"
     table = far_table(kind, path)
-    inferred = infer_schema(
-        TableReader(path), {"columns": [{"name": "day", "missing": {"markers": []}}]}
-    )
-    assert any("'9999-12-31" in warning for warning in inferred.warnings)
-    text = "9999-12-31" + (" 00:00:00+00:00" if getattr(kind, "tz", None) else "")
+    schema = infer_schema(TableReader(path)).schema
+    assert (schema["day"].kind, str(schema["day"].maximum)[:10]) == ("datetime", "9999-12-31")
     chunks = [chunk["day"] for chunk in TableReader(path).chunks(4096)]
-    assert [chunk.dtype for chunk in chunks] == [object, object]
-    assert chunks[1].iloc[-1] == text
-    schema = inferred.schema
+    assert all(str(chunk.dtype).startswith("datetime64[us") for chunk in chunks)
     written = arrow_table(parse_table(read_table(path), schema), schema)
     assert written.column("day").equals(table.column("day"))
 
@@ -269,14 +264,23 @@ def test_a_far_date_can_mean_missing(kind: Any, tmp_path: Path) -> None:
     assert not written.column("day")[-1].is_valid
 
 
-def test_a_far_date_among_dates_is_named_by_its_row_in_the_file(tmp_path: Path) -> None:
-    far_table(pa.timestamp("ms"), tmp_path / "far.parquet")
-    days = {"day": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"] * 20)}
-    schema = infer_schema(pd.DataFrame({"level": ["u", "v"] * 30} | days)).schema
-    chunks = TableReader(tmp_path / "far.parquet").chunks(4096)
-    assert parse_table(next(chunks), schema)["day"].dtype == "datetime64[ns]"
+@pytest.mark.parametrize("year", [-1, 0, 10_000, 250_000])
+def test_a_time_of_a_year_that_texts_can_not_express_is_refused(year: int) -> None:
+    months = np.array([12 * (year - 1970), 600]).astype("M8[M]").astype("M8[s]")
     with refuses(TableError, column="day"):
-        parse_table(next(chunks), schema)
+        infer_schema(pa.table({"level": ["u", "v"], "day": pa.array(months)}))
+
+
+def test_nanoseconds_are_cut_off_and_told() -> None:
+    ticks = np.arange(60) * 10**12 + 1_234_567
+    frame = pd.DataFrame({"at": ticks.view("M8[ns]"), "x": np.arange(60) / 7})
+    frame["zoned"] = frame["at"].dt.tz_localize("Asia/Tokyo")
+    inferred = infer_schema(frame, rules=False)
+    told = [text for text in inferred.warnings if "finer than microseconds" in text]
+    assert [text.split(":")[0] for text in told] == ["column 'at'", "column 'zoned'"]
+    drawn = with_dtypes(parse_table(frame, inferred.schema), inferred.schema)
+    assert drawn.dtypes.equals(frame.dtypes)
+    assert drawn["at"].equals(frame["at"].dt.floor("us"))
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(4), pa.uuid()], ids=str)
@@ -313,7 +317,7 @@ def test_periods_that_are_too_far_for_nanoseconds_are_read_and_come_back() -> No
     days = pd.period_range("2024-01-01", periods=40, freq="D").to_list()
     frame = pd.DataFrame({"until": [*days, *[pd.Period("9999-12-31", "D")] * 10, None]})
     schema = infer_schema(frame).schema
-    assert (schema["until"].kind, schema["until"].never) == ("datetime", ("9999-12-31",))
+    assert (schema["until"].kind, schema["until"].maximum) == ("datetime", "9999-12-31")
     again = with_dtypes(parse_table(frame, schema), schema)
     assert again["until"].equals(frame["until"])
 

@@ -234,7 +234,7 @@ def test_values_have_the_dtypes_of_their_kinds() -> None:
     )
     frame, _ = parsed("i,f,m,b,d,s,o\n" + rows.replace("yes", "no", 1))
     assert frame.dtypes.astype(str).tolist() == [
-        "int64", "float64", "Int64", "bool", "datetime64[ns]", "object", "int64",
+        "int64", "float64", "Int64", "bool", "datetime64[us]", "object", "int64",
     ]  # fmt: skip
 
 

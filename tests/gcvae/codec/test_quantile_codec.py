@@ -303,3 +303,35 @@ def test_a_number_of_one_row_in_a_hundred_comes_back_to_the_last_bit(
     back = decoded(frame.map(repr) if is_text else frame)["x"]
     recur = numbers.isin(shared)
     assert back[recur].tolist() == numbers[recur].tolist()
+
+
+FAR = pd.Timestamp("9999-12-31 23:59:59.999999")
+
+
+def moments(n: int = 3000) -> pd.DataFrame:
+    """Moments of five years to the microsecond, of which a fifth are the last of year 9999."""
+    random = np.random.default_rng(0)
+    times = (1_577_836_800_000_000 + random.integers(0, 150_000_000_000_000, n)).view("M8[us]")
+    times[random.random(n) < 0.2] = FAR.to_datetime64()
+    return pd.DataFrame({"at": times, "x": random.normal(size=n).round(3)})
+
+
+def test_a_far_atom_costs_no_other_moment_its_microseconds() -> None:
+    typed, codec = fitted(moments())
+    for found in (codec, TableCodec.from_json(json.loads(json.dumps(codec.to_json())))):
+        back = found.decode(found.encode(typed))["at"]
+        pd.testing.assert_series_equal(back, typed["at"])
+
+
+def test_nothing_but_the_atom_lies_beyond_the_others() -> None:
+    typed, codec = fitted(moments())
+    [column] = [c for c in codec.columns if c.name == "at"]
+    assert isinstance(column, QuantileCodec)
+    q = np.linspace(-9.0, 9.0, 2001)
+    drawn = column.decode(np.full(len(q), column.n_codes - 1), q)
+    near = typed["at"][typed["at"] < FAR]
+    assert drawn.between(near.min() - pd.Timedelta(1, "D"), near.max() + pd.Timedelta(1, "D")).all()
+    ends = [pd.Series(np.array([text], "M8[us]")) for text in ("2100-01-01", "9000-01-01")]
+    lower, upper = column.edges(*ends)
+    assert lower == upper == np.inf
+    assert not column.codes_between(*ends).any()

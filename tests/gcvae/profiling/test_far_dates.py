@@ -1,4 +1,4 @@
-"""Dates such as 9999-12-31 among others: nobody has to say what they mean."""
+"""Dates such as 9999-12-31 among others are frequent values like any other."""
 
 from __future__ import annotations
 
@@ -12,45 +12,73 @@ import pytest
 
 from gcvae import Synthesizer, infer_schema
 from gcvae.cells.values import format_table, parse_table
+from gcvae.errors import SchemaError
 from gcvae.files.to_arrow import arrow_table
+from gcvae.profiling.profile import profile_column
 from gcvae.schema.columns import Missing
+from tests.wordings import refuses
 
 N = 2_000
 
 
-def contracts(never: str, date_format: str) -> pd.DataFrame:
+def contracts(far: str, date_format: str) -> pd.DataFrame:
     """Contracts of which three in ten have no end, as text."""
     random = np.random.default_rng(0)
     start = pd.Timestamp("2019-01-01") + pd.to_timedelta(random.integers(0, 1500, N), unit="D")
     end = start + pd.to_timedelta(random.gamma(2, 60, N).astype(int), unit="D")
-    until = np.where(random.random(N) < 0.3, never, end.strftime(date_format))
+    until = np.where(random.random(N) < 0.3, far, end.strftime(date_format))
     return pd.DataFrame({"gültig bis": until, "gültig von": start.strftime(date_format)})
 
 
 @pytest.mark.parametrize(
-    ("never", "date_format"),
+    ("far", "date_format"),
     [
         ("9999-12-31", "%Y-%m-%d"),
         ("31.12.9999", "%d.%m.%Y"),
         ("99991231", "%Y%m%d"),
         ("0001-01-01", "%Y-%m-%d"),
         ("9999-12-31 23:59:59", "%Y-%m-%d %H:%M:%S"),
+        ("9999-12-31 23:59:59.999999", "%Y-%m-%d %H:%M:%S.%f"),
     ],
 )
-def test_a_far_date_among_dates_is_a_value_that_means_never(never: str, date_format: str) -> None:
-    schema = infer_schema(contracts(never, date_format)).schema
+def test_a_far_date_among_dates_is_a_value_beside_the_order(far: str, date_format: str) -> None:
+    table = contracts(far, date_format)
+    schema = infer_schema(table).schema
     until = schema["gültig bis"]
     assert until.kind == "datetime"
-    assert until.never == (never,)
+    assert far in (until.minimum, until.maximum)
     assert until.missing == Missing()
-    assert schema.rules is not None
-    assert [str(rule) for rule in schema.rules] == ["`gültig bis` >= `gültig von`"]
+    order = f"`gültig bis` >= `gültig von` or `gültig bis` == '{far}'"
+    assert [str(rule) for rule in schema.rules or ()] == [order]
+    assert format_table(parse_table(table, schema), schema).equals(table)
 
 
-def test_markers_that_are_said_are_all_there_are() -> None:
-    given = {"columns": [{"name": "gültig bis", "missing": {"markers": []}}]}
-    schema = infer_schema(contracts("9999-12-31", "%Y-%m-%d"), given).schema
-    assert schema["gültig bis"].kind == "categorical"
+def test_a_far_date_may_be_said_to_mean_missing() -> None:
+    said = {"columns": [{"name": "gültig bis", "missing": {"markers": ["9999-12-31"]}}]}
+    texts = contracts("9999-12-31", "%Y-%m-%d")
+    typed = texts.assign(**{"gültig bis": texts["gültig bis"].astype("datetime64[s]")})
+    for table in (texts, typed):
+        schema = infer_schema(table, said).schema
+        cells = parse_table(table, schema)["gültig bis"]
+        assert (cells.isna() == (texts["gültig bis"] == "9999-12-31")).all()
+
+
+def test_the_member_never_is_refused_with_what_takes_its_place() -> None:
+    table = contracts("9999-12-31", "%Y-%m-%d")
+    with refuses(SchemaError, "/columns/0/never"):
+        infer_schema(table, {"columns": [{"name": "gültig bis", "never": ["9999-12-31"]}]})
+
+
+def test_a_far_date_has_a_bar_of_its_own_in_the_profile() -> None:
+    table = contracts("9999-12-31", "%Y-%m-%d")
+    schema = infer_schema(table).schema
+    profile = profile_column(parse_table(table, schema)["gültig bis"], schema["gültig bis"])
+    edges, counts = profile["histogram"]["edges"], profile["histogram"]["counts"]
+    assert edges[-1] == "9999-12-31"
+    assert edges[-2] < "2025"
+    assert counts[-1] == (table["gültig bis"] == "9999-12-31").sum()
+    assert sum(counts) == N
+    assert sum(n > 0 for n in counts) > 20
 
 
 def test_drawn_rows_end_in_time_or_never_also_of_a_saved_model(tmp_path: Path) -> None:

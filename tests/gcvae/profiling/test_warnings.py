@@ -31,19 +31,13 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
     ("cells", "reason"),
     [
         (
-            [f"20{n:02d}-01-01" for n in range(30)] + ["3000-01-01", "3001-01-01", "3002-01-01"],
-            "is treated as text: its cells are dates of the format %Y-%m-%d, but line 32 holds"
-            " '3000-01-01', and dates range from 1677-09-22 to 2262-04-10; add it to"
-            " missing.markers if it means missing",
-        ),
-        (
             [f"20{n:02d}-01-01" for n in range(30)] + ["9999-12-31"] * 2,
-            "has '9999-12-31' (2 cells) among its dates, which is treated as a value that"
-            " means never and is kept as written; dates range from 1677-09-22 to 2262-04-10",
+            "has 9999-12-31 in 2 cells (the first in line 32), far from all other values; if it"
+            " means missing, set missing.markers to",
         ),
         (
-            ["31.12.9999"] * 9 + ["01.02.2024"] * 3,
-            "its cells are dates of the format %d.%m.%Y, but line 2 holds '31.12.9999'",
+            [f"2024-01-01 00:00:{n:02d}.1234567" for n in range(30)],
+            "has times finer than microseconds, whose further digits are cut off",
         ),
         (
             ["2024-02-29"] * 99 + ["2024-02-30"],
@@ -95,6 +89,8 @@ def test_the_reason_is_told_with_the_column(cells: list[object], reason: str) ->
     [
         ["2024-02-29", "2023-01-01"],
         ["one", "9999-12-31", "two"],
+        ["2024-02-29", "9999-12-31", "0001-01-01"],
+        [f"2024-01-01 00:00:{n:02d}.123456" for n in range(30)],
         ["1.50", "2.25"],
         ["0.1234567890123456789", "0.2234567890123456789"],
         ["NA", "1", "2"],

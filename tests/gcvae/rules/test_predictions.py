@@ -97,7 +97,7 @@ def test_the_end_of_an_inequality_is_rounded_to_its_side() -> None:
     assert shown(of("total >= 税")) == [0.21, 0.01, 1.0, 0.02]
     assert shown(of("total <= 税")) == [0.2, 0.0, 1.0, 0.01]
     found = of("day >= start")
-    assert found.dtype == "datetime64[ns]"
+    assert found.dtype == "datetime64[us]"
     assert shown(found) == days("2024-04-01", "2024-02-29", None, "2024-01-01")
     assert shown(of("day <= start")) == days("2024-03-31", "2024-02-29", None, "2023-12-31")
 

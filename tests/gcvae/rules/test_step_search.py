@@ -14,7 +14,7 @@ import pytest
 from gcvae.cells.values import parse_table
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
-from gcvae.rules.splits import splits_of
+from gcvae.rules.splits import Split, splits_of
 from gcvae.rules.step_search import with_steps
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind
@@ -159,6 +159,20 @@ def test_twenty_tables_of_twenty_smooth_columns_have_none() -> None:
                 found.append(number(np.round(values).astype(np.int64)).steps)
         with_one += any(found)
     assert with_one <= 1
+
+
+def test_a_far_date_adds_a_step_and_spoils_none() -> None:
+    random = np.random.default_rng(0)
+    days = np.datetime64("2020-01-06") + random.integers(0, 500, 2000) * np.timedelta64(3, "D")
+    times = days.astype("M8[us]")
+    times[random.random(2000) < 0.2] = np.datetime64("9999-12-31T23:59:59.999999")
+    column = Column("t", ColumnKind.DATETIME, datetime_format="%Y-%m-%d %H:%M:%S.%f", decimals=6)
+    values, codes = np.unique(times, return_inverse=True)
+    found = with_steps(pd.Series(values), codes, column)
+    assert found.steps == ("1 day", "1 microsecond")
+    split = Split.of(found)
+    assert split is not None
+    assert split.keeps(split.grid.indices(pd.Series(values))).all()
 
 
 def test_few_values_and_few_rows_have_none() -> None:

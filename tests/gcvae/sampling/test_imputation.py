@@ -54,7 +54,7 @@ def test_a_column_without_a_cell_is_filled_in_the_schemas_dtype(blank: object) -
     rows = whole.head(5)[["grade", "of"]].assign(是=blank, day=blank, größe=blank)
     filled = model.impute(rows, seed=1)
     assert filled.dtypes.map(str).to_dict() == {
-        "grade": "object", "of": "int64", "是": "boolean", "day": "datetime64[ns]",
+        "grade": "object", "of": "int64", "是": "boolean", "day": "datetime64[us]",
         "größe": "float64",
     }  # fmt: skip
     assert not filled.isna().any(axis=None)

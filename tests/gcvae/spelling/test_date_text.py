@@ -6,6 +6,7 @@ from datetime import date
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from gcvae import Synthesizer, format_table, infer_schema, parse_table
 from gcvae.spelling import date_text
 
-FIRST, LAST = date(1970, 1, 1), date(2060, 12, 28)
-DAYS = pd.Series(pd.date_range("2023-01-03", periods=90, freq="3D"))
+FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
+CENTURY = date(1970, 1, 1), date(2060, 12, 28)
+DAYS = pd.Series(pd.date_range("2023-01-03", periods=90, freq="3D", unit="us"))
 ORDINALS = [f"{day.day}th of {day:%B} {day.year}" for day in DAYS]
 
 
@@ -27,15 +29,18 @@ def warnings_of(cells: list[str]) -> tuple[str, ...]:
 @given(
     st.sampled_from(date_text._DAYS),
     st.sampled_from(["", " %H:%M", "T%H:%M:%S", ", %-I:%M %p", " %H:%M:%S+02:00"]),
-    st.lists(
-        st.dates(FIRST, LAST), min_size=12, max_size=30, unique_by=lambda day: (day.year, day.month)
-    ),
+    st.data(),
 )
 def test_every_known_format_is_found_and_gives_the_cells_back(
-    day: str, clock: str, days: list[date]
+    day: str, clock: str, data: st.DataObject
 ) -> None:
+    ends = (FIRST, LAST) if "%Y" in day and day != "%Y%m%d" else CENTURY
+    by_month = st.lists(
+        st.dates(*ends), min_size=12, max_size=30, unique_by=lambda day: (day.year, day.month)
+    )
+    days = data.draw(by_month)
     date_format = day if day == "%Y%m%d" else day + clock
-    times = np.array(days, "M8[ns]")
+    times = np.array(days, "M8[us]")
     table = pd.DataFrame({"day": date_text.write_dates(times, date_format).to_pylist()})
     schema = infer_schema(table, rules=False).schema
     assert schema["day"].kind == "datetime"
@@ -67,6 +72,35 @@ def test_drawn_dates_are_written_in_the_format_of_the_table() -> None:
 )
 def test_dates_of_no_known_format_are_asked_about(cells: list[str], asked: str) -> None:
     assert any(asked in text for text in warnings_of(list(cells)))
+
+
+def test_a_time_of_any_format_is_read_to_the_microsecond() -> None:
+    times = np.array(["0001-01-01", "1969-12-31T23:59:59.999999", "9999-12-31T23:59:59.999999"])
+    times = times.astype("M8[us]")
+    for date_format in (
+        "%Y-%m-%d %H:%M:%S.%f",
+        "%-d. %B %Y, %I:%M:%S.%f %p",
+        "%a, %d %b %Y %H:%M:%S.%f",
+    ):
+        texts = date_text.write_dates(times, date_format, 6)
+        assert (date_text.read_dates(texts, date_format) == times).all()
+    cut = date_text.read_dates(pa.array(["1969-12-31 23:59:59.999999999"]), "%Y-%m-%d %H:%M:%S.%f")
+    assert cut == times[1:2]
+
+
+@pytest.mark.parametrize(
+    ("text", "date_format"),
+    [
+        ("2023-02-29", "%Y-%m-%d"),
+        ("31.04.2024", "%d.%m.%Y"),
+        ("24:00", "%H:%M"),
+        ("0000-01-01", "%Y-%m-%d"),
+        ("10000-01-01", "%Y-%m-%d"),
+        ("2024-01-01x", "%Y-%m-%d"),
+    ],
+)
+def test_what_is_no_date_of_the_format_has_no_time(text: str, date_format: str) -> None:
+    assert np.isnat(date_text.read_dates(pa.array([text]), date_format)).all()
 
 
 def test_a_given_format_reads_dates_in_capitals() -> None:

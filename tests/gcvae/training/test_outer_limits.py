@@ -38,6 +38,15 @@ def test_limits_are_plain_but_for_those_that_are_said_or_shared() -> None:
     assert limited(numbers(), rows=1).maximum == numbers().max()
 
 
+def test_a_far_date_leaves_the_limit_of_the_other_side() -> None:
+    days = np.datetime64("2020-01-01") + np.random.default_rng(1).integers(0, 2000, 900)
+    cells = days.astype(str).tolist()
+    near = limited(cells, rows=5)
+    assert limited(cells + ["9999-12-31"] * 100, rows=5).minimum == near.minimum
+    assert limited(cells + ["0001-01-01"] * 100, rows=5).maximum == near.maximum
+    assert limited(cells + ["9999-12-31"] * 100, rows=5).maximum == "9999-12-31"
+
+
 def test_of_a_whole_schema_limits_beyond_all_cells_are_said() -> None:
     frame = pd.DataFrame({"n": numbers()})
     given = {"columns": [{"name": "n", "maximum": 501.25}]}

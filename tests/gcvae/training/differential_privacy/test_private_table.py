@@ -148,15 +148,6 @@ def test_hard_rules_hold_in_private_rows() -> None:
     assert cells["years"].astype(int).min() >= 20
 
 
-def test_dates_for_never_are_refused_with_what_takes_their_place() -> None:
-    document = declared_document()
-    [column] = [c for c in document["columns"] if c["kind"] == "datetime"][:1]
-    number = document["columns"].index(column)
-    column["never"] = ["9999-12-31"]
-    with refuses(SchemaError, f"/columns/{number}/never"):
-        fitted(declared_frame(), document)
-
-
 def test_a_schema_that_leaves_something_open_is_refused_before_any_count() -> None:
     with refuses(SchemaError):
         fitted(declared_frame(), document_without("years", "maximum"))
