@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gcvae.arrays import Numbers
 from gcvae.numerics.gaussian_mixtures import fit_gaussian_mixture
-from gcvae.numerics.generators import generator_for, normal, uniform
+from gcvae.numerics.generators import AnyGenerator, generator_for, normal, uniform
 from gcvae.numerics.normal import LOG_SQRT_2PI, log_normal_density
 from gcvae.progress import Report, report_to_nobody
 
@@ -45,7 +45,7 @@ class Prior(nn.Module, ABC):
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
         """Returns the samples of z for given noise. Shape: (n, `n_uniforms`), (n, K) -> (n, K)."""
 
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample(self, n: int, generator: AnyGenerator) -> Tensor:
         """Returns samples of z. Shape: (n, K)."""
         u = uniform((n, self.n_uniforms), generator)
         return self.at_noise(u, normal((n, self.d_latent), generator))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gcvae.numerics.row_noise import RowNoise
 from gcvae.numerics.seeds import check_seed
 
 
@@ -28,19 +32,54 @@ def generator_for(
     return torch.Generator(device=device).manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 
 
-def normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+@dataclass(frozen=True)
+class RowGenerators:
+    """A generator for each row of a batch, so that a row's samples do not depend on other rows.
+
+    The first dimension of samples counts rows, or an equal number of draws of each row.
+    """
+
+    of_rows: tuple[torch.Generator, ...]
+
+    @classmethod
+    def of_noise(cls, noise: RowNoise) -> Self:
+        """Returns the generators that are addressed by the noise of rows."""
+        seeds = [int(key) >> 1 for key in noise.keys]
+        return cls(tuple(torch.Generator().manual_seed(seed) for seed in seeds))
+
+    def take(self, rows: Tensor) -> RowGenerators:
+        """Returns the generators of the rows with these indices."""
+        return RowGenerators(tuple(self.of_rows[i] for i in rows.tolist()))
+
+    def joined(
+        self, shape: tuple[int, ...], draw: Callable[[tuple[int, ...], torch.Generator], Tensor]
+    ) -> Tensor:
+        """Concatenates the samples of all rows. Shape: `shape`."""
+        first, *others = shape
+        own = (first // len(self.of_rows), *others)
+        return torch.cat([draw(own, generator) for generator in self.of_rows])
+
+
+AnyGenerator = torch.Generator | RowGenerators
+
+
+def normal(shape: tuple[int, ...], generator: AnyGenerator) -> Tensor:
     """Returns standard normal samples in float32. Shape: `shape`, on the generator's device."""
+    if isinstance(generator, RowGenerators):
+        return generator.joined(shape, normal)
     return torch.randn(shape, generator=generator, device=generator.device)
 
 
 def uniform(
-    shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float32
+    shape: tuple[int, ...], generator: AnyGenerator, dtype: torch.dtype = torch.float32
 ) -> Tensor:
     """Returns uniform samples from the open interval (0, 1). Shape: `shape`.
 
     Samples lie on a grid with a half-step at each end, so that their normal scores are finite;
     float32 has 2^23 points, float64 has 2^52.
     """
+    if isinstance(generator, RowGenerators):
+        return generator.joined(shape, lambda own, each: uniform(own, each, dtype))
     n_points = 1 << (23 if dtype is torch.float32 else 52)
     steps = torch.randint(0, n_points, shape, generator=generator, device=generator.device)
     return (steps.to(torch.float64) + 0.5).div_(n_points).to(dtype)

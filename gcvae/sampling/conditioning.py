@@ -21,7 +21,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.errors import ConditionError
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.priors import GaussianMixturePrior, Prior, fit_best_mixture
-from gcvae.numerics.generators import generator_for, normal
+from gcvae.numerics.generators import AnyGenerator, generator_for, normal
 from gcvae.numerics.normal import log_normal_density
 from gcvae.sampling.particles import (
     Particles,
@@ -60,7 +60,7 @@ class Proposal:
     n_factors: int
     fitted: GaussianMixturePrior | None = None
 
-    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def draw(self, n: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
         """Draws n latent vectors, with log p - log g of each. Shape: (n, K + F), (n,)."""
         n_prior = n if self.fitted is None else math.ceil(_PRIOR_SHARE * n)
         z = self.prior.sample(n_prior, generator)
@@ -157,7 +157,7 @@ class ConditionedModel:
         """Returns the effective sample size of `rows` rows with respect to the condition."""
         return min(float(rows), self.particles_for(rows) * self.effective_share)
 
-    def draw(self, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def draw(self, rows: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
         """Draws (codes, values) of rows within the region. Shape: (rows, D) twice."""
         with torch.no_grad():
             parts = []
@@ -200,7 +200,7 @@ def _fitted_to(
     model: GenerativeModel,
     regions: Regions,
     particles: Particles,
-    generator: torch.Generator,
+    generator: AnyGenerator,
     seed: int,
 ) -> GaussianMixturePrior:
     """Fits a mixture to the posteriors of the rows that weighted particles generate."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,7 @@ class KnownRows:
         numbers = frame.attrs.get("lines")
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
+        rows = with_certain_blanks(constrained, typed, rows)
         # Code 0, which unknown cells have too, is the missing level.
         observed = rows.observed | _declared_missing(whole, codec)
         rows = EncodedTable(rows.codes, rows.values, observed)
@@ -102,10 +103,7 @@ class KnownRows:
         own = {codec.copies.get(name, name) for name in kept}
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
         are_kept = are_kept.repeat(len(rows), 1)
-        certain = constrained.hard_rules.certain_blanks(typed)
-        for j, column in enumerate(codec.columns):
-            if column.has_missing and column.name in certain:
-                are_kept[:, j] |= torch.from_numpy(certain[column.name])
+        rows = with_certain_blanks(constrained, typed, rows)
         are_blank = ~rows.observed & ~codec.hidden_cells(rows)
         observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
         rows = EncodedTable(rows.codes, rows.values, observed, context=context)
@@ -301,6 +299,21 @@ class KnownRows:
         """Returns a problem with a row, with its physical line if there is one."""
         numbers = {"row": row} if self.lines is None else {"line": self.lines[row]}
         return Problem(message, **numbers, **place)
+
+
+def with_certain_blanks(
+    constrained: ConstrainedModel, typed: pd.DataFrame, rows: EncodedTable
+) -> EncodedTable:
+    """Returns partially observed rows with the missing cells observed that rules require.
+
+    See `HardRules.certain_blanks`.
+    """
+    certain = constrained.hard_rules.certain_blanks(typed.reset_index(drop=True))
+    observed = rows.observed.clone()
+    for j, column in enumerate(constrained.codec.columns):
+        if column.has_missing and column.name in certain:
+            observed[:, j] |= torch.from_numpy(certain[column.name])
+    return replace(rows, observed=observed)
 
 
 def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.walks import ColumnWalk
-from gcvae.numerics.generators import uniform
+from gcvae.numerics.generators import AnyGenerator, uniform
 from gcvae.sampling.lookahead import lookahead_regions
 from gcvae.sampling.regions import Regions
 
@@ -55,7 +55,7 @@ def draw_particles(
     regions: Regions,
     latent: Tensor,
     log_ratio: Tensor,
-    generator: torch.Generator,
+    generator: AnyGenerator,
     rows: Tensor | None = None,
 ) -> Particles:
     """Draws particles at given latent vectors, up to the last column that has a region.
@@ -87,7 +87,7 @@ def draw_particles(
 
 
 def complete(
-    model: GenerativeModel, regions: Regions, particles: Particles, generator: torch.Generator
+    model: GenerativeModel, regions: Regions, particles: Particles, generator: AnyGenerator
 ) -> tuple[Tensor, Tensor]:
     """Draws the remaining columns of particles and returns (codes, values).
 
@@ -134,7 +134,7 @@ def log_mean(log_weight: Tensor) -> Tensor:
     return log_weight.logsumexp(-1) - math.log(log_weight.shape[-1])
 
 
-def systematic(log_weight: Tensor, n: int, generator: torch.Generator) -> Tensor:
+def systematic(log_weight: Tensor, n: int, generator: AnyGenerator) -> Tensor:
     """Resamples n particles of each group by systematic resampling, in random order.
 
     Each is chosen n w / sum w times, rounded up or down. Shape: (G, N) -> (G, n).

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.decoders import GenerativeModel, join_context
-from gcvae.numerics.generators import normal, uniform
+from gcvae.numerics.generators import AnyGenerator, RowGenerators, normal, uniform
 from gcvae.numerics.normal import log_normal_density
 from gcvae.sampling.conditioning import Proposal
 from gcvae.sampling.particles import Particles, complete, draw_particles, effective_size, systematic
@@ -58,7 +58,7 @@ def complete_rows(
     regions: Regions,
     rows: EncodedTable,
     n_outputs: int,
-    generator: torch.Generator,
+    generator: AnyGenerator,
 ) -> Completions:
     """Draws `n_outputs` completions of each row; known cells keep their codes and values.
 
@@ -74,7 +74,8 @@ def complete_rows(
     poor = (found.effective < LEAST_EFFECTIVE).nonzero()[:, 0]
     if len(poor):
         n_particles *= _MORE
-        again = _taken(regions, poor), rows.take(poor), n_outputs, n_particles, generator
+        own = _generator_of(generator, poor)
+        again = _taken(regions, poor), rows.take(poor), n_outputs, n_particles, own
         better = _completed(model, *again)
         for whole, part in zip(found.parts, better.parts, strict=True):
             whole[poor] = part
@@ -87,13 +88,20 @@ def _completed(
     rows: EncodedTable,
     n_outputs: int,
     n_particles: int,
-    generator: torch.Generator,
+    generator: AnyGenerator,
 ) -> Completions:
     """Draws completions from `n_particles` particles of each row, in batches."""
     n, size = len(rows), max(1, ROWS_PER_BATCH * N_PARTICLES // n_particles)
     if n > size:
         found = [
-            _completed(model, _taken(regions, at), rows.take(at), n_outputs, n_particles, generator)
+            _completed(
+                model,
+                _taken(regions, at),
+                rows.take(at),
+                n_outputs,
+                n_particles,
+                _generator_of(generator, at),
+            )
             for at in torch.arange(n).split(size)
         ]
         parts = zip(*(batch.parts for batch in found), strict=True)
@@ -114,6 +122,10 @@ def _completed(
         torch.where(known, rows.values[:, None], values.view(shape)),
         effective_size(log_weight),
     )
+
+
+def _generator_of(generator: AnyGenerator, rows: Tensor) -> AnyGenerator:
+    return generator.take(rows) if isinstance(generator, RowGenerators) else generator
 
 
 def _taken(regions: Regions, at: Tensor) -> Regions:
@@ -151,7 +163,7 @@ class _RowProposal:
         chosen: Particles,
         particles: Particles,
         n: int,
-        generator: torch.Generator,
+        generator: AnyGenerator,
     ) -> _RowProposal:
         """Returns the proposal from the encoder at completed rows; the factor f has their mean and
         spread."""
@@ -170,7 +182,7 @@ class _RowProposal:
         sigma = (_WIDENED * log_tau.exp()).unflatten(0, (n, n_chosen))
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
-    def draw(self, n_particles: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def draw(self, n_particles: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
         """Draws n_particles latent vectors of each row, with log p - log g.
 
         Shape: (n, S, K + F), (n, S).
@@ -199,7 +211,7 @@ def _particles_of(
     proposal: _RowProposal,
     rows: EncodedTable,
     n_particles: int,
-    generator: torch.Generator,
+    generator: AnyGenerator,
 ) -> Particles:
     """Draws particles of each row, one row after the other, with the row's context in `latent`."""
     latent, log_ratio = (part.flatten(0, 1) for part in proposal.draw(n_particles, generator))
@@ -211,7 +223,7 @@ def _particles_of(
     return draw_particles(model, regions, latent, log_ratio, generator, at)
 
 
-def _chosen(particles: Particles, n: int, n_chosen: int, generator: torch.Generator) -> Particles:
+def _chosen(particles: Particles, n: int, n_chosen: int, generator: AnyGenerator) -> Particles:
     """Resamples `n_chosen` particles of each of n rows by weight, grouped by row."""
     n_particles = len(particles.log_weight) // n
     at = systematic(particles.log_weight.view(n, -1), n_chosen, generator)

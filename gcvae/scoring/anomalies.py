@@ -30,7 +30,7 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.proposals import draw_latents
-from gcvae.numerics.generators import generator_for, uniform
+from gcvae.numerics.generators import RowGenerators, generator_for, uniform
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.regions import known_regions
@@ -69,7 +69,6 @@ def completed_tails(
     typed: pd.DataFrame,
     rows: EncodedTable,
     noise: RowNoise,
-    generator: torch.Generator,
 ) -> Tensor | None:
     """Returns t_j of each known cell of partly observed rows, 1 for the others.
 
@@ -80,14 +79,14 @@ def completed_tails(
         typed: Typed rows; missing cells are unknown. n rows.
         rows: The same rows, encoded.
         noise: Noise of the rows.
-        generator: Random generator of the completions.
     """
     model, codec = constrained.model, constrained.codec
     if not model.is_autoregressive:
         return None
     regions = known_regions(codec, typed, rows, model.order, blanks_missing=True)
     plain = EncodedTable(rows.codes, rows.values, rows.observed)
-    drawn = complete_rows(model, regions, plain, _COMPLETIONS, generator)
+    generators = RowGenerators.of_noise(noise.of("completed"))
+    drawn = complete_rows(model, regions, plain, _COMPLETIONS, generators)
     tails = torch.zeros(rows.codes.shape, dtype=torch.float64)
     for k in range(_COMPLETIONS):
         whole = torch.ones_like(rows.observed)

@@ -18,6 +18,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.dependent_regions import dependent_parts, regions_of_rows
+from gcvae.sampling.known_cells import with_certain_blanks
 
 
 def partly_known(
@@ -32,7 +33,7 @@ def partly_known(
             mass.
     """
     codec = constrained.codec
-    rows = codec.encode(typed, blanks_unknown=True)
+    rows = with_certain_blanks(constrained, typed, codec.encode(typed, blanks_unknown=True))
     if not len(codec.reduction):
         return rows
     order = constrained.model.order or ()

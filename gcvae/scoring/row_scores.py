@@ -21,7 +21,6 @@ from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.model.bounds import BoundEstimate, iwae_bound
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.freed_memory import keep_freed_memory
-from gcvae.numerics.generators import generator_for
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
@@ -128,9 +127,7 @@ class RowScorer:
                 ruled_out = {name: found[at.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, part.take(at), ruled_out)
                 if self.scoring != FLAG:
-                    generator = generator_for(options.seed, "completed", run.start)
-                    cells = typed.iloc[at.numpy()]
-                    tails = self._tails(cells, part.take(at), noise, generator)
+                    tails = self._tails(typed.iloc[at.numpy()], part.take(at), noise)
                     lines[[ANOMALY, ODD_CELL]] = self._anomalies(part.take(at), tails, lines)
                 blank = are_blank[at.numpy()]
                 if self.scoring == FLAG:
@@ -160,12 +157,7 @@ class RowScorer:
             noise = RowNoise.numbered(seed, "score", [0] * len(typed))
             estimate = score(self.constrained.model, part, options, noise)
             lines = self._lines(estimate, part, impossible)
-            tails = torch.ones(part.codes.shape, dtype=torch.float64)
-            for i, at in enumerate(torch.arange(len(typed)).split(1)):
-                generator = generator_for(seed, "completed")
-                own = self._tails(typed.iloc[[i]], part.take(at), noise.take(at), generator)
-                assert own is not None, "the model has conditionals"
-                tails[i] = own[0]
+            tails = self._tails(typed, part, noise)
             found.append(self._anomalies(part, tails, lines)[ANOMALY].to_numpy())
         return np.concatenate(found)
 
@@ -316,15 +308,13 @@ class RowScorer:
         columns |= {CONTRIBUTION + name: by_name[name] for name in self.names()}
         return pd.DataFrame(columns)
 
-    def _tails(
-        self, typed: pd.DataFrame, rows: EncodedTable, noise: RowNoise, generator: torch.Generator
-    ) -> Tensor | None:
+    def _tails(self, typed: pd.DataFrame, rows: EncodedTable, noise: RowNoise) -> Tensor | None:
         """The tail probability of each known cell; None for models without conditionals."""
         tails = cell_tails(self.constrained.model, rows, noise)
         partly = (~rows.observed).any(dim=1).nonzero()[:, 0]
         if tails is not None and len(partly):
             part = typed.iloc[partly.numpy()].reset_index(drop=True), rows.take(partly)
-            found = completed_tails(self.constrained, *part, noise.take(partly), generator)
+            found = completed_tails(self.constrained, *part, noise.take(partly))
             assert found is not None, "the model has conditionals"
             tails[partly] = found
         return tails

@@ -18,6 +18,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer
+from gcvae.arrays import TIMES
 from gcvae.cells.values import format_table, parse_table
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError
@@ -215,7 +216,7 @@ def same(column: Column, back: pd.Series[Any], typed: pd.Series[Any]) -> None:
         assert found == wanted
         return
     if column.kind is ColumnKind.DATETIME:
-        found, wanted = ([time.value for time in times] for times in (found, wanted))
+        found, wanted = ([int(t.asm8.astype(TIMES).view("i8")) for t in x] for x in (found, wanted))
     exactly = [Fraction(number) for number in wanted]
     errors = [abs(Fraction(a) - b) for a, b in zip(found, exactly, strict=True)]
     assert max(errors) <= (max(exactly) - min(exactly)) / 2**38
