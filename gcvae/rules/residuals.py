@@ -165,10 +165,10 @@ class Residual(Computed):
             + 1, and so on, below the limits.
         stride, offset: All cells of y have an index of offset + k stride; residuals count strides,
             from the first such index that keeps the inequality.
-        by_side: Whether e of an approximate formula is mirrored if f lies below its rounded value,
-            so that positive residuals always lead to f's side.
+        by_side: Whether e is mirrored if f lies below its rounded value, so that positive residuals
+            always lead to f's side: of an approximate formula, and of one with ties.
         at_ties: Whether e is 0 except where f lies half way between two grid points, where it may
-            be ±1, as in tables computed in binary fractions.
+            be 1, as in tables computed in binary fractions.
         reach: First and last grid index of y that is not exempt.
         neutral: By parent, the number that replaces a missing cell: 0 in a sum, 1 in a product.
     """
@@ -231,6 +231,9 @@ class Residual(Computed):
                 found.update({int(str(e)): n for e, n in cells.value_counts().items()})
         if not counts:
             return None
+        if at_ties and set(counts) != {0}:  # e = 1 leads to the other grid point beside f
+            by_side = True
+            counts, defined_counts = map(_of_sizes, (counts, defined_counts))
         ends = _ends(counts, rare_rows)
         within = _ends(defined_counts, rare_rows) if defined_counts else ends
         if apart:
@@ -392,7 +395,11 @@ class Residual(Computed):
 
     @property
     def _usual_steps(self) -> tuple[tuple[int, int], ...]:
-        """Intervals of `usual`; symmetric if residuals are mirrored."""
+        """Intervals of `usual`, the first of exact formulas is 0; symmetric if residuals are
+        mirrored.
+        """
+        if self.at_ties:
+            return (0, 0), (-1, -1), (1, 1)
         if not self.by_side:
             return self.usual
         most = max((max(abs(first), abs(last)) for first, last in self.usual), default=0)
@@ -502,6 +509,14 @@ def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
     values = prediction.values(rows[prediction.column.name])
     kept = [int((prediction.values(p.predicted(rows)) == values).sum()) for p in (prediction, away)]
     return away if kept[1] > kept[0] else prediction
+
+
+def _of_sizes(counts: Counter[int]) -> Counter[int]:
+    """Returns the counts of the absolute values."""
+    found: Counter[int] = Counter()
+    for e, n in counts.items():
+        found[abs(e)] += n
+    return found
 
 
 def _is_by_side(prediction: Prediction) -> bool:

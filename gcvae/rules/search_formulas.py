@@ -1,7 +1,7 @@
 """Search of numeric columns that are short formulas of others, by enumeration.
 
     leaves    x, and of rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
-    pairs     a + b, a - b, a * b, a / b, 100 * a / b, (a - b) / b, (a + b) / 2, of two leaves
+    pairs     a + b, a - b, a * b, a / b, 100 * a / b, a / b², (a - b) / b, (a + b) / 2
     triples   a pair P and a third leaf u, by meet in the middle: y = P * u where y / u = P
 
 A formula is tested on some rows, then on all of the training half, and validated on the other half.
@@ -49,7 +49,9 @@ _LEAST_NEAR = 0.95
 _MOST_DIGITS = 3
 """Maximum number of digits of the constant of an approximate formula."""
 _MOST_NEAR = 3
-_FACTORS = (1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60)
+_FACTORS = (
+    1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 10_000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60,
+)  # fmt: skip
 """Possible factors of a pair: units and per cent."""
 
 Free = Callable[[Rule], bool]
@@ -329,6 +331,8 @@ _OF_COLUMNS: tuple[_Form, ...] = (
     ("{b} - {a}", 2.0, lambda a, b: b - a),
     ("{a} / {b}", 2.4, lambda a, b: a / b),
     ("{b} / {a}", 2.4, lambda a, b: b / a),
+    ("{a} / {b} ** 2", 3.2, lambda a, b: a / b**2),
+    ("{b} / {a} ** 2", 3.2, lambda a, b: b / a**2),
     ("({a} - {b}) / {b}", 2.9, lambda a, b: (a - b) / b),
     ("({b} - {a}) / {a}", 2.9, lambda a, b: (b - a) / a),
     ("({a} + {b}) / 2", 2.6, lambda a, b: (a + b) / 2),

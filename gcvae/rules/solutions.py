@@ -26,22 +26,23 @@ _FARTHEST = 1 << 40
 
 _MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max", "days", "months", "years"}
 _MONOTONE_NODES = (
-    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp, ast.USub, ast.UAdd, ast.Name,
-    ast.Load, ast.Constant, ast.Call, ast.Subscript,
+    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UnaryOp, ast.USub, ast.UAdd,
+    ast.Name, ast.Load, ast.Constant, ast.Call, ast.Subscript,
 )  # fmt: skip
 
 
 def can_solve(form: Formula, parent: str) -> bool:
     """Returns whether `solutions` can solve for a parent, because f is monotone in it.
 
-    This holds if f contains the parent once, in sums, products, quotients and completed units of
-    time. Some solutions of a
-    quotient are not found if the divisor takes both signs.
+    This holds if f contains the parent once, in no power, in sums, products, quotients and
+    completed units of time. Some solutions of a quotient are not found if the divisor takes both
+    signs.
     """
     if clock_of(form) is not None:
         return True
     nodes = list(ast.walk(form.value))
     keys = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+    keys += [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
     calls = [node.func for node in nodes if isinstance(node, ast.Call)]
     n_named = sum(isinstance(node, ast.Name) and node.id == parent for node in nodes)
     return (

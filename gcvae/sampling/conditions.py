@@ -44,6 +44,7 @@ from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import grid_of
 from gcvae.rules.residuals import Residual
 from gcvae.sampling.dependent_regions import evaluation_rank, rule_regions
+from gcvae.sampling.hard_rules import HardRules
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.sampling.target_intervals import TargetIntervals
 from gcvae.schema.columns import Column, TableSchema
@@ -119,6 +120,10 @@ def read_condition(
             place = json_pointer("given", name)
             problems.append(error.problem(place, name))
     problems += _broken_rules(codec, functions, known, condition) if not problems else []
+    blank = {name for name, wanted in given.items() if wanted is None or wanted is pd.NaT}
+    whole = known.reindex(columns=list(codec.schema.names))
+    broken = HardRules(codec.schema, {}).broken_by(whole, blank) if blank and not problems else None
+    problems += [] if broken is None else [_broken(broken.column, str(broken))]
     if problems:
         raise ConditionError(*problems)
     cells = known.reindex(columns=list(codec.schema.names))

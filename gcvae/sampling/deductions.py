@@ -83,6 +83,8 @@ def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[
         )
         at = formula.grid.indices(cells[formula.column][rows])[:, None]
         low, high = formula.solutions(codec.schema[name], others, at, at)
+        if formula.at_ties:  # most cells are no ties
+            low, high = low[:, :1], high[:, :1]
         n_found = np.where(low <= high, high - low + 1, 0).sum(axis=1)
         place = np.where(low <= high, low, np.iinfo(np.int64).min).max(axis=1)
         found = np.flatnonzero((n_found == 1) & (place >= own.low) & (place <= own.high))

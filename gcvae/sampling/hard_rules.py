@@ -8,7 +8,7 @@ not included, because the model's lookup keeps them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -162,6 +162,28 @@ class HardRules:
         applies, kept = keeps(rule, frame, self._schema)
         return np.asarray(~applies | kept)
 
+    def broken_by(self, known: pd.DataFrame, blank: Collection[str]) -> Rule | None:
+        """Returns a rule on missing cells that every row keeps and that known cells break.
+
+        Args:
+            known: One row with the known cells; others are missing.
+            blank: Columns whose cells are known to be missing.
+        """
+        found = {str(name): np.array([name in blank]) for name in known}
+        found = self._closed(known, found)
+        said = {name: np.where(mask, TRUE, UNKNOWN) for name, mask in found.items()}
+        for rule, term in self._of_missing:
+            own = {name: said[name] for name in rule.columns if name in said}
+            if (term.evaluate(Rows(self._values(known, rule.columns), True, own)) == FALSE).any():
+                return rule
+        for rule in self._schema.rules or ():
+            if isinstance(rule.form, Missingness) and _is_exact(rule):
+                here, there = rule.columns
+                pairs = [(here, there), (there, here)] if rule.form.is_same else [(here, there)]
+                if any(found[b].any() and known[a].notna().any() for a, b in pairs):
+                    return rule
+        return None
+
     def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns which empty cells of partially observed rows must be missing values.
 
@@ -170,6 +192,10 @@ class HardRules:
         without columns that have no such cells. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
+        return {name: mask for name, mask in self._closed(frame, found).items() if mask.any()}
+
+    def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
+        """Adds the cells that must be missing to those that are known to be, to a fixpoint."""
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
@@ -182,7 +208,7 @@ class HardRules:
                     found[here] |= found[there] & frame[here].isna().to_numpy()
                     if rule.form.is_same:
                         found[there] |= found[here] & frame[there].isna().to_numpy()
-        return {name: mask for name, mask in found.items() if mask.any()}
+        return found
 
     def _must_be_missing(
         self,

@@ -45,12 +45,21 @@ _ALLOWED_NODES = (
 )  # fmt: skip
 
 
+MOST_CHARACTERS = 20_000
+"""Length of the longest expression that is parsed."""
+
+
 def parse_expression(text: str) -> ast.expr:
     """Parses an expression into a tree whose names are column names.
 
     Raises:
         ValueError: The expression can not be parsed, or contains something that is not allowed.
     """
+    if len(text) > MOST_CHARACTERS:
+        message = (
+            f"the expression has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read"
+        )
+        raise ValueError(f"{message}: {text[:40]} …")
     meant: dict[str, str | Percentage] = {}
     longer: list[
         int

@@ -304,3 +304,9 @@ def test_an_inequality_is_a_comparison_of_its_columns() -> None:
     assert strict.evaluate(cells).tolist() == [2, 0, 0]
     with refuses(ValueError):
         compile_condition(parse_expression("a <= start"), SCHEMA)
+
+
+def test_a_text_that_is_too_long_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(ValueError, match="at most 20,000 are read") as refused:
+        parse_expression(" and ".join(["a > 0"] * 100_000))
+    assert len(str(refused.value)) < 200
