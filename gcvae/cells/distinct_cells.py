@@ -341,7 +341,13 @@ def _plain(series: Any) -> Any:
         held = pd.api.types.infer_dtype(series, skipna=True)
         series = series.mask(series.isna(), None)  # pd.NA can not be converted to float
         if held in _HELD_DTYPES:
-            return series.astype(_HELD_DTYPES[held])
+            try:
+                return series.astype(_HELD_DTYPES[held])
+            except OverflowError:
+                message = "the column has whole numbers of more than 64 bits"
+                expected = "smaller numbers, floating-point numbers, or text"
+                problem = Problem(message, column=str(series.name), expected=expected)
+                raise TableError(problem) from None
         if held in ("date", "datetime", "datetime64"):
             series = _times(series)
         elif held == "time":

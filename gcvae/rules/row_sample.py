@@ -72,7 +72,8 @@ class RowSample:
         """Draws rows without replacement, with the modelled columns."""
         random = np.random.default_rng(seed)
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
-        columns = tuple(c for c in schema if c.is_modelled and c.name in table.columns)
+        named = (c for c in schema if c.name)  # an expression can not name the others
+        columns = tuple(c for c in named if c.is_modelled and c.name in table.columns)
         places = np.sort(chosen)
         frame = rows_at(table, places, [column.name for column in columns])
         frame = frame.iloc[np.argsort(np.argsort(chosen))].reset_index(drop=True)

@@ -111,6 +111,7 @@ class ConditionedModel:
         seed: int,
         *,
         reveals_probability: bool = True,
+        n_columns: int | None = None,
     ) -> ConditionedModel:
         """Runs the pilot.
 
@@ -119,6 +120,7 @@ class ConditionedModel:
             regions: Regions of the condition.
             seed: Seed of the pilot.
             reveals_probability: Whether the message of a refusal contains the probability.
+            n_columns: Number of columns that the condition names; by default those with a region.
 
         Raises:
             ConditionError: The condition is too improbable under the model.
@@ -137,7 +139,9 @@ class ConditionedModel:
                 fitted = _fitted_to(model, regions, particles, generator, seed)
                 proposal = replace(proposal, fitted=fitted)
         best = max(rounds, key=lambda one: one.effective_share)
-        best._refuse_the_impossible(reveals_probability)
+        if n_columns is None:
+            n_columns = sum(region is not None for region in regions)
+        best._refuse_the_impossible(reveals_probability, n_columns)
         return best
 
     @property
@@ -168,9 +172,8 @@ class ConditionedModel:
             chosen = systematic(particles.log_weight[None], rows, generator)[0]
             return complete(self.model, self.regions, particles.take(chosen), generator)
 
-    def _refuse_the_impossible(self, reveals_probability: bool) -> None:
+    def _refuse_the_impossible(self, reveals_probability: bool, n_columns: int) -> None:
         """Refuses a condition of too small a probability or effective share."""
-        n_columns = sum(region is not None for region in self.regions)
         least = n_columns * math.log(LEAST_PROBABILITY)
         probability = f"{math.exp(self.log_probability):.3g}"
         revealed = f"of {probability}, " if reveals_probability else ""

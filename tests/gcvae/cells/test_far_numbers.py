@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from gcvae import Synthesizer, infer_schema, parse_table, read_table, write_table
+from gcvae.errors import TableError
 from gcvae.schema.kinds import ColumnKind
 
 BRIEFLY = {"max_steps": 40}
@@ -108,3 +109,21 @@ def test_a_map_is_drawn_in_the_form_that_its_name_says(
     dependency_map.draw(tmp_path / "map.png")
     assert (tmp_path / "map.svg").read_bytes().startswith(b"<?xml")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_whole_numbers_beyond_int64_are_refused_by_name() -> None:
+    numbers = pd.DataFrame({"a": np.arange(60.0), "x": [10**30 + 10**26 * i for i in range(60)]})
+    with pytest.raises(TableError, match="more than 64 bits"):
+        Synthesizer.fit(numbers, preset="fast", settings={"max_steps": 5})
+    model = Synthesizer.fit(numbers.astype(float), preset="fast", settings={"max_steps": 5})
+    with pytest.raises(TableError, match="'x'"):
+        model.log_likelihood(pd.DataFrame({"a": [1.0], "x": pd.Series([10**400], dtype=object)}))
+
+
+def test_a_column_without_a_name_takes_no_part_in_rules() -> None:
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"": random.integers(1, 99, 300), "b": random.integers(1, 99, 300)})
+    table["c"] = table[""] + table["b"]
+    model = Synthesizer.fit(table, preset="fast", settings={"max_steps": 5})
+    assert list(model.sample(5)) == ["", "b", "c"]
+    assert all("``" not in rule.text for rule in model.schema.rules or ())
