@@ -200,7 +200,7 @@ class HardRules:
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
             for rule, term in (*hard, *self._of_missing):
-                for name in rule.columns:
+                for name in found.keys() & set(rule.columns):  # a constant may be absent
                     found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
             for rule in self._schema.rules or ():
                 if isinstance(rule.form, Missingness) and _is_exact(rule):
