@@ -15,4 +15,4 @@ def test_the_rest_page_shows_its_calls(watch: Callable[..., Watched], guarded: R
     visitor.go("/docs")
     expect(visitor.page.get_by_text("/v1/datasets/{dataset_id}/schema").first).to_be_visible()
     visitor.page.locator("#operations-health-tell_alive_healthz_get").click()
-    expect(visitor.page.get_by_text("Alive: the process answers.")).to_be_visible()
+    expect(visitor.page.get_by_text("Check that the process responds.")).to_be_visible()
