@@ -184,6 +184,18 @@ class HardRules:
                     return rule
         return None
 
+    def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
+        """Returns which empty cells must be missing because a known cell is computed from that.
+
+        As `certain_blanks`, by the formulas alone: such a known cell is evidence that draws of the
+        empty one have to meet.
+        """
+        found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
+        for rule, term in self._of_missing:
+            for name in found.keys() & set(rule.columns):
+                found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
+        return {name: mask for name, mask in found.items() if mask.any()}
+
     def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns which empty cells of partially observed rows must be missing values.
 

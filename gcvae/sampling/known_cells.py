@@ -69,7 +69,7 @@ class KnownRows:
         numbers = frame.attrs.get("lines")
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
-        rows = with_certain_blanks(constrained, typed, rows)
+        rows = with_missing(codec, rows, constrained.hard_rules.certain_blanks(typed))
         # Code 0, which unknown cells have too, is the missing level.
         observed = rows.observed | _declared_missing(whole, codec)
         rows = EncodedTable(rows.codes, rows.values, observed)
@@ -103,7 +103,7 @@ class KnownRows:
         own = {codec.copies.get(name, name) for name in kept}
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
         are_kept = are_kept.repeat(len(rows), 1)
-        rows = with_certain_blanks(constrained, typed, rows)
+        rows = with_missing(codec, rows, constrained.hard_rules.certain_blanks(typed))
         are_blank = ~rows.observed & ~codec.hidden_cells(rows)
         observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
         rows = EncodedTable(rows.codes, rows.values, observed, context=context)
@@ -301,18 +301,20 @@ class KnownRows:
         return Problem(message, **numbers, **place)
 
 
-def with_certain_blanks(
-    constrained: ConstrainedModel, typed: pd.DataFrame, rows: EncodedTable
+def with_missing(
+    codec: TableCodec, rows: EncodedTable, missing: Mapping[str, Mask]
 ) -> EncodedTable:
-    """Returns partially observed rows with the missing cells observed that rules require.
+    """Returns partially observed rows in which some unknown cells are known to be missing.
 
-    See `HardRules.certain_blanks`.
+    Args:
+        codec: Codec of the table.
+        rows: n rows.
+        missing: Mask of these cells, by column. Shape: (n,) each.
     """
-    certain = constrained.hard_rules.certain_blanks(typed.reset_index(drop=True))
     observed = rows.observed.clone()
-    for j, column in enumerate(constrained.codec.columns):
-        if column.has_missing and column.name in certain:
-            observed[:, j] |= torch.from_numpy(certain[column.name])
+    for j, column in enumerate(codec.columns):
+        if column.has_missing and column.name in missing:
+            observed[:, j] |= torch.from_numpy(missing[column.name])
     return replace(rows, observed=observed)
 
 

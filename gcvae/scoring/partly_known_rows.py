@@ -18,7 +18,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.dependent_regions import dependent_parts, regions_of_rows
-from gcvae.sampling.known_cells import with_certain_blanks
+from gcvae.sampling.known_cells import with_missing
 
 
 def partly_known(
@@ -33,7 +33,9 @@ def partly_known(
             mass.
     """
     codec = constrained.codec
-    rows = with_certain_blanks(constrained, typed, codec.encode(typed, blanks_unknown=True))
+    typed = typed.reset_index(drop=True)
+    missing = constrained.hard_rules.blanks_of_formulas(typed)
+    rows = with_missing(codec, codec.encode(typed, blanks_unknown=True), missing)
     if not len(codec.reduction):
         return rows
     order = constrained.model.order or ()
