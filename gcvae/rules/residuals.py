@@ -341,7 +341,9 @@ class Residual(Computed):
 
     def can_solve(self, parent: str) -> bool:
         """Returns whether `solutions` finds the cells of a parent."""
-        return can_solve(self.prediction.form, parent)
+        minimum = self.prediction.parents[parent].minimum
+        is_positive = isinstance(minimum, int | float) and minimum > 0
+        return can_solve(self.prediction.form, parent, is_positive)
 
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices

@@ -31,18 +31,19 @@ _MONOTONE_NODES = (
 )  # fmt: skip
 
 
-def can_solve(form: Formula, parent: str) -> bool:
+def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
     """Returns whether `solutions` can solve for a parent, because f is monotone in it.
 
-    This holds if f contains the parent once, in no power, in sums, products, quotients and
-    completed units of time. Some solutions of a quotient are not found if the divisor takes both
-    signs.
+    This holds if f contains the parent once, in sums, products, quotients and completed units of
+    time, and in powers only if the parent `is_positive`. Some solutions of a quotient are not found
+    if the divisor takes both signs.
     """
     if clock_of(form) is not None:
         return True
     nodes = list(ast.walk(form.value))
     keys = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
-    keys += [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
+    powers = [n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Pow)]
+    keys += [] if is_positive else powers
     calls = [node.func for node in nodes if isinstance(node, ast.Call)]
     n_named = sum(isinstance(node, ast.Name) and node.id == parent for node in nodes)
     return (
