@@ -172,14 +172,14 @@ class ImputeSpec(TableSpec):
     Attributes:
         draws: Number of imputations of each row.
         format: Format of the completed table: csv, parquet, json or jsonl.
-        columns, keep_blanks: As in `gcvae.sampling.filled_columns`.
+        columns, keep_missing: As in `gcvae.sampling.filled_columns`.
     """
 
     draws: int
     seed: int
     format: str
     columns: list[str] | None = None
-    keep_blanks: list[str] | None = None
+    keep_missing: list[str] | None = None
 
 
 @dataclass(frozen=True)

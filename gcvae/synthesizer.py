@@ -402,7 +402,7 @@ class Synthesizer:
         seed: int = 0,
         *,
         columns: Sequence[str] | None = None,
-        keep_blanks: Sequence[str] | None = None,
+        keep_missing: Sequence[str] | None = None,
     ) -> Any:
         """Returns the table with missing cells filled from p(missing | known); known cells stay
         unchanged.
@@ -418,11 +418,11 @@ class Synthesizer:
             seed: Seed of the random generator; equal seeds fill equal cells alike, whatever
                 `columns` is.
             columns: Columns to fill; missing cells of all others stay and are integrated out.
-            keep_blanks: Columns in which missing is a value of its own: their missing cells stay,
+            keep_missing: Columns in which missing is a value of its own: their missing cells stay,
                 and other columns are filled given that they are missing. By default the columns
                 that the schema declares so (`missing.is_value`) and that `columns` does not name.
         """
-        blocks = self.impute_blocks(frame, draws, seed, columns=columns, keep_blanks=keep_blanks)
+        blocks = self.impute_blocks(frame, draws, seed, columns=columns, keep_missing=keep_missing)
         return of_kind(pd.concat(blocks), kind_of(frame))
 
     def impute_blocks(
@@ -433,10 +433,10 @@ class Synthesizer:
         among: range | None = None,
         *,
         columns: Sequence[str] | None = None,
-        keep_blanks: Sequence[str] | None = None,
+        keep_missing: Sequence[str] | None = None,
     ) -> Iterator[pd.DataFrame]:
         """Yields the rows of `impute` in blocks, in order. See `gcvae.sampling.imputation`."""
-        blocks = impute_blocks(self._constrained, rows, draws, seed, among, columns, keep_blanks)
+        blocks = impute_blocks(self._constrained, rows, draws, seed, among, columns, keep_missing)
         return with_index_of(blocks, rows, draws, 0 if among is None else among.start)
 
     def sample_blocks(

@@ -77,7 +77,8 @@ class Client(Reports):
         dataset.
 
         Several tables are a database, whose keys are inferred: a dictionary of tables by name, a
-        folder of files, or a ZIP file. Its `schema` has `tables` with their keys, and `dirty`.
+        folder of files, or a ZIP file. Its `schema` has `tables` with their
+            keys, and `invalid_references`.
 
         Args:
             table: The table or tables.
@@ -448,7 +449,7 @@ class Client(Reports):
         draws: int = 1,
         seed: int = 0,
         columns: Sequence[str] | None = None,
-        keep_blanks: Sequence[str] | None = None,
+        keep_missing: Sequence[str] | None = None,
         encoding: str | None = None,
         format: str | None = None,
         to: Place | None = None,
@@ -466,7 +467,7 @@ class Client(Reports):
             draws: Number of imputations.
             seed: Seed of the imputations.
             columns: Columns to impute; missing cells of others stay, and are integrated out.
-            keep_blanks: Columns in which missing is a value of its own: these cells stay missing,
+            keep_missing: Columns in which missing is a value of its own: these cells stay missing,
                 and others are imputed given that. Default: as in the schema.
             encoding: Encoding of rows in a text file, as for `upload`.
             format, to, on_progress: As for `sample`.
@@ -476,7 +477,7 @@ class Client(Reports):
         wanted = wanted_table(format, to, like, table_format(like))
         body = rows_body(rows, self._date_formats(model_id))
         params = {"draws": draws, "seed": seed, "format": wanted.format} | of_table(encoding)
-        lists = {"columns": columns, "keep_blanks": keep_blanks}
+        lists = {"columns": columns, "keep_missing": keep_missing}
         params |= {name: listed(names) for name, names in lists.items() if names is not None}
         return self._table(model_id, "imputations", body, params, wanted, on_progress)
 

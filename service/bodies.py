@@ -167,7 +167,8 @@ class DatasetBody(BaseModel):
     table_schema: dict[str, Any] = Field(
         alias="schema",
         description="of a table its columns; of a database `tables`, each with its `primary_key`, "
-        "`foreign_keys` and `order`, and the treatment of `dirty` references",
+        "`foreign_keys` and `order`, and `invalid_references`, the treatment of rows whose foreign "
+        "key does not exist",
     )
     given_schema: dict[str, Any] = Field(
         description=(

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from gcvae.linked.database_schema import DatabaseSchema
 
-DIRTY = ("refuse", "drop", "null")
+INVALID_REFERENCES = ("refuse", "drop", "null")
 """Treatments of rows whose foreign key does not exist."""
-_MEMBERS = ("tables", "dirty")
+_MEMBERS = ("tables", "invalid_references")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class CheckedDatabase:
 
     Attributes:
         tables: Name, format, rows, columns and schema of each table.
-        schema: Schema of the database: tables, keys, orders, and the treatment of dirty rows.
+        schema: Schema of the database: tables, keys, orders and `invalid_references`.
     """
 
     tables: list[Document]
@@ -61,7 +61,7 @@ def check_database(
     """Reads the tables of a ZIP file and completes the schema of the database.
 
     Args:
-        schema: Stated tables and keys, and `dirty`.
+        schema: Stated tables and keys, and `invalid_references`.
         encoding: Encoding of text files; None for UTF-8.
 
     Raises:
@@ -74,10 +74,10 @@ def check_database(
     from gcvae.linked.database_fit import typed_table, with_found_plans
     from gcvae.linked.infer_links import infer_database
 
-    stated, dirty = read_schema(schema or {})
+    stated, treatment = read_schema(schema or {})
     frames, formats = _frames(file, encoding, settings)
     links = infer_database(frames, stated)
-    kept, warnings = _with_valid_references(frames, links, dirty)
+    kept, warnings = _with_valid_references(frames, links, treatment)
     tables, schemas, typed = [], {}, {}
     for name, frame in frames.items():
         schemas[name], typed[name] = typed_table(name, kept[name], links[name])
@@ -88,12 +88,14 @@ def check_database(
         described = {"name": name, "format": formats[name], **size, "schema": found.to_json()}
         tables.append(described)
     links = with_found_plans(typed, schemas, links)
-    complete = links.to_json() | ({} if dirty == DIRTY[0] else {"dirty": dirty})
+    complete = links.to_json() | (
+        {} if treatment == INVALID_REFERENCES[0] else {"invalid_references": treatment}
+    )
     return CheckedDatabase(tables, complete, warnings)
 
 
 def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
-    """Reads a schema document. Returns (stated tables and keys, treatment of dirty rows).
+    """Reads a schema document. Returns (stated tables and keys, treatment of invalid references).
 
     Raises:
         SchemaError: A member or the treatment is unknown.
@@ -103,16 +105,22 @@ def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
         for name in document
         if name not in _MEMBERS
     ]
-    dirty = document.get("dirty", DIRTY[0])
-    if dirty not in DIRTY:
+    treatment = document.get("invalid_references", INVALID_REFERENCES[0])
+    if treatment not in INVALID_REFERENCES:
         expected = (
             "one of the texts refuse, drop (removes these rows) or null (sets their keys to "
             "missing)"
         )
-        problems.append(Problem(f"dirty is {dirty!r}", "/dirty", expected=expected))
+        problems.append(
+            Problem(
+                f"invalid_references is {treatment!r}",
+                "/invalid_references",
+                expected=expected,
+            )
+        )
     if problems:
         raise SchemaError(*problems)
-    return {"tables": document.get("tables", {})}, str(dirty)
+    return {"tables": document.get("tables", {})}, str(treatment)
 
 
 def profile_of_table(
@@ -272,12 +280,13 @@ def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -
 
 
 def _with_valid_references(
-    frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, dirty: str
+    frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, treatment: str
 ) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
     """Returns (tables whose foreign keys exist or are missing, warnings about changes).
 
     Raises:
-        TableError: Keys are not unique, or foreign keys do not exist and `dirty` is `refuse`; it
+        TableError: Keys are not unique, or foreign keys do not exist and `invalid_references` is
+            `refuse`; it
             shows the first ten.
     """
     from gcvae.linked.references import checked_references
@@ -285,8 +294,8 @@ def _with_valid_references(
     try:
         return checked_references(frames, links), ()
     except TableError as error:
-        if dirty == DIRTY[0]:
+        if treatment == INVALID_REFERENCES[0]:
             raise
-        found = checked_references(frames, links, dirty)  # keys that are not unique raise again
-        done = {"drop": "they are removed", "null": "their keys are set to missing"}[dirty]
+        found = checked_references(frames, links, treatment)  # keys that are not unique raise again
+        done = {"drop": "they are removed", "null": "their keys are set to missing"}[treatment]
         return found, tuple(f"{problem.message}; {done}" for problem in error.problems)

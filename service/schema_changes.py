@@ -138,8 +138,9 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
         for member in dict.fromkeys((*old[name], *table))
         if (was := old[name].get(member)) != (now := table.get(member))
     ]
-    dirty = [document.get("dirty", "refuse") for document in (before, after)]
-    words += [] if dirty[0] == dirty[1] else ["dirty is {1!r} (it was {0!r})".format(*dirty)]
+    name = "invalid_references"
+    was, now = (document.get(name, "refuse") for document in (before, after))
+    words += [] if was == now else [f"{name} is {now!r} (it was {was!r})"]
     none = RuleChangesBody(added=[], lost=[])
     summary = words or ["nothing changed"]
     return SchemaChangesBody(columns={}, rules=none, summary=summary)

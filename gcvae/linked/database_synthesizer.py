@@ -92,7 +92,7 @@ class DatabaseSynthesizer:
         settings: Mapping[str, object] | None = None,
         seed: int = 0,
         device: str = "auto",
-        dirty: str = "refuse",
+        invalid_references: str = "refuse",
         progress: Callable[[str, float], None] | bool | None = None,
     ) -> DatabaseSynthesizer:
         """Fits a model of each table given the row of its parent.
@@ -102,7 +102,8 @@ class DatabaseSynthesizer:
             schema: Known tables, keys and columns (`DatabaseSchema`); inference completes it.
             preset: Preset of every table; `settings`, `seed` and `device` also are those of
                 `Synthesizer.fit`.
-            dirty: Treatment of rows whose foreign key does not exist: `refuse`, `drop` or `null`.
+            invalid_references: Treatment of rows whose foreign key does not exist: `refuse`, `drop`
+                or `null`.
             progress: Function that receives a table's name and the fraction of its fit that is
                 done; or, as in `Synthesizer.fit`, whether to show a bar for each table.
 
@@ -110,12 +111,14 @@ class DatabaseSynthesizer:
             TableError: A key is not unique, a reference leads to no row, or a table can not be
                 modelled.
             SchemaError: The schema names a table or column that does not exist.
-            SettingError: `dirty` is another value, or the settings include one that only single
-                tables have, such as differential privacy.
+            SettingError: `invalid_references` is another value, or the settings include one
+                that only single tables have, such as differential privacy.
         """
-        if dirty not in ("refuse", "drop", "null"):
-            message = f"dirty is {dirty!r}"
-            raise SettingError(Problem(message, "/dirty", expected="refuse, drop or null"))
+        if invalid_references not in ("refuse", "drop", "null"):
+            message = f"invalid_references is {invalid_references!r}"
+            raise SettingError(
+                Problem(message, "/invalid_references", expected="refuse, drop or null")
+            )
         for name, why in _OF_SINGLE_TABLES.items():
             if name in (settings or {}):
                 message, pointer = f"databases have no {name}: {why}", f"/settings/{name}"
@@ -132,7 +135,7 @@ class DatabaseSynthesizer:
             raise TableError(Problem("there are no tables", expected='{"users": frame, ...}'))
         document = schema.to_json() if isinstance(schema, DatabaseSchema) else schema
         links = infer_database(frames, document)
-        frames = checked_references(frames, links, dirty)
+        frames = checked_references(frames, links, invalid_references)
         schemas, typed = {}, {}
         for name, frame in frames.items():
             schemas[name], typed[name] = typed_table(name, frame, links[name])

@@ -83,7 +83,7 @@ _SUPERIORS = frozenset({"parent", "manager", "boss", "supervisor", "superior", "
 """Words in the names of columns that reference another row of the same table."""
 _LEAST_INCLUDED = 0.9
 """Minimum share of existing keys for a foreign key that has the name of the primary key. The other
-values are dirty references, which a fit refuses."""
+values are invalid references, which a fit refuses."""
 
 
 def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:

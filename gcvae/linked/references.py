@@ -96,18 +96,19 @@ def all_row_numbers(
 
 
 def checked_references(
-    tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema, dirty: str = "refuse"
+    tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema, invalid_references: str = "refuse"
 ) -> dict[str, pd.DataFrame]:
     """Returns the tables after checking that keys are unique and foreign keys exist or are missing.
 
     Args:
         tables: Tables by name.
         schema: Schema with the keys of all tables.
-        dirty: Treatment of rows whose foreign key does not exist: `refuse`, `drop` or `null`.
+        invalid_references: Treatment of rows whose foreign key does not exist: `refuse`, `drop` or
+            `null`.
 
     Raises:
-        TableError: Keys are not unique, or foreign keys do not exist and `dirty` is `refuse`; it
-            shows the first ten.
+        TableError: Keys are not unique, or foreign keys do not exist and `invalid_references` is
+            `refuse`; it shows the first ten.
     """
     tables = without_blanks(tables)
     tables = dict(tables)
@@ -143,13 +144,13 @@ def checked_references(
                     continue
                 pointer = json_pointer("tables", name, "foreign_keys", i)
                 whole = tables[name][list(key.columns)].notna().all(axis=1).to_numpy().nonzero()[0]
-                if dirty != "refuse" and len(whole) and np.isin(whole, lost).all():
+                if invalid_references != "refuse" and len(whole) and np.isin(whole, lost).all():
                     message = f"no value of the key {key} of table {name!r} is there"
                     expected = f"columns that hold keys of {key.table!r}"
                     raise SchemaError(Problem(message, pointer, expected=expected))
-                if dirty == "refuse":
+                if invalid_references == "refuse":
                     problems.append(_dirty(name, tables[name], key, lost, pointer))
-                elif dirty == "drop":
+                elif invalid_references == "drop":
                     kept = np.setdiff1d(np.arange(len(tables[name])), lost)
                     tables[name], changed = tables[name].iloc[kept].reset_index(drop=True), True
                 else:
@@ -190,8 +191,8 @@ def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer
         f"{len(lost)} rows of table {name!r} refer ({key}) to rows that do not exist: {values}"
     )
     expected = (
-        "keys of that table, whole or missing; or dirty 'drop' (leaves the rows out) or 'null' "
-        "(empties them)"
+        "keys of that table, whole or missing; or invalid_references 'drop' (leaves the rows out) "
+        "or 'null' (empties them)"
     )
     return Problem(message, pointer, expected=expected)
 

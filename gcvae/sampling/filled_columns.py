@@ -37,14 +37,14 @@ class FilledColumns:
 def filled_columns(
     schema: TableSchema,
     columns: Sequence[str] | None = None,
-    keep_blanks: Sequence[str] | None = None,
+    keep_missing: Sequence[str] | None = None,
 ) -> FilledColumns:
     """Checks the columns of an imputation and completes them by the schema.
 
     Args:
         schema: Schema of the model's table.
         columns: Columns to fill; by default all whose missing cells are not kept.
-        keep_blanks: Columns in which missing is a value; by default those that the schema declares
+        keep_missing: Columns in which missing is a value; by default those that the schema declares
             so (`missing.is_value`) and that `columns` does not name.
 
     Raises:
@@ -52,19 +52,19 @@ def filled_columns(
         SettingError: No column is named, or a column can not be filled, or is both filled and kept.
     """
     _check_names(schema, columns, "columns")
-    _check_names(schema, keep_blanks, "keep_blanks")
+    _check_names(schema, keep_missing, "keep_missing")
     named = tuple(dict.fromkeys(columns or ()))
     fillable = [c.name for c in schema if c.kind.outcomes is not Outcomes.KEYS and not c.drop]
     problems = [
         *_unfillable(named, fillable),
-        *(_both(i, name) for i, name in enumerate(keep_blanks or ()) if name in named),
+        *(_both(i, name) for i, name in enumerate(keep_missing or ()) if name in named),
     ]
     if problems:
         raise SettingError(*problems)
-    if keep_blanks is None:
+    if keep_missing is None:
         kept = {column.name for column in schema if column.missing.is_value}.difference(named)
     else:
-        kept = set(keep_blanks)
+        kept = set(keep_missing)
     filled = named if columns is not None else [name for name in fillable if name not in kept]
     return FilledColumns(frozenset(filled), frozenset(kept), named)
 
@@ -117,5 +117,5 @@ def _unfillable(named: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
 
 def _both(number: int, name: str) -> Problem:
     """Returns the problem of a column that is to be both filled and kept."""
-    message, expected = "its blanks are to be filled, and to be kept", "one of the two"
-    return Problem(message, f"/keep_blanks/{number}", column=name, expected=expected)
+    message, expected = "its missing cells are to be filled and to be kept", "one of the two"
+    return Problem(message, f"/keep_missing/{number}", column=name, expected=expected)

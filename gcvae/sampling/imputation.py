@@ -40,7 +40,7 @@ def impute_blocks(
     seed: int,
     among: range | None = None,
     columns: Sequence[str] | None = None,
-    keep_blanks: Sequence[str] | None = None,
+    keep_missing: Sequence[str] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yields the completed rows in blocks, in order, with the draws of a row together.
 
@@ -51,7 +51,7 @@ def impute_blocks(
         seed: Seed of all draws.
         among: Range of the rows to complete, with the same result as in a full pass; begins at a
             multiple of BLOCK_ROWS.
-        columns, keep_blanks: As in `filled_columns`.
+        columns, keep_missing: As in `filled_columns`.
 
     Raises:
         SettingError: `draws` is not a whole number of at least 1, or a column can not be filled.
@@ -63,7 +63,7 @@ def impute_blocks(
     if draws > 1 and DRAW_COLUMN in schema:
         message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
         raise TableError(Problem(message, column=DRAW_COLUMN, expected="one draw, or another name"))
-    chosen = filled_columns(schema, columns, keep_blanks)
+    chosen = filled_columns(schema, columns, keep_missing)
     first_row = 0 if among is None else among.start
     assert first_row % BLOCK_ROWS == 0, "a run of rows begins with a block"
     numbers = count(first_row // BLOCK_ROWS)

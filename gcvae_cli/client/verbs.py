@@ -34,7 +34,7 @@ from gcvae_cli.files.options import (
     GivenRows,
     GridSteps,
     Jitters,
-    KeptBlanks,
+    KeptMissing,
     ManifoldOutput,
     MapKind,
     MapOrder,
@@ -227,7 +227,7 @@ def impute(
     key_file: KeyFile = None,
     draws: Completions = 1,
     columns: FilledColumns = None,
-    keep_blanks: KeptBlanks = None,
+    keep_missing: KeptMissing = None,
     encoding: Encoding = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -238,8 +238,8 @@ def impute(
     form = _table_format(output, as_json)
     options: dict[str, Any] = {"draws": draws, "seed": seed, "encoding": encoding}
     options["columns"] = None if columns is None else read_names(columns, "--columns")
-    kept = None if keep_blanks is None else read_names(keep_blanks, "--keep-blanks")
-    options["keep_blanks"] = kept
+    kept = None if keep_missing is None else read_names(keep_missing, "--keep-missing")
+    options["keep_missing"] = kept
     _write_table(server, key_file, output, form, "impute", model, table, **options)
     if as_json:
         answer({"output": output, "draws": draws, "seed": seed})

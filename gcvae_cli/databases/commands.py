@@ -41,7 +41,7 @@ def clone(
         Path | None, typer.Option(help="Also save the model to this file (.gcvae).")
     ] = None,
     scale: Annotated[float, typer.Option(help="Rows as a multiple of the real tables.")] = 1.0,
-    dirty: Annotated[
+    invalid_references: Annotated[
         str,
         typer.Option(
             help=(
@@ -97,7 +97,7 @@ def clone(
             settings=settings,
             seed=seed,
             device=device,
-            dirty=dirty,
+            invalid_references=invalid_references,
             progress=show,
         )
     for name, how in synthesizer.plans.items():

@@ -29,7 +29,7 @@ from gcvae_cli.files.options import (
     Given,
     GivenRows,
     Jitters,
-    KeptBlanks,
+    KeptMissing,
     Measure,
     Minimal,
     ModelFile,
@@ -202,7 +202,7 @@ def impute(
     output: TableOutput,
     draws: Completions = 1,
     columns: FilledColumns = None,
-    keep_blanks: KeptBlanks = None,
+    keep_missing: KeptMissing = None,
     encoding: Encoding = None,
     seed: Seed = 0,
     threads: Threads = 1,
@@ -213,11 +213,11 @@ def impute(
     from gcvae.sampling.imputation_stream import stream_completed
 
     filled = None if columns is None else read_names(columns, "--columns")
-    kept = None if keep_blanks is None else read_names(keep_blanks, "--keep-blanks")
+    kept = None if keep_missing is None else read_names(keep_missing, "--keep-missing")
     table_format = _table_format(output, as_json)
     synthesizer, reader = load_model(model, threads), table_reader(table, encoding)
     completed = synthesizer.impute_blocks(
-        reader, draws=draws, seed=seed, columns=filled, keep_blanks=kept
+        reader, draws=draws, seed=seed, columns=filled, keep_missing=kept
     )
     with progress_bar(f"imputing {table.name}") as bar, opened_output(output) as stream:
         blocks = _watched_reader(completed, reader, bar.move, draws)

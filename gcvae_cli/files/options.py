@@ -143,7 +143,7 @@ FilledColumns = Annotated[
         metavar="NAME,…", help="Impute only these columns; others keep their missing values."
     ),
 ]
-KeptBlanks = Annotated[
+KeptMissing = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,…",

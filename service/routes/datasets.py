@@ -28,7 +28,12 @@ from service.bodies import (
     RulesBody,
     dataset_body,
 )
-from service.databases import DIRTY, check_database, first_rows_of_table, profile_of_table
+from service.databases import (
+    INVALID_REFERENCES,
+    check_database,
+    first_rows_of_table,
+    profile_of_table,
+)
 from service.errors import PreconditionError, RequestError, StateError
 from service.http.etags import entity_tag, satisfies_if_match, tag_of, tagged, tagged_json
 from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
@@ -125,7 +130,10 @@ _PATCH = {
                             "type": ["object", "null"],
                             "additionalProperties": {"type": ["object", "null"]},
                         },
-                        "dirty": {"type": ["string", "null"], "enum": [*DIRTY, None]},
+                        "invalid_references": {
+                            "type": ["string", "null"],
+                            "enum": [*INVALID_REFERENCES, None],
+                        },
                     },
                     "example": {
                         "columns": {

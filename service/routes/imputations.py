@@ -33,7 +33,7 @@ router = APIRouter(tags=["imputations"])
 _NAMES = 'names separated by commas, a name with a comma in quotes: a,"b, c"'
 
 _IMPUTED_COLUMNS = "columns to impute; missing cells of other columns are kept and integrated out"
-_KEPT_BLANKS = (
+_KEPT_MISSING = (
     "columns whose missing cells are meaningful: they are kept, and the other columns are imputed"
     " given that they are missing; default: the columns with `missing.is_value` in the schema"
 )
@@ -45,7 +45,7 @@ class NewImputationBody(RowsBody):
     draws: Whole = Field(1, ge=1)
     seed: Seed = 0
     columns: list[str] | None = Field(None, min_length=1, description=_IMPUTED_COLUMNS)
-    keep_blanks: list[str] | None = Field(None, description=_KEPT_BLANKS)
+    keep_missing: list[str] | None = Field(None, description=_KEPT_MISSING)
 
 
 @router.post(
@@ -62,7 +62,7 @@ async def impute_rows(
     draws: Annotated[int | None, Query(ge=1, description="number of imputations per row")] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
     columns: Annotated[str | None, Query(description=f"{_IMPUTED_COLUMNS}; {_NAMES}")] = None,
-    keep_blanks: Annotated[str | None, Query(description=f"{_KEPT_BLANKS}; {_NAMES}")] = None,
+    keep_missing: Annotated[str | None, Query(description=f"{_KEPT_MISSING}; {_NAMES}")] = None,
     format: Annotated[str | None, Query(description="csv, parquet, json or jsonl")] = None,
 ) -> Response:
     """Impute missing cells of rows (JSON, CSV, Parquet) from p(missing | known), in all columns or
@@ -71,7 +71,7 @@ async def impute_rows(
     """
     settings = call.resources.settings
     async with received_rows(call, NewImputationBody, format, MEDIA_TYPES) as rows:
-        query = given(draws=draws, seed=seed) | _named(columns=columns, keep_blanks=keep_blanks)
+        query = given(draws=draws, seed=seed) | _named(columns=columns, keep_missing=keep_missing)
         options = {"draws": 1, "seed": 0} | rows.body_options | query
         _check_options(options, schema_of(rows.model), settings, in_query=query)
         found = await rows.checked()
@@ -121,7 +121,7 @@ def _check_options(
         message = f"several draws add a column {DRAW_COLUMN!r}, which the table already has"
         raise RequestError(Problem(message, place, expected="1"))
     try:
-        filled_columns(schema, options.get("columns"), options.get("keep_blanks"))
+        filled_columns(schema, options.get("columns"), options.get("keep_missing"))
     except InputError as error:
         problems = [_placed(problem, in_query) for problem in error.problems]
         kind = UnknownColumnError if isinstance(error, UnknownColumnError) else RequestError

@@ -483,7 +483,7 @@ def test_impute_fills_the_named_columns_only(folder: Path, tmp_path: Path) -> No
     trained = ["train", str(tmp_path / "table.csv"), "-o", model, "--set", "max_steps=5"]
     assert main([*trained, "--device", "cpu"]) == 0
     asked = ["impute", model, str(tmp_path / "blanks.csv"), "-o", str(completed)]
-    assert main([*asked, "--columns", '"größe, ""x""", 颜色', "--keep-blanks", "grade"]) == 0
+    assert main([*asked, "--columns", '"größe, ""x""", 颜色', "--keep-missing", "grade"]) == 0
     found = read_table(completed).rename(columns={new: old for old, new in names.items()})
     assert (found[["count", "grade"]] == rows[["count", "grade"]]).all(axis=None)
     assert not found[["size", "colour"]].isin(["", "NA", "?"]).any(axis=None)

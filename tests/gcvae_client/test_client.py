@@ -403,7 +403,7 @@ def test_some_columns_are_completed_and_kept_blanks_stay(
     model = train(service, table.replace(b"size,colour", '"size, ""net""",颜色'.encode(), 1))
     rows = [{names[0]: None, names[1]: "red"}, {names[0]: 3.5, names[1]: None}] * 3
     for columns, kept in ((names[:1], None), (names[1:], names[:1])):
-        options = {"columns": columns, "keep_blanks": kept, "format": "jsonl"}
+        options = {"columns": columns, "keep_missing": kept, "format": "jsonl"}
         completed = client.impute(model["id"], rows, **options)
         assert isinstance(completed, bytes)
         for row, given in zip(map(json.loads, completed.splitlines()), rows, strict=True):

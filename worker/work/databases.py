@@ -43,7 +43,7 @@ def fit_database(
         seed=spec.training["seed"],
         device=spec.training["device"],
         settings=settings,
-        dirty=dataset.schema.get("dirty", "refuse"),
+        invalid_references=dataset.schema.get("invalid_references", "refuse"),
         progress=_reporting(attempt, dataset),
     )
 
@@ -162,7 +162,7 @@ def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
 
 
 def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame]:
-    """The tables of a dataset without dirty references, as training has them.
+    """The tables of a dataset without invalid references, as training has them.
 
     Raises:
         DeletedTableError: it is deleted.
@@ -177,7 +177,7 @@ def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame
     except (NotFoundError, MissingObjectError) as error:
         raise DeletedTableError(dataset_id) from error
     links = infer_database(tables, {"tables": dataset.schema["tables"]})
-    return checked_references(tables, links, dataset.schema.get("dirty", "refuse"))
+    return checked_references(tables, links, dataset.schema.get("invalid_references", "refuse"))
 
 
 _VERDICTS = ("red", "amber", "green", "not_measured")

@@ -26,7 +26,7 @@ def impute(attempt: Attempt) -> Produced:
     synthesizer = attempt.load_synthesizer()
     table = table_of(attempt, spec)
     completed = synthesizer.impute_blocks(
-        table, spec.draws, spec.seed, among, columns=spec.columns, keep_blanks=spec.keep_blanks
+        table, spec.draws, spec.seed, among, columns=spec.columns, keep_missing=spec.keep_missing
     )
     fraction_of = fraction_of_table(table, among, spec.draws)
     blocks = reporting(attempt, "imputing", completed, fraction_of)

@@ -7,7 +7,7 @@ import { fill, h } from "./elements.js";
 import { showEstimates, trainingForm } from "./training.js";
 
 const KEEP = { "": "generated, unless it is a reference table", true: "copied unchanged", false: "generated" };
-const DIRTY = { refuse: "reject the database", drop: "remove these rows", null: "set these keys to missing" };
+const INVALID_REFERENCES = { refuse: "reject the database", drop: "remove these rows", null: "set these keys to missing" };
 
 export async function showDatabase({ place, dataset, signal, go, reveal }) {
   fill(place, heading(dataset, go), h("p.soft", { role: "status" }, "Loading the tables …"));
@@ -75,8 +75,8 @@ function referenceFields(name, tables, key = { columns: [], table: tables[0], re
 /** What becomes of rows whose key does not exist. */
 function dirtyForm(page) {
   const told = h("div");
-  const chosen = h("select", { onchange: () => tried(told, chosen, () => change(page, { dirty: chosen.value })) },
-    Object.entries(DIRTY).map(([value, text]) => h("option", { value, selected: value === (page.dataset.schema.dirty ?? "refuse") }, text)));
+  const chosen = h("select", { onchange: () => tried(told, chosen, () => change(page, { invalid_references: chosen.value })) },
+    Object.entries(INVALID_REFERENCES).map(([value, text]) => h("option", { value, selected: value === (page.dataset.schema.invalid_references ?? "refuse") }, text)));
   return h("div.stack", {}, h("div.row", {}, h("label.field", {}, "Rows whose foreign key refers to no row", chosen)), told);
 }
 

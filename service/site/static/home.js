@@ -33,9 +33,9 @@ function entrance(go) {
   const place = h("div.stack");
   const encoding = h("input", { list: "encodings", placeholder: "UTF-8", size: 14 });
   let last = [];
-  const take = async (files, dirty) => {
+  const take = async (files, invalid_references) => {
     last = files;
-    const said = { ...(encoding.value.trim() ? { encoding: encoding.value.trim() } : {}), ...(dirty ? { schema: JSON.stringify({ dirty }) } : {}) };
+    const said = { ...(encoding.value.trim() ? { encoding: encoding.value.trim() } : {}), ...(invalid_references ? { schema: JSON.stringify({ invalid_references }) } : {}) };
     const name = files.length > 1 ? "" : files[0].name.replace(/(\.(csv|tsv|txt|parquet|gz|zip))+$/i, "").slice(0, 200) || "table";
     const query = new URLSearchParams(name ? { name, ...said } : {});
     const dataset = await uploadInto(place, `/v1/datasets?${query}`, files, entry, name ? {} : said);

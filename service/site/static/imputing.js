@@ -64,7 +64,7 @@ function choices(file, blanks, start) {
   const submit = (event) => {
     event.preventDefault();
     const kept = boxes.filter(([box, column]) => !box.checked && column.missing?.allowed).map(([, column]) => column);
-    start({ columns: named(boxes.filter(([box]) => box.checked).map(([, column]) => column)), ...(kept.length ? { keep_blanks: named(kept) } : {}) });
+    start({ columns: named(boxes.filter(([box]) => box.checked).map(([, column]) => column)), ...(kept.length ? { keep_missing: named(kept) } : {}) });
   };
   const button = h("button.main", { type: "submit" }, "Impute missing values");
   const why = h("span.soft", { role: "status" });

@@ -338,15 +338,17 @@ def test_references_that_are_never_the_same_are_not() -> None:
     assert not (drawn["home"] == drawn["away"]).any()
 
 
-@pytest.mark.parametrize("dirty", ["drop", "null"])
+@pytest.mark.parametrize("invalid_references", ["drop", "null"])
 def test_a_key_of_which_no_value_is_there_is_refused_whatever_becomes_of_dirty_rows(
-    dirty: str,
+    invalid_references: str,
 ) -> None:
     keys = [{"columns": ["y"], "table": "parents"}]
     schema = {"tables": {"parents": {"primary_key": ["pid"]}, "children": {"foreign_keys": keys}}}
     tables = {"parents": _PARENTS, "children": _CHILDREN}
     with pytest.raises(SchemaError, match="no value of the key y") as caught:
-        DatabaseSynthesizer.fit(tables, schema=schema, dirty=dirty, **QUICK)
+        DatabaseSynthesizer.fit(
+            tables, schema=schema, invalid_references=invalid_references, **QUICK
+        )
     assert caught.value.problems[0].pointer == "/tables/children/foreign_keys/0"
 
 
@@ -376,7 +378,9 @@ def test_a_key_of_two_columns_is_whole_or_missing() -> None:
     with pytest.raises(TableError, match="9 rows of table 'children' refer"):
         DatabaseSynthesizer.fit(tables, schema=schema, **QUICK)
     quick = {**QUICK, "settings": {"max_steps": 20}}
-    drawn = DatabaseSynthesizer.fit(tables, schema=schema, dirty="null", **quick).sample(seed=1)
+    drawn = DatabaseSynthesizer.fit(
+        tables, schema=schema, invalid_references="null", **quick
+    ).sample(seed=1)
     are_blank = drawn["children"][["a", "b"]].isna()
     assert (are_blank["a"] == are_blank["b"]).all()
 

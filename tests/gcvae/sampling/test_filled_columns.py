@@ -99,7 +99,7 @@ def single_rows(n: int = 200) -> pd.DataFrame:
 
 def test_a_kept_blank_stays_and_the_others_are_drawn_given_that_it_is_one() -> None:
     left = fitted().impute(single_rows(), columns=["zeta"])
-    kept = fitted().impute(single_rows(), keep_blanks=[CHINESE])
+    kept = fitted().impute(single_rows(), keep_missing=[CHINESE])
     assert (kept[CHINESE] == "").all()
     assert (kept["zeta"] == "single").mean() > 0.95
     assert kept[COMMA].astype(float).median() < 3000
@@ -112,8 +112,8 @@ def test_a_schema_says_once_that_blanks_are_values() -> None:
     assert by_schema.schema[CHINESE].missing.is_value
     rows = single_rows()
     filled = by_schema.impute(rows)
-    pd.testing.assert_frame_equal(filled, by_request.impute(rows, keep_blanks=[CHINESE]))
-    everything = by_schema.impute(rows, keep_blanks=[])
+    pd.testing.assert_frame_equal(filled, by_request.impute(rows, keep_missing=[CHINESE]))
+    everything = by_schema.impute(rows, keep_missing=[])
     pd.testing.assert_frame_equal(everything, by_request.impute(rows))
     named = by_schema.impute(rows, columns=[CHINESE])
     assert not is_blank(named[[CHINESE]]).any(axis=None)
@@ -151,7 +151,7 @@ def test_a_column_that_equals_another_is_filled_with_its_cell_where_it_is_named(
 
 
 @pytest.mark.parametrize(
-    ("columns", "keep_blanks", "error"),
+    ("columns", "keep_missing", "error"),
     [
         (["ages"], None, UnknownColumnError),
         (None, ["Zeta"], UnknownColumnError),
@@ -161,10 +161,10 @@ def test_a_column_that_equals_another_is_filled_with_its_cell_where_it_is_named(
     ],
 )
 def test_what_can_not_be_filled_is_refused_by_its_place(
-    columns: list[str], keep_blanks: list[str], error: type[Exception]
+    columns: list[str], keep_missing: list[str], error: type[Exception]
 ) -> None:
     with refuses(error):
-        fitted().impute(blanked(5), columns=columns, keep_blanks=keep_blanks)
+        fitted().impute(blanked(5), columns=columns, keep_missing=keep_missing)
 
 
 def test_identifiers_dropped_columns_and_absent_ones_are_not_filled() -> None:

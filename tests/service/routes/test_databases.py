@@ -188,29 +188,33 @@ def test_a_small_file_that_unfolds_without_end_is_refused(start: Callable[..., R
 
 
 UNORDERED = {name: v for name, v in KEYS["tables"]["visits"].items() if name != "order"}
-DIRTY = VISITS + "".join(f"{900 + i},{7000 + i},2025-01-01,1\n" for i in range(12))
+INVALID_REFERENCES = VISITS + "".join(f"{900 + i},{7000 + i},2025-01-01,1\n" for i in range(12))
 
 
 def test_dirty_references_are_refused_with_the_first_ten_or_dropped_or_emptied(
     service: Running,
 ) -> None:
     before = service.traces()
-    content = zipped({"users.csv": USERS, "visits.csv": DIRTY})
+    content = zipped({"users.csv": USERS, "visits.csv": INVALID_REFERENCES})
     problem = assert_problem(upload(service, content), 422, "invalid-table")
     assert problem["errors"][0]["pointer"] == "/tables/visits/foreign_keys/0"
     assert "; ".join(str(7000 + i) for i in range(10)) in problem["detail"]
     assert "7010" not in problem["detail"]
     assert service.traces() == before
-    for dirty, told in (("drop", "are removed"), ("null", "keys are set to missing")):
-        dataset = upload(service, content, schema=json.dumps({"dirty": dirty})).json()
+    for treatment, told in (("drop", "are removed"), ("null", "keys are set to missing")):
+        dataset = upload(
+            service, content, schema=json.dumps({"invalid_references": treatment})
+        ).json()
         # Rows without a parent have no order among siblings.
-        expected = KEYS["tables"] if dirty == "drop" else KEYS["tables"] | {"visits": {**UNORDERED}}
-        assert dataset["schema"] == {"tables": expected, "dirty": dirty}
+        expected = (
+            KEYS["tables"] if treatment == "drop" else KEYS["tables"] | {"visits": {**UNORDERED}}
+        )
+        assert dataset["schema"] == {"tables": expected, "invalid_references": treatment}
         [warning] = dataset["warnings"]
         assert warning.endswith(told)
         assert dataset["rows"] == 252
     answer = service.http.patch(
-        f"/v1/datasets/{dataset['id']}/schema", json={"dirty": None}, headers=PATCH
+        f"/v1/datasets/{dataset['id']}/schema", json={"invalid_references": None}, headers=PATCH
     )
     assert_problem(answer, 422, "invalid-table")
 
@@ -219,7 +223,7 @@ def test_dirty_references_are_refused_with_the_first_ten_or_dropped_or_emptied(
     ("schema", "pointer"),
     [
         ({"table": {}}, "/table"),
-        ({"dirty": "keep"}, "/dirty"),
+        ({"invalid_references": "keep"}, "/invalid_references"),
         ({"tables": []}, "/tables"),
         ({"tables": {"user": {}}}, "/tables/user"),
         ({"tables": {"visits": {"keys": []}}}, "/tables/visits/keys"),

@@ -191,8 +191,8 @@ def test_only_the_named_columns_are_filled_and_kept_blanks_stay(
     synthesizer = library(service, renamed)
     path = f"/v1/models/{renamed['id']}/imputations"
     headers = {"Content-Type": "text/csv"}
-    query = {"columns": NAMES, "keep_blanks": "fuel", "format": "csv"}
-    asked = {"columns": [PART, "气缸"], "keep_blanks": ["fuel"]}
+    query = {"columns": NAMES, "keep_missing": "fuel", "format": "csv"}
+    asked = {"columns": [PART, "气缸"], "keep_missing": ["fuel"]}
     answer = service.http.post(path, params=query, content=HOLES, headers=headers)
     blocks = synthesizer.impute_blocks(read_table(HOLES), **asked)
     assert answer.content == b"".join(stream_completed(blocks, synthesizer.schema, "csv"))
@@ -213,7 +213,7 @@ def test_a_job_in_shards_fills_the_same_columns(
     header, _, rows = HOLES.partition(b"\n")
     table = header + b"\n" + rows * 160  # 4,320 rows, one shard and a bit
     path = f"/v1/models/{renamed['id']}/imputations"
-    query = {"columns": f'"{"气缸"}"', "keep_blanks": '"Größe, ""netto"""'}
+    query = {"columns": f'"{"气缸"}"', "keep_missing": '"Größe, ""netto"""'}
     headers = {"Content-Type": "text/csv"}
     answer = other.http.post(path, params=query, content=table, headers=headers)
     assert answer.status_code == 202
@@ -222,7 +222,7 @@ def test_a_job_in_shards_fills_the_same_columns(
     work(other, result["job_id"])
     done = other.http.get(f"/v1/imputations/{result['id']}").json()
     synthesizer = library(service, renamed)
-    blocks = synthesizer.impute_blocks(read_table(table), columns=["气缸"], keep_blanks=[PART])
+    blocks = synthesizer.impute_blocks(read_table(table), columns=["气缸"], keep_missing=[PART])
     expected = b"".join(stream_completed(blocks, synthesizer.schema, "csv"))
     assert other.http.get(done["content"]).content == expected
 
@@ -236,8 +236,8 @@ def test_a_job_in_shards_fills_the_same_columns(
         ({}, {"columns": ["fuel", "fuell"]}, "unknown-column", "/columns/1"),
         ({}, {"columns": []}, "invalid-request", "/columns"),
         ({}, {"columns": "fuel"}, "invalid-request", "/columns"),
-        ({}, {"columns": ["fuel"], "keep_blanks": ["fuel"]}, "invalid-request", "/keep_blanks/0"),
-        ({"keep_blanks": "fuel"}, {"columns": ["fuel"]}, "invalid-request", "?keep_blanks"),
+        ({}, {"columns": ["fuel"], "keep_missing": ["fuel"]}, "invalid-request", "/keep_missing/0"),
+        ({"keep_missing": "fuel"}, {"columns": ["fuel"]}, "invalid-request", "?keep_missing"),
     ],
 )  # fmt: skip
 def test_columns_that_can_not_be_filled_are_refused_by_their_place(
