@@ -60,9 +60,10 @@ def _uci_run(budget: dict[str, Any]) -> str:
     return (
         f"Ten splits of our own; at most {budget['uci_steps']:,} updates (paper: 10,000) of "
         f"{budget['batch_size']} rows, patience {budget['patience_steps']:,}. Validation rows "
-        "choose the kernels' σ and h. *Cells* is the mass of rounding cells; *gain* is over the "
-        "VAE of the same K, by split. The printed figures have the size of sums over test rows, "
-        "not of figures per row. Other gradients of the copula are in `experiments/results`.\n"
+        "choose the kernels' bandwidths. K is the dimension of z. *Cells*: log probability of the "
+        "rounding intervals, instead of the density. *Gain*: improvement over the VAE of the same "
+        "K, split by split. The paper's figures are as large as sums over the test rows. "
+        "`experiments/results` has runs with other gradients of the copula.\n"
     )
 
 

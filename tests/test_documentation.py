@@ -243,12 +243,13 @@ def measured(table: str, model: str | None, *figures: str) -> list[float]:
     return [float(cells[lines[0].index(f)].split(" ")[0].replace(",", "")) for cells, f in found]
 
 
-@pytest.mark.parametrize("settings", [ServiceSettings, CatalogSettings, JobSettings])
-def test_every_setting_is_in_the_table(
-    settings: type[ServiceSettings] | type[CatalogSettings] | type[JobSettings],
-) -> None:
-    named = set(re.findall(r"`(\w+)`", section("docs/operations.md", "Configuration")))
-    assert set(settings.model_fields) <= named
+def test_every_setting_in_the_table_exists() -> None:
+    """`.env.example` has them all: `tests/test_deployment.py`."""
+    table = re.findall(r"(?m)^\| (`.*?) \|", section("docs/operations.md", "Configuration"))
+    named = {name for cell in table for name in re.findall(r"`(\w+)`", cell)}
+    fields = {**ServiceSettings.model_fields, **CatalogSettings.model_fields}
+    assert len(named) > 20
+    assert named <= set(fields | JobSettings.model_fields)
 
 
 def test_the_map_names_every_folder_and_every_room_and_no_other() -> None:
