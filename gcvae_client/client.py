@@ -454,9 +454,10 @@ class Client(Reports):
         format: str | None = None,
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
-    ) -> Frame | bytes | Path:
+    ) -> Frame | dict[str, Frame] | bytes | Path:
         """Returns rows (documents, a path, bytes, a frame) with missing cells imputed, as for
-        `sample`.
+        `sample`. For a database, the rows are its tables, `seed` is the only option, and the result
+        is as that of `sample`.
 
         With several draws each row is repeated, numbered in a first column `draw`. If the rows are
         too many for one response, the call waits for a job.
@@ -473,12 +474,20 @@ class Client(Reports):
             format, to, on_progress: As for `sample`.
         """
         model_id = model_id_of(model)
+        lists = {"columns": columns, "keep_missing": keep_missing}
+        named = {name: listed(names) for name, names in lists.items() if names is not None}
+        if is_database(rows):
+            tables = wanted_database(format, to, None)
+            asked: Document = {"seed": seed, "format": tables.format} | of_table(encoding) | named
+            asked |= {} if draws == 1 else {"draws": draws}  # which the service refuses
+            body = database_body(rows)
+            return self._table(model_id, "imputations", body, asked, tables, on_progress)
         like = rows if is_frame(rows) else None
         wanted = wanted_table(format, to, like, table_format(like))
         body = rows_body(rows, self._date_formats(model_id))
-        params = {"draws": draws, "seed": seed, "format": wanted.format} | of_table(encoding)
-        lists = {"columns": columns, "keep_missing": keep_missing}
-        params |= {name: listed(names) for name, names in lists.items() if names is not None}
+        params = (
+            {"draws": draws, "seed": seed, "format": wanted.format} | of_table(encoding) | named
+        )
         return self._table(model_id, "imputations", body, params, wanted, on_progress)
 
     def dependencies(

@@ -154,10 +154,10 @@ def first_rows_of_table(
         return first_rows_of(table, n_rows, text)
 
 
-def check_scored_database(
+def check_tables_of_model(
     file: BinaryIO, tables: Mapping[str, Document], encoding: str | None, settings: ServiceSettings
 ) -> int:
-    """Returns the number of rows of all tables in a ZIP file that a model is to score.
+    """Returns the number of rows of all tables in a ZIP file that is sent to a model.
 
     Args:
         tables: Tables of the model by name, from its record; catalogues are optional.

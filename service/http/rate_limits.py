@@ -58,14 +58,17 @@ class RateLimits:
         """Counts a request with its `cost`. Returns the remaining requests.
 
         Raises:
-            TooManyRequestsError: No request remained.
+            TooManyRequestsError: No request remained. A refused request costs nothing.
         """
-        if not self._windows.hit(self._second, key_id, cost=min(cost, self._second.amount)):
-            raise TooManyRequestsError("in this second", self._second.amount, 1)
-        passes = self._windows.hit(self._minute, key_id, cost=min(cost, self._minute.amount))
-        remaining, seconds = self._left(self._minute, key_id)
-        if not passes:
-            raise TooManyRequestsError("in this minute", self._minute.amount, seconds)
+        minute, second = self._minute, self._second
+        if not self._windows.test(second, key_id, cost=min(cost, second.amount)):
+            raise TooManyRequestsError("in this second", second.amount, 1)
+        if not self._windows.test(minute, key_id, cost=min(cost, minute.amount)):
+            _, seconds = self._left(minute, key_id)
+            raise TooManyRequestsError("in this minute", minute.amount, seconds)
+        for limit in (minute, second):
+            self._windows.hit(limit, key_id, cost=min(cost, limit.amount))
+        remaining, seconds = self._left(minute, key_id)
         return Allowance(self._minute.amount, self._second.amount, remaining, seconds)
 
     def _left(self, limit: RateLimitItem, key_id: str) -> tuple[int, int]:

@@ -155,8 +155,8 @@ def require_table(model: Model, what: str) -> None:
 
 
 _OFFERED = (
-    "samples of all its tables or of one, scores of its households, its report; its artifact, "
-    "which DatabaseSynthesizer.load reads; or a model of one table"
+    "samples of all its tables or of one, scores of its households, imputations of its tables, "
+    "its report; its artifact, which DatabaseSynthesizer.load reads; or a model of one table"
 )
 
 
@@ -164,7 +164,7 @@ def not_of_databases(
     message: str, place: str | None = None, *, expected: str = _OFFERED
 ) -> NotOfferedError:
     """Returns the error for an operation that models of databases do not support."""
-    offered = ("samples", "scores", "report", "artifact")
+    offered = ("samples", "scores", "imputations", "report", "artifact")
     return NotOfferedError(Problem(message, place, expected=expected), offered)
 
 

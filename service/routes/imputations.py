@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from catalog.job_kinds import JobKind
+from catalog.records import DataKind
 from gcvae.errors import InputError, Problem, UnknownColumnError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.sampling.filled_columns import filled_columns, read_names
@@ -23,6 +25,7 @@ from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.ingestion import check_size
 from service.inline.synthesizers import schema_of
 from service.inline.work import complete_rows
+from service.routes.database_rows import enqueue_database
 from service.routes.results import result_routes
 from service.routes.row_requests import RowsCall, documented, given, received_rows
 from service.settings import ServiceSettings
@@ -68,8 +71,20 @@ async def impute_rows(
     """Impute missing cells of rows (JSON, CSV, Parquet) from p(missing | known), in all columns or
     in `columns`. Known cells are not changed. Above the inline limit (rows times draws) the
     response is 202 and a job.
+
+    For a model of a database, send its tables (a ZIP file, or several files in a form); `seed` is
+    the only option, and `format` is csv or parquet. The response is 202 and a job, whose result is
+    a ZIP file of the completed tables.
     """
     settings = call.resources.settings
+    model = await run_in_threadpool(call.workspace.models.get, call.model_id)
+    if model.kind is DataKind.DATABASE:
+        query = given(draws=draws, columns=columns, keep_missing=keep_missing)
+        options = {"draws": 1, "seed": seed or 0}
+        form = format or "csv"
+        return await enqueue_database(
+            call, model, JobKind.IMPUTE, options, query, ("seed",), form, _OF_DATABASE
+        )
     async with received_rows(call, NewImputationBody, format, MEDIA_TYPES) as rows:
         query = given(draws=draws, seed=seed) | _named(columns=columns, keep_missing=keep_missing)
         options = {"draws": 1, "seed": 0} | rows.body_options | query
@@ -90,7 +105,10 @@ async def impute_rows(
         )
 
 
-result_routes(router, JobKind.IMPUTE)
+_OF_DATABASE = {form: MEDIA_TYPES[form] for form in ("csv", "parquet")}
+"""Formats of the tables of a completed database."""
+
+result_routes(router, JobKind.IMPUTE, has_tables=True)
 
 
 def _check_options(

@@ -45,10 +45,9 @@ def read_privacy(
         ),
     ] = None,
 ) -> PrivacyLedgerBody:
-    """Read the privacy budget that the models of a dataset have spent: each one's epsilon and the
-    joint epsilon. Datasets with the same content share a ledger and the strictest cap; deleted
-    models stay in the ledger. There is no joint epsilon if there are models without differential
-    privacy.
+    """Read the privacy budget that the models of a dataset have spent: the epsilon of each and the
+    joint epsilon. Datasets with the same content share them and the strictest cap. Deleted models
+    count. If some models were trained without differential privacy, there is no joint epsilon.
     """
     dataset = workspace.datasets.get(dataset_id)
     return _ledger(dataset, _accounts(workspace, [dataset])[dataset.sha256], delta)
@@ -72,14 +71,18 @@ def cap_privacy(
 
 
 def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
-    """Returns the request of a checked training document to the table's ledger."""
+    """Returns the privacy cost of a training and the caps to check when it is queued.
+
+    Args:
+        training: Training options, as `checked_training` returns them.
+    """
     promise = promised(training.get("differential_privacy") or {})
     made = None if promise is None else Promise(**promise)
     return PrivacyRequest(made, _caps_of_service(resources), require_within)
 
 
 def privacy_bodies(workspace: Workspace, datasets: list[Dataset]) -> dict[str, PrivacyBody]:
-    """Returns the privacy totals of the datasets that have spent a budget or have a cap, by id."""
+    """Returns privacy budgets by dataset id, only for datasets with spendings or a cap."""
     accounts = _accounts(workspace, datasets)
     found = {dataset.id: _totals(accounts[dataset.sha256], None) for dataset in datasets}
     return {name: body for name, body in found.items() if body is not None}

@@ -137,21 +137,21 @@ _TABLE_PARAMETER = {
     "in": "query",
     "required": False,
     "schema": {"type": "string"},
-    "description": "for samples of a database: only this table",
+    "description": "for a database: only this table",
 }
 
 
 def _download_table(
     request: Request, resources: Resources, job: Job, result: Result, name: str
 ) -> Response:
-    """Responds with one table of a generated database.
+    """Responds with one table of a generated or completed database.
 
     Raises:
-        RequestError: The table is unknown, or the sample is a single table.
+        RequestError: The table is unknown, or the result is a single table.
     """
     tables = result.summary.get("tables", {})
     if not tables:
-        message = "the sample is a single table"
+        message = "the result is a single table"
         raise RequestError(Problem(message, "?table", expected="no such parameter"))
     if name not in tables:
         raise RequestError(unknown_name(f"table is {name!r}", name, [*tables], pointer="?table"))

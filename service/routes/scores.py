@@ -11,7 +11,7 @@ from pydantic import Field, StrictBool
 from starlette.concurrency import run_in_threadpool
 
 from catalog.job_kinds import SCORE_DRAWS, JobKind
-from catalog.records import DataKind, Model
+from catalog.records import DataKind
 from gcvae.errors import Problem, SettingError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.scoring.score_options import ScoreOptions
@@ -19,28 +19,15 @@ from gcvae.scoring.score_stream import MEDIA_TYPES
 from gcvae.scoring.served_scores import require_plain, require_scores
 from gcvae.training.costs import scoring_cost
 from service.bodies import ResultBody, RowsBody, Seed, Whole
-from service.database_samples import drawn_tables
-from service.databases import check_scored_database
-from service.errors import NotOfferedError, RequestError, TableLimitError
+from service.errors import RequestError, TableLimitError
 from service.estimates import estimate
-from service.http.json_bodies import is_json
-from service.http.negotiation import ListFormat, choose_form
-from service.http.uploads import DATASET_TYPES, received
+from service.http.negotiation import ListFormat
 from service.inline import work as inline_work
-from service.inline.synthesizers import not_of_databases, require_ready
+from service.routes.database_rows import enqueue_database
 from service.routes.results import result_routes
-from service.routes.row_requests import (
-    Rows,
-    RowsCall,
-    RowsRequest,
-    documented,
-    given,
-    received_rows,
-    refuse_schema,
-)
+from service.routes.row_requests import RowsCall, documented, given, received_rows
 from service.settings import ServiceSettings
 from service.shards import cut_rows
-from service.table_process import read_isolated
 
 router = APIRouter(tags=["scores"])
 
@@ -137,7 +124,11 @@ async def score_rows(
     settings = call.resources.settings
     model = await run_in_threadpool(call.workspace.models.get, call.model_id)
     if model.kind is DataKind.DATABASE:
-        return await _score_database(call, model, query, format)
+        options = ScoreOptions(draws=draws or SCORE_DRAWS, seed=seed or 0)
+        _check_draws(options, query, settings)
+        return await enqueue_database(
+            call, model, JobKind.SCORE, options.to_json(), query, _OF_DATABASE, format, MEDIA_TYPES
+        )
     async with received_rows(call, NewScoresBody, format, MEDIA_TYPES) as rows:
         require_scores(rows.model.scoring)
         options = _options(rows.body_options | query, rows.model.scoring)
@@ -158,44 +149,8 @@ async def score_rows(
         )
 
 
-async def _score_database(
-    call: RowsRequest, model: Model, query: Mapping[str, Any], format: str | None
-) -> Response:
-    """Responds with 202 and a job that scores the households of a database.
-
-    Raises:
-        NotOfferedError: An option is only for single tables.
-        ModelNotReadyError, TableError, TableLimitError, TooLargeError: As for one table.
-    """
-    resources, settings = call.resources, call.resources.settings
-    form = choose_form(format, call.request.headers.get("Accept"), MEDIA_TYPES)
-    require_ready(model)
-    if is_json(call.request.headers.get("Content-Type")):
-        message = "a database is scored by its tables, and not by rows in JSON"
-        raise not_of_databases(message, expected="a ZIP file of its tables, or several files")
-    for name in query:
-        if name not in _OF_DATABASE:
-            message = f"{name} is of scores of single tables"
-            problem = Problem(message, f"?{name}", expected="draws and seed")
-            raise NotOfferedError(problem, _OF_DATABASE)
-    options = ScoreOptions(draws=query.get("draws", SCORE_DRAWS), seed=query.get("seed", 0))
-    _check_draws(options, query, settings)
-    async with received(call.request, settings, DATASET_TYPES, settings.max_tables) as upload:
-        refuse_schema(upload)
-        check = partial(
-            check_scored_database,
-            tables=drawn_tables(model),
-            encoding=upload.encoding,
-            settings=settings,
-        )
-        await resources.tables.run(partial(read_isolated, check, upload.file, settings))
-        rows = Rows(call, model, form, MEDIA_TYPES, upload, {})
-        return await rows.enqueue(
-            JobKind.SCORE, options.to_json(), fingerprinted=options.to_json().values(), shards=()
-        )
-
-
 _OF_DATABASE = ("draws", "seed")
+"""Query parameters of scores of a database."""
 
 result_routes(router, JobKind.SCORE)
 

@@ -72,7 +72,7 @@ class WorkBody(BaseModel):
 
 @router.get("")
 def show_work(resources: Shared) -> WorkBody:
-    """List queues by workspace, workers, and running jobs. Requires the scope `admin`."""
+    """List the queues of all workspaces, workers and running jobs. Requires the scope `admin`."""
     catalog = resources.catalog
     now, workers = catalog.workers.list()
     return WorkBody(

@@ -113,7 +113,9 @@ def test_what_a_database_can_not_do_is_said(model: Model, client: Client) -> Non
         model.sample(100)
     with refuses(ProblemError) as raised:
         model.score([{"id": 1}])
-    assert raised.value.problem["offered"] == ["samples", "scores", "report", "artifact"]
+    assert raised.value.problem["offered"] == [
+        *("samples", "scores", "imputations", "report", "artifact")
+    ]
     with refuses(InvalidError):
         model.sample(table="user")
 
@@ -122,7 +124,14 @@ def test_households_are_scored_and_the_model_is_reported(
     model: Model, client: Client, service: Running, frames: dict[str, pd.DataFrame]
 ) -> None:
     with working(service):
+        blank = frames["visits"].copy()
+        blank.iloc[::3, -1] = None
+        filled = model.impute({"users": frames["users"], "visits": blank}, seed=2)
         scores = model.score(frames, draws=4, seed=2)
+    assert filled["visits"].notna().all(axis=None)
+    pd.testing.assert_frame_equal(filled["visits"].iloc[1::3], blank.iloc[1::3], check_dtype=False)
+    with refuses(ProblemError):
+        model.impute(frames, draws=2)
     assert len(scores) == 60
     assert list(scores.columns[:3]) == ["table", "row", "log_likelihood"]
     assert scores["anomaly"].between(0, 1).all()

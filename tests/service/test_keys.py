@@ -15,6 +15,8 @@ import pytest
 from sqlalchemy import event
 
 from catalog.records import Scope
+from service.errors import TooManyRequestsError
+from service.http.rate_limits import RateLimits
 from service.keyring import FRESH_SECONDS
 from tests.running_service import Running, assert_problem, running, settings_in, train
 from tests.wordings import same_wording
@@ -291,6 +293,15 @@ def test_a_table_that_is_sent_counts_as_several_requests(start: Callable[..., Ru
         '"minute";r=6',
         '"minute";r=1',
     ]
+
+
+def test_a_refused_request_costs_nothing() -> None:
+    limits = RateLimits(per_minute=11)
+    limits.count("key", cost=10)
+    time.sleep(2.1)  # until nothing counts in the window of a second
+    with pytest.raises(TooManyRequestsError):
+        limits.count("key", cost=11)
+    assert limits.count("key").remaining == 0
 
 
 def test_a_refused_key_is_looked_up_once_a_moment_and_then_anew(

@@ -1,14 +1,21 @@
-"""Training, sampling, scoring and reports of databases: all tables, one after the other."""
+"""Jobs of databases: training, samples, scores, imputations and reports of all their tables."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from catalog import Dataset, Document, Produced
 from catalog.errors import NotFoundError
-from catalog.job_kinds import SCORE_DRAWS, ReportSpec, SampleSpec, ScoreSpec, TrainSpec
+from catalog.job_kinds import (
+    SCORE_DRAWS,
+    ImputeSpec,
+    ReportSpec,
+    SampleSpec,
+    ScoreSpec,
+    TrainSpec,
+)
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
@@ -62,31 +69,58 @@ def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
     Raises:
         Exception: As `worker.work.sample.sample`.
     """
-    from gcvae.files.table_archives import MEDIA_TYPE, archive_as_file
-    from gcvae.files.table_stream import MEDIA_TYPES
-    from gcvae.linked.database_archive import schemas_of_texts, write_database
-
     synthesizer = attempt.load_database()
     attempt.report("sampling", 0.0)
     drawn = synthesizer.sample(spec.parents, scale=spec.scale or 1.0, seed=spec.seed)
     attempt.report("writing", _DRAWN)
     kept = drawn if spec.table is None else {spec.table: drawn[spec.table]}
-    typed = schemas_of_texts(attempt.model().record or {}, synthesizer.schemas)
+    summary = {"seed": spec.seed}
     escape = spec.escape_formulas
+    return _publish_tables(attempt, synthesizer, kept, spec.format, summary, spec.table, escape)
+
+
+def impute_database(attempt: Attempt, spec: ImputeSpec) -> Produced:
+    """Fills the missing cells of all tables and publishes them as a ZIP file.
+
+    Raises:
+        Exception: As `worker.work.impute.impute`.
+    """
+    synthesizer = attempt.load_database()
+    tables = stored_database(attempt, spec.table_key, spec.table_sha256, spec.table_encoding)
+    attempt.report("imputing", 0.0)
+    completed = synthesizer.impute(tables, seed=spec.seed)
+    attempt.report("writing", _DRAWN)
+    return _publish_tables(attempt, synthesizer, completed, spec.format, {"seed": spec.seed})
+
+
+def _publish_tables(
+    attempt: Attempt,
+    synthesizer: DatabaseSynthesizer,
+    tables: Mapping[str, pd.DataFrame],
+    format: str,
+    summary: Document,
+    only: str | None = None,
+    escape_formulas: bool = False,
+) -> Produced:
+    """Publishes tables as a ZIP file; with `only`, this single table as a file."""
+    from gcvae.files.table_archives import MEDIA_TYPE, archive_as_file
+    from gcvae.files.table_stream import MEDIA_TYPES
+    from gcvae.linked.database_archive import schemas_of_texts, write_database
+
+    typed = schemas_of_texts(attempt.model().record or {}, synthesizer.schemas)
     path = attempt.folder / "tables"
     with path.open("w+b") as file:
-        packed = write_database(file, kept, spec.format, typed=typed, escape_formulas=escape)
-        if spec.table is not None:
-            archive_as_file(file, packed[spec.table])
-    tables = {name: {"rows": len(frame), **vars(packed[name])} for name, frame in kept.items()}
-    is_one = spec.table is not None
+        packed = write_database(file, tables, format, typed=typed, escape_formulas=escape_formulas)
+        if only is not None:
+            archive_as_file(file, packed[only])
+    told = {name: {"rows": len(frame), **vars(packed[name])} for name, frame in tables.items()}
     return publish(
         attempt,
-        f"rows.{spec.format}" if is_one else "tables.zip",
+        "tables.zip" if only is None else f"rows.{format}",
         path,
-        media_type=MEDIA_TYPES[spec.format] if is_one else MEDIA_TYPE,
-        rows=sum(len(frame) for frame in kept.values()),
-        summary={"seed": spec.seed} | ({} if is_one else {"tables": tables}),
+        media_type=MEDIA_TYPE if only is None else MEDIA_TYPES[format],
+        rows=sum(len(frame) for frame in tables.values()),
+        summary=summary | ({"tables": told} if only is None else {}),
     )
 
 

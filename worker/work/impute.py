@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog import Produced
 from catalog.job_kinds import ImputeSpec
 from worker.work.attempt import Attempt
+from worker.work.databases import impute_database
 from worker.work.outputs import fraction_of_table, publish, reporting
 from worker.work.shards import Shard
 from worker.work.tables import table_of
@@ -23,6 +24,8 @@ def impute(attempt: Attempt) -> Produced:
 
     shard = Shard.of(attempt, ImputeSpec)
     spec, among = shard.spec, shard.rows
+    if spec.table_format == "zip":
+        return impute_database(attempt, spec)
     synthesizer = attempt.load_synthesizer()
     table = table_of(attempt, spec)
     completed = synthesizer.impute_blocks(

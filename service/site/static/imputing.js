@@ -10,7 +10,9 @@ export function show({ place, model, signal }) {
   const top = h("div");
   const found = h("div.stack");
   const draws = h("input", { type: "number", min: 1, max: 100, value: 1 });
+  const isDatabase = model.kind === "database";
   const take = async (file) => {
+    if (isDatabase) return run(file, {});
     const blanks = await blanksOf(file, model.schema);
     if (blanks?.length === 0) return fill(found, h("p.note.calm", { role: "status" }, `${file.name} has no missing value in a column that the model can impute.`));
     return fill(found, choices(file, blanks ?? fillable(model.schema).map((column) => ({ column })), (query) => run(file, query)));
@@ -20,12 +22,15 @@ export function show({ place, model, signal }) {
     fill(top, words);
     fill(found);
     try {
-      const path = `/v1/models/${model.id}/imputations?${new URLSearchParams({ format: "csv", draws: Number(draws.value) || 1, ...query })}`;
+      const path = `/v1/models/${model.id}/imputations?${new URLSearchParams({ format: "csv", ...(isDatabase ? {} : { draws: Number(draws.value) || 1 }), ...query })}`;
       const response = await ask(path, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
       const done = await rowsOf(response, "/v1/imputations", signal, (job) => fill(words, `Imputing ${file.name} in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
       const blob = await done.blob();
-      const rows = csvObjects(await blob.text());
-      fill(found, shown(rows, await cellsOf(file, rows.length), () => save(blob, `${model.name}-completed.csv`)));
+      if (isDatabase) fill(found, completedTables(() => save(blob, `${model.name}-completed.zip`)));
+      else {
+        const rows = csvObjects(await blob.text());
+        fill(found, shown(rows, await cellsOf(file, rows.length), () => save(blob, `${model.name}-completed.csv`)));
+      }
       say("The missing values are imputed.");
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -33,10 +38,16 @@ export function show({ place, model, signal }) {
     }
     fill(top, drop());
   };
-  const drop = () => dropPlace({ title: "Upload a table with missing values", small: true, take,
-    hint: "The model draws each missing value given the known cells of its row. Known cells are not changed. You choose the columns." });
+  const drop = () => dropPlace({ title: isDatabase ? "Upload tables with missing values" : "Upload a table with missing values", small: true, take,
+    hint: isDatabase ? "A ZIP file of the database's tables. Missing cells are filled table by table, parents first; keys and personal columns stay missing."
+      : "The model draws each missing value given the known cells of its row. Known cells are not changed. You choose the columns." });
   fill(top, drop());
-  fill(place, top, h("div.row", {}, h("label.field", {}, "Imputations per row", draws)), found);
+  fill(place, top, isDatabase ? null : h("div.row", {}, h("label.field", {}, "Imputations per row", draws)), found);
+}
+
+function completedTables(download) {
+  return h("section.card.stack", { "aria-label": "Completed tables" },
+    h("div.row.ends", {}, h("h2", {}, "The tables are complete"), h("button.small", { type: "button", onclick: download }, "Download the tables")));
 }
 
 /** The columns that a model can fill. */

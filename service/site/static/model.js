@@ -21,6 +21,7 @@ const OF_DATABASE = [
   ["sample", "Generate tables", () => import("./drawing.js")],
   ["report", "Report", () => import("./report.js")],
   ["scores", "Score rows", () => import("./scoring.js")],
+  ["impute", "Impute missing values", () => import("./imputing.js")],
 ];
 
 export async function show({ place, words: [id, word = ""], signal, go, reveal }) {

@@ -96,6 +96,13 @@ def test_a_database_is_uploaded_corrected_trained_and_drawn(
         }
     assert len(drawn["customers"]) == 120
     assert drawn["lines"]["order_id"].isin(drawn["orders"]["order_id"]).all()
+    page.get_by_role("link", name="Impute missing values").click()
+    page.get_by_label("Upload tables with missing values").set_input_files(path)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the tables").click()
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert len(archive.namelist()) == len(files)
+    watched.assert_accessible()
 
 
 def test_dirty_references_are_told_and_left_out_if_you_choose(

@@ -407,6 +407,7 @@ def test_models_of_one_table_have_no_scale(service: Running) -> None:
     ("method", "path", "body"),
     [
         ("POST", "imputations", {"rows": [{"id": 1}]}),
+        ("POST", "imputations?draws=2", None),
         ("POST", "encodings", {"rows": [{"id": 1}]}),
         ("GET", "dependencies", None),
         ("POST", "dependencies", {"row": {"id": 1}}),
@@ -530,6 +531,40 @@ def test_what_can_not_be_scored_is_refused_and_leaves_no_trace(
     answer = service.http.post(place, content=content, headers=octets, params=params)
     same_wording(assert_problem(answer, 422, name)["detail"])
     assert service.traces() == before
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_database_is_imputed_by_a_job_as_the_library_imputes_it(
+    service: Running, model: dict[str, Any], form: str
+) -> None:
+    visits = pd.read_csv(io.StringIO(VISITS), dtype=str)
+    name = visits.columns[-1]
+    visits.loc[::3, name] = ""
+    sent = {"users.csv": USERS, "visits.csv": visits.to_csv(index=False)}
+    place = f"/v1/models/{model['id']}/imputations"
+    queued = service.http.post(
+        place, content=zipped(sent), headers=ZIP, params={"seed": "3", "format": form}
+    )
+    assert queued.status_code == 202, queued.text
+    work(service, queued.json()["job_id"])
+    made = service.http.get(f"/v1/imputations/{queued.json()['id']}").json()
+    assert made["rows"] == sum(len(read_table(text.encode())) for text in FILES.values())
+    content = service.http.get(f"/v1/imputations/{made['id']}/content").content
+    artifact = service.http.get(f"/v1/models/{model['id']}/artifact").content
+    tables = {n.removesuffix(".csv"): read_table(t.encode()) for n, t in sent.items()}
+    expected = DatabaseSynthesizer.from_bytes(artifact).impute(tables, seed=3)
+    read = pd.read_csv if form == "csv" else pd.read_parquet
+    for table, frame in expected.items():
+        answer = service.http.get(f"/v1/imputations/{made['id']}/content", params={"table": table})
+        assert answer.content == unzipped(content)[f"{table}.{form}"]
+        found = read(io.BytesIO(answer.content))
+        assert found.notna().all(axis=None)
+        if form == "csv":
+            text = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
+            pd.testing.assert_frame_equal(found, text)
+        else:
+            assert found.shape == frame.shape
+            assert (found.dtypes[found.columns == "joined"] == "datetime64[us]").all()
 
 
 def test_the_report_of_a_database_is_made_and_read_table_by_table(

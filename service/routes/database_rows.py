@@ -1,0 +1,72 @@
+"""Requests with all tables of a database, which a job scores or imputes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+from fastapi import Response
+
+from catalog.job_kinds import JobKind
+from catalog.records import Model
+from gcvae.errors import Problem
+from service.database_samples import drawn_tables
+from service.databases import check_tables_of_model
+from service.errors import NotOfferedError
+from service.http.json_bodies import is_json
+from service.http.negotiation import choose_form
+from service.http.uploads import DATASET_TYPES, received
+from service.inline.synthesizers import not_of_databases, require_ready
+from service.routes.row_requests import Rows, RowsRequest, refuse_schema
+from service.table_process import read_isolated
+
+
+async def enqueue_database(
+    call: RowsRequest,
+    model: Model,
+    kind: JobKind,
+    options: Mapping[str, Any],
+    query: Collection[str],
+    offered: tuple[str, ...],
+    format: str | None,
+    media_types: Mapping[str, str],
+) -> Response:
+    """Receives the tables of a database and responds with 202 and a job for them.
+
+    Args:
+        kind: Kind of the job.
+        options: Options of the job, except tables and format.
+        query: Names of the options in the query.
+        offered: Names of the options that are supported for databases.
+        format: Format of the result in the query, if any.
+        media_types: Supported formats.
+
+    Raises:
+        NotOfferedError: The body is JSON, or an option is not supported for databases.
+        ModelNotReadyError: The model is not ready.
+        NotAcceptableError: The format is not supported.
+        TableError, TableLimitError, TooLargeError: As for `check_tables_of_model`.
+    """
+    resources, settings = call.resources, call.resources.settings
+    form = choose_form(format, call.request.headers.get("Accept"), media_types)
+    require_ready(model)
+    if is_json(call.request.headers.get("Content-Type")):
+        message = "the body is JSON; a database is sent as its tables"
+        raise not_of_databases(message, expected="a ZIP file of its tables, or several files")
+    for name in query:
+        if name not in offered:
+            message = f"{name} is an option of the {kind.collection} of single tables"
+            problem = Problem(message, f"?{name}", expected=" and ".join(offered))
+            raise NotOfferedError(problem, offered)
+    async with received(call.request, settings, DATASET_TYPES, settings.max_tables) as upload:
+        refuse_schema(upload)
+        check = partial(
+            check_tables_of_model,
+            tables=drawn_tables(model),
+            encoding=upload.encoding,
+            settings=settings,
+        )
+        await resources.tables.run(partial(read_isolated, check, upload.file, settings))
+        rows = Rows(call, model, form, media_types, upload, {})
+        return await rows.enqueue(kind, options, fingerprinted=options.values(), shards=())
