@@ -35,8 +35,8 @@ class Findings:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every record has its bytes, and all bytes outside the grace period belong to a
-        record."""
+        """Whether every record has its bytes, and all bytes older than the grace period belong to
+        a record."""
         return not (self.missing or self.damaged or self.orphans)
 
     def to_json(self) -> dict[str, Any]:

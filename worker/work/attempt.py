@@ -67,11 +67,10 @@ class Attempt:
         self.stop_asked = True
 
     def report(self, phase: str, fraction: float, **more: Any) -> None:
-        """Sends the phase of the work and the finished fraction to the supervisor, at most ten
-        times a second.
+        """Sends the phase of the work and the finished fraction to the supervisor.
 
-        The job's fraction never falls: if an earlier attempt has reached a fraction, this attempt's
-        fraction is scaled to the rest.
+        Within a phase, at most ten messages a second are sent. The job's fraction never falls: if
+        an earlier attempt has reached a fraction, this attempt's fraction is scaled to the rest.
 
         Args:
             phase: Name of the phase, such as `training`.
