@@ -152,7 +152,7 @@ class Idempotency:
             )
 
     def _drop_abandoned(self, session: Session) -> None:
-        # A process that died while answering says nothing more: its key must not block for long.
+        # A process that died during its request never releases its key, which must not block long.
         session.execute(
             delete(IdempotencyRow).where(
                 IdempotencyRow.response.is_(None),

@@ -98,6 +98,6 @@ def _bytes_of_job(row: Any, open_ids: set[str]) -> Iterator[Kept]:
     if row.part is not None and row.parent_id in open_ids:
         yield Kept(row.id, row.part["object_key"], row.part["sha256"])
     key = row.spec.get("table_key", "")
-    # A failed job keeps its table, to be tried again; one that succeeded needs it no more.
+    # A failed or cancelled job keeps its input table for a retry; a succeeded one does not.
     if key.startswith(input_prefix(row.id)) and row.status != JobStatus.SUCCEEDED:
         yield Kept(row.id, key, row.spec["table_sha256"])

@@ -38,7 +38,8 @@ class Budget:
         frey_steps, mnist_steps: Number of updates of a full image fit before the learning rate
             decays.
         mnist_images: Number of images of the MNIST training set; a sixth of them is for validation.
-        image_parts: Fractions of a full fit's updates for which image models are fitted; 1 is a full fit.
+        image_parts: Fractions of a full fit's updates for which image models are fitted; 1 is a
+            full fit.
         longer_faces: Multiples of a full fit for which the VAE-ROC of the faces is also fitted.
         longer_digits: The same for the two models of digits that differ only in rank
             regularisation.

@@ -15,16 +15,16 @@ from collections.abc import Sequence
 
 
 class StoreError(Exception):
-    """Base class of the store's errors."""
+    """Base class of the errors of the object store."""
 
 
 class StoreUrlError(StoreError):
-    """The URL of the store is neither `file:///FOLDER` nor `s3://BUCKET/PREFIX`, or its keys are
-    incomplete."""
+    """The URL of the store is neither `file:///FOLDER` nor `s3://BUCKET/PREFIX`, or only one of the
+    two credentials is given."""
 
 
 class MissingObjectError(StoreError):
-    """Nothing is stored under a key."""
+    """The object store contains nothing under a key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"nothing is stored under {key!r}")
@@ -32,7 +32,7 @@ class MissingObjectError(StoreError):
 
 
 class ExistsError(StoreError):
-    """Other bytes are already stored under the key; they were not changed."""
+    """The object store already contains other bytes under the key; they were not changed."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"something is stored under {key!r} already")
@@ -40,7 +40,8 @@ class ExistsError(StoreError):
 
 
 class CorruptedError(StoreError):
-    """The bytes stored under a key do not have the checksum with which they were published."""
+    """The bytes stored under a key do not have the checksum that was recorded when they were
+    stored."""
 
     def __init__(self, key: str, expected_sha256: str, found_sha256: str) -> None:
         super().__init__(
@@ -64,4 +65,4 @@ class ShardsLostError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """The store does not respond, or rejects the request."""
+    """The object store does not respond, or rejects the request."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
-    """Writes a new file and its directory entry from the system's cache to the disk, before records
-    refer to it."""
+    """Writes a new file and its directory entry from the system's cache to the disk, so that
+    database records never refer to a file that a power failure removes."""
     for target in (path, path.parent):
         descriptor = os.open(target, os.O_RDONLY)
         try:

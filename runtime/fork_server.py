@@ -50,7 +50,7 @@ class _Child:
 
 
 def main() -> int:
-    """Runs the fork server until its owner has ended; returns the exit code."""
+    """Runs the fork server until the process that started it has ended; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m runtime.fork_server")
     parser.add_argument("imports", help="the module that is imported once for all")
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
@@ -125,7 +125,7 @@ def _serve(owner: socket.socket) -> None:
             for key, _ in selector.select():
                 act: Callable[[], None] = key.data
                 try:
-                    # Of two events of one process the first may have ended the other's.
+                    # The first of two events of a process may have unregistered the second.
                     if selector.get_map().get(key.fd) is key:
                         act()
                 except (EOFError, ConnectionError):

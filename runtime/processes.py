@@ -143,14 +143,15 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether a process that is not answering a question is still running.
+        """Whether the forked process is still running; call it only while the process is not
+        answering a question.
 
-        It is read from the pipe, whose closing is the first sign of the end.
+        The closed pipe shows the end before the exit code arrives.
         """
         return not self.pipe.poll()
 
     def ask(self, question: Any) -> Any:
-        """Sends a picklable question to the process, waits for its answer and returns it.
+        """Sends a picklable question to the forked process, waits for its answer and returns it.
 
         Raises:
             EOFError: The process ended before it answered.
@@ -158,11 +159,11 @@ class Process:
         try:
             self.pipe.send(question)
             return self.pipe.recv()
-        except OSError:  # in the middle of a question or an answer
+        except OSError:  # the process ended during a question or an answer
             raise EOFError from None
 
     def hand_over(self, file: BinaryIO) -> None:
-        """Passes an open file to the process, which receives it with `received_file`.
+        """Passes an open file to the forked process, which receives it with `received_file`.
 
         Raises:
             EOFError: The process has ended.
@@ -174,11 +175,11 @@ class Process:
             raise EOFError from None
 
     def terminate(self) -> None:
-        """Asks the process to stop, by SIGTERM."""
+        """Asks the forked process to stop, by SIGTERM."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills the process and waits for its end; a thread that waits in `ask` gets an
+        """Kills the forked process and waits for its end; a thread that waits in `ask` gets an
         EOFError."""
         if not self.wait(0):
             self._end_server()
@@ -186,8 +187,8 @@ class Process:
             self.wait()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits at most `seconds` for the process to end, without limit if None; returns whether it
-        has ended."""
+        """Waits at most `seconds` for the forked process to end, without limit if None; returns
+        whether it has ended."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._lock:
             while self.exit_code is None:
@@ -198,13 +199,13 @@ class Process:
         return True
 
     def close(self) -> None:
-        """Kills the process and closes the pipe and the control socket."""
+        """Kills the forked process and closes the pipe and the control socket to it."""
         self.kill()
         self._control.close()
         self.pipe.close()
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(OSError):  # it has ended; the server sends signals, and none to another
+        with suppress(OSError):  # it has ended; the server signals no other process
             self._control.sendall(bytes([number]))
 
     def _take_exit_code(self) -> None:

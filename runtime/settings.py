@@ -45,7 +45,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Returns where values come from: arguments of the constructor take precedence over
+        """Returns the sources of values: arguments of the constructor take precedence over
         environment variables and files."""
         return init_settings, env_settings, _NamedFiles(settings_cls)
 

@@ -113,7 +113,7 @@ def _config(connection: Connection) -> Config:
 
 
 def _wait_for_others(connection: Connection) -> None:
-    # SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs a lock of its own.
+    # SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
     if connection.dialect.name == "postgresql":
         lock = text("SELECT pg_advisory_xact_lock(:number)")
         connection.execute(lock, {"number": _UPGRADE_LOCK})

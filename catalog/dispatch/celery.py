@@ -124,15 +124,15 @@ def _broker_settings(broker_url: str, answer_seconds: float) -> dict[str, Any]:
             "broker_transport": Transport,
             "broker_transport_options": options,
         }
-    # kombu sweeps for unacknowledged messages only every interval × throttle; its own values
-    # make that 100 s.
+    # kombu restores unacknowledged messages only every interval × throttle seconds, by default
+    # every 100 s.
     options = {
         "visibility_timeout": _VISIBILITY_SECONDS,
         "unacked_restore_interval": _RESTORE_SECONDS,
         "unacked_restore_throttle": 1,
         "socket_connect_timeout": answer_seconds,
         "socket_timeout": answer_seconds,
-        # A request waits for a broker that is away only so long; the reconciler sends later.
+        # A request waits only briefly for an unavailable broker; the reconciler sends later.
         "max_retries": 1,
         "interval_start": 0.0,
         "interval_step": 0.2,

@@ -166,7 +166,7 @@ class Leases:
         with self._database.writing() as session:
             cancel_requested = session.scalar(statement)
         if progress is not None and claim.job.parent_id is not None:
-            # In a transaction of its own, because a shard's job has to be locked before the shard.
+            # In a separate transaction, because a shard's job has to be locked before the shard.
             with self._database.writing() as session:
                 report_progress(session, claim.job.parent_id)
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))

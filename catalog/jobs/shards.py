@@ -134,7 +134,7 @@ def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
 
 def let_join(job: JobRow) -> None:
     """Makes a job available to the next free worker, which joins the results of the shards."""
-    # As after a lost attempt: the job is running, and nobody owns it.
+    # The same state as after a lost attempt: the job is running with an expired lease.
     job.lease_expires_at = database_clock(_PAST_SECONDS)
     job.next_dispatch_at = database_clock()
     job.sends = 0

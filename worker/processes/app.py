@@ -70,7 +70,7 @@ def open_catalog(settings: WorkerSettings) -> Catalog:
 
 def serve(settings: WorkerSettings) -> int:
     """Runs jobs as messages arrive, until asked to stop; returns the exit code."""
-    # Celery warns of running as root because of pickle; here messages are JSON only.
+    # Celery warns of running as root because of pickle; our messages are only JSON.
     warnings.filterwarnings("ignore", message=".*superuser privileges.*")
     shutdown = threading.Event()
     server = ForkServer(JOB_IMPORTS)

@@ -69,7 +69,7 @@ def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
 
 def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connection) -> None:
     store = open_store_of(settings.store)
-    folder = Path(tempfile.gettempdir())  # of this process
+    folder = Path(tempfile.gettempdir())  # used only by this process
     attempt = Attempt(catalog, store, claim, settings.jobs, pipe.send, folder)
     signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
     last = do_work(attempt)

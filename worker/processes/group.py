@@ -174,8 +174,8 @@ class SlotProcess:
         environment = self._settings.child_environment() | self._slot.variables
         environment.pop("GCVAE_QUEUES_FILE", None)  # a slot serves some of the queues
         _log.info("slot starts", queues=self._slot.queues, gpu=self._slot.gpu)
-        # A session of its own: a terminal's Ctrl-C comes to the group alone, which then stops
-        # the others in order.
+        # In a separate session, a terminal's Ctrl-C reaches only the group, which then stops
+        # its processes in order.
         return subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
         )

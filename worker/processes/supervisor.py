@@ -32,7 +32,7 @@ JOB_IMPORTS = "worker.processes.imports"
 
 _log = structlog.get_logger(__name__)
 
-T = TypeVar("T")  # what a write gives back
+T = TypeVar("T")  # result of a write
 
 _KEEPING = (JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.QUEUED)
 
@@ -138,11 +138,11 @@ class Supervisor:
 
         Returns:
             How the attempt ended: `trained`, `produced`, `failed`, `cancelled`, `handed back`,
-                `lost`, or the code of an error after which the job is retried.
+                `lost`, or the error code of an attempt that may be repeated.
         """
         claim = self._claim
         child = self._server.fork(do_job, claim.job_id, claim.attempt, claim.owner)
-        # In a thread, so that a child that stops in the middle of a message delays no heartbeat.
+        # In a thread, so that heartbeats continue if the child stops in the middle of a message.
         listener = threading.Thread(target=self._listen, args=(child,), daemon=True)
         listener.start()
         try:
@@ -271,8 +271,8 @@ class Supervisor:
         needed."""
         claim, job = self._claim, self._job()
         if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:
-            # Its outcome was written, though the database's answer did not arrive; or nobody took
-            # the job yet, and whoever ends it leaves these bytes as orphans.
+            # The outcome was written although the database's response was lost; or no other attempt
+            # has begun, and the one that ends the job marks these bytes for deletion.
             _log.warning("attempt ends: it is over, or gave its job up")
             return
         _log.warning("attempt ends: another attempt owns the job, or it is deleted")

@@ -217,7 +217,7 @@ def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], Non
     begun_at = time.monotonic()
 
     def report(name: str, fraction: float) -> None:
-        # The entities of a table are learned with it, and a table's gaps after its rows.
+        # The name may be "TABLE by …": a part of the table that is learned with it.
         table = name if name in sizes else name.partition(" by ")[0]
         done[table] = max(done.get(table, 0.0), min(fraction, 1.0))
         whole = sum(sizes[t] * f for t, f in done.items()) / max(sum(sizes.values()), 1)

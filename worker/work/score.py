@@ -45,7 +45,7 @@ def score(attempt: Attempt) -> Produced:
     blocks = scorer.blocks(table, options, among)
     heading = {"model_id": attempt.job.model_id} | scorer.heading(options)
     totals = new_totals(scorer.scoring)
-    # The end has the totals of all; with shards it is written when they are joined.
+    # The end of the file contains the totals of all rows; with shards, joining writes it.
     of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
     file = attempt.folder / "scores"
     with file.open("wb") as target:
