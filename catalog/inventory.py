@@ -48,8 +48,8 @@ class Inventory:
             return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
 
     def prefixes_in_work(self) -> list[str]:
-        """Returns the store prefixes whose bytes need no record: being written, or about to be
-        deleted."""
+        """Returns the key prefixes of the object store whose bytes need no record, because they are
+        being written or are about to be deleted."""
         with self._database.reading() as session:
             prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)

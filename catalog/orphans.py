@@ -21,15 +21,15 @@ from catalog.errors import ReservationLostError
 
 
 class Orphans:
-    """Lists the store prefixes whose bytes are deleted at a given time because they have no
-    record."""
+    """Lists key prefixes of the object store whose bytes have no record and are to be deleted at a
+    given time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def reserve(self, prefix: str, seconds: float) -> None:
-        """Reserves a store prefix for a new record; its bytes are deleted after `seconds` unless
-        the record is created before.
+        """Reserves a key prefix in the object store for a new record; bytes under it are deleted
+        after `seconds` unless the record is created before.
 
         Reserving again extends the time.
 
@@ -41,8 +41,8 @@ class Orphans:
                 _insert(session, prefix, seconds)
 
     def abandon(self, prefix: str) -> bool:
-        """Makes a reservation expire now; returns False if there is none because its record was
-        created.
+        """Makes the reservation of a key prefix expire now; returns False if there is none because
+        its record was created.
 
         The return value tells a caller who lost the database's response whether the record was
         created.
@@ -56,13 +56,13 @@ class Orphans:
             return bool(found.rowcount)  # type: ignore[attr-defined]
 
     def add(self, prefixes: Iterable[str]) -> None:
-        """Adds store prefixes whose bytes can be deleted at once."""
+        """Marks all bytes under these key prefixes of the object store for deletion at once."""
         with self._database.writing() as session:
             add_orphans(session, prefixes)
 
     def take_due(self, limit: int = 100) -> list[str]:
-        """Returns the store prefixes whose bytes are to be deleted now; records can no longer be
-        created for them."""
+        """Returns at most `limit` key prefixes of the object store whose bytes are to be deleted
+        now; records can no longer be created for them."""
         with self._database.writing() as session:
             due = session.scalars(
                 select(OrphanRow)
@@ -76,13 +76,14 @@ class Orphans:
             return [row.prefix for row in due]
 
     def forget(self, prefix: str) -> None:
-        """Removes a store prefix from the list after its bytes were deleted."""
+        """Removes a key prefix of the object store from the list after its bytes were deleted."""
         with self._database.writing() as session:
             session.execute(delete(OrphanRow).where(OrphanRow.prefix == prefix))
 
 
 def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
-    """Adds store prefixes to be deleted at once, within the caller's transaction."""
+    """Marks all bytes under these key prefixes of the object store for deletion at once, within the
+    caller's transaction."""
     for prefix in prefixes:
         if session.get(OrphanRow, prefix) is None:
             _insert(session, prefix, 0.0)
@@ -94,7 +95,8 @@ def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
 
 
 def drop_reservation(session: Session, prefix: str) -> None:
-    """Removes the reservation of a store prefix, within the transaction that creates the record.
+    """Removes the reservation of a key prefix of the object store, within the transaction that
+    creates the record.
 
     Raises:
         ReservationLostError: The reservation has expired, and the bytes may be deleted.

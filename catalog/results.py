@@ -46,8 +46,8 @@ class Results:
             return {row.model_id: copy_row(Result, row) for row in rows}
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Result]:
-        """Returns one page of the workspace's results, the newest first; `cursor` is the previous
-        page's."""
+        """Returns one page of the workspace's results, the newest first; `cursor` is the
+        `next_cursor` of the previous page."""
         query = select(ResultRow).where(ResultRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, ResultRow, Result, limit, cursor)

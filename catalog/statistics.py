@@ -98,8 +98,8 @@ class Statistics:
         ]
 
     def n_orphans(self) -> int:
-        """Returns the number of store prefixes whose bytes have no record and are due to be
-        deleted."""
+        """Returns the number of key prefixes in the object store whose bytes have no record and are
+        due to be deleted."""
         due = select(func.count()).where(OrphanRow.sweep_at <= database_clock())
         with self._database.reading() as session:
             return int(session.scalar(due) or 0)

@@ -66,7 +66,8 @@ class Audit:
         self._database = database
 
     def append(self, deed: Deed) -> AuditEntry:
-        """Appends an entry for an action, with the next number and digest, and returns it."""
+        """Appends an entry for an action to the audit log, with the next number and digest, and
+        returns it."""
         with self._database.writing() as session:
             if session.get_bind().dialect.name == "postgresql":  # SQLite has a single writer
                 lock = text("SELECT pg_advisory_xact_lock(:number)")
@@ -85,21 +86,21 @@ class Audit:
             return entry
 
     def entries(self) -> Iterator[AuditEntry]:
-        """Yields the log entries of all workspaces, the oldest first."""
+        """Yields the audit log's entries of all workspaces, the oldest first."""
         number = 0
         while rows := self._after(number):
             yield from (copy_row(AuditEntry, row) for row in rows)
             number = rows[-1].number
 
     def last(self) -> AuditEntry | None:
-        """Returns the newest log entry of all workspaces; None if the log is empty."""
+        """Returns the newest entry of the audit log of all workspaces; None if the log is empty."""
         with self._database.reading() as session:
             row = session.scalar(_LAST)
             return None if row is None else copy_row(AuditEntry, row)
 
     def first_break(self) -> AuditEntry | None:
-        """Returns the first entry that was changed or that follows a missing one; None if the log
-        is intact."""
+        """Returns the first audit log entry that was changed or that follows a missing one; None if
+        the log is intact."""
         digest = _NO_DIGEST
         for number, entry in enumerate(self.entries(), 1):
             digest = _digest(digest, entry)
@@ -121,8 +122,8 @@ class WorkspaceAudit:
         self._workspace = workspace
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
-        """Returns one page of the workspace's log entries, the newest first; `cursor` is the
-        previous page's."""
+        """Returns one page of the workspace's audit log entries, the newest first; `cursor` is the
+        `next_cursor` of the previous page."""
         query = select(AuditRow).where(AuditRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, AuditRow, AuditEntry, limit, cursor)

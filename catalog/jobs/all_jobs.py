@@ -46,7 +46,8 @@ class AllJobs:
             return {row.id: copy_row(Job, row) for row in session.scalars(query)}
 
     def shards(self, job_id: str) -> Sequence[Job]:
-        """Returns the shards of a job in the order of their rows."""
+        """Returns the shards of a job (ranges of rows that workers process separately), in the
+        order of their rows."""
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in shard_rows(session, job_id)]
 

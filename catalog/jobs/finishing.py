@@ -32,11 +32,11 @@ _UNASKED = -100
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Ends a job: writes its outcome and its model or result, and marks bytes that are no longer
-    needed for deletion.
+    """Ends a job: writes its outcome and its model or result, and marks for deletion all bytes that
+    are no longer needed.
 
-    When the last shard of a job ends, the job continues with joining them, or ends too. For a
-    shard, the caller has locked the job before (`catalog.jobs.shards.lock_parent`).
+    When the last shard (part) of a job ends, the job continues with joining the shards' results, or
+    ends too. For a shard, the caller has locked the job before (`catalog.jobs.shards.lock_parent`).
 
     All changes are in the caller's transaction, so a job never appears as succeeded while its model
     is not ready or its fraction is below one.
@@ -64,8 +64,8 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def close_where_shards_are(session: Session, job: JobRow) -> None:
-    """If all shards of a job have ended, lets the job continue with joining them, or ends it as
-    failed or cancelled."""
+    """If all shards (parts) of a job have ended, lets the job continue with joining their results,
+    or ends it as failed or cancelled."""
     if job.open_shards:
         return
     if job.error is not None:

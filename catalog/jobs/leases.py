@@ -144,14 +144,15 @@ class Leases:
     def find_claim(
         self, job_id: str, owner: str, attempt: int, lease_seconds: float
     ) -> Claim | None:
-        """Returns the claim with this owner and attempt, so that a child process can continue its
-        parent's claim; None if the lease was lost."""
+        """Returns the claim on a job with this owner and attempt, with which a child process
+        continues its parent's attempt; None if the lease was lost."""
         with self._database.reading() as session:
             row = session.scalar(select(JobRow).where(_owned_by(job_id, owner, attempt)))
             return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
 
     def heartbeat(self, claim: Claim, progress: Document | None = None) -> HeartbeatAnswer:
-        """Renews the lease of an attempt and returns whether it should continue.
+        """Renews an attempt's lease (temporary ownership of a job) and returns whether the attempt
+        should continue.
 
         Args:
             claim: Claim of the attempt.

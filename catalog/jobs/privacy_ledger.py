@@ -187,8 +187,8 @@ def _caps_of(session: Session, dataset: DatasetRow) -> list[Document]:
 def _caps(
     session: Session, workspace: str, sha256s: Sequence[str]
 ) -> list[tuple[str, str, Document]]:
-    """Returns (checksum, dataset id, cap) of each dataset with a cap that contains one of these
-    tables."""
+    """Returns (checksum, dataset id, cap) of each dataset that contains one of these tables and has
+    a cap."""
     ours = (DatasetRow.workspace == workspace, DatasetRow.sha256.in_(sha256s))
     query = select(DatasetRow.sha256, DatasetRow.id, DatasetRow.privacy_cap).where(*ours)
     rows = session.execute(query.order_by(DatasetRow.id)).all()

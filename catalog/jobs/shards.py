@@ -33,7 +33,8 @@ _PAST_SECONDS = -0.01
 
 
 def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
-    """Adds shards to a new job, one for each range of rows."""
+    """Divides a new job into shards, one for each range of rows, so that several workers can
+    process them."""
     job.n_shards = job.open_shards = len(shards)
     for number, rows in enumerate(shards):
         spec = ShardSpec(number, len(shards), rows.start, rows.stop)
@@ -67,7 +68,8 @@ def lock_parent(session: Session, parent_id: str | None) -> JobRow | None:
 
 
 def shard_rows(session: Session, job_id: str) -> Sequence[JobRow]:
-    """Returns the database rows of the shards of a job, in the order of their rows."""
+    """Returns the database rows of the shards (parts) of a job, in the order of the table rows that
+    they process."""
     return session.scalars(
         select(JobRow).where(JobRow.parent_id == job_id).order_by(JobRow.id)
     ).all()
@@ -90,7 +92,7 @@ def begin(session: Session, shard_id: str) -> None:
 
 
 def stop_shards(session: Session, job: JobRow) -> None:
-    """Cancels the waiting shards of a job, and asks running ones to stop."""
+    """Cancels the waiting shards (parts) of a job, and asks running ones to stop."""
     waiting = session.execute(
         update(JobRow)
         .where(JobRow.parent_id == job.id, JobRow.status == JobStatus.QUEUED)
@@ -112,8 +114,8 @@ def stop_shards(session: Session, job: JobRow) -> None:
 
 
 def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
-    """Records the outcome of a shard in its job's row: progress, first error and number of open
-    shards.
+    """Records the outcome of a shard (part of a job) in its job's database row: progress, first
+    error and number of open shards.
 
     Returns:
         The database row of the job; the caller lets it continue or ends it when `open_shards` is 0.
@@ -133,7 +135,8 @@ def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
 
 
 def let_join(job: JobRow) -> None:
-    """Makes a job available to the next free worker, which joins the results of the shards."""
+    """Makes a job whose shards have all succeeded available to the next free worker, which joins
+    their results."""
     # The same state as after a lost attempt: the job is running with an expired lease.
     job.lease_expires_at = database_clock(_PAST_SECONDS)
     job.next_dispatch_at = database_clock()
@@ -168,7 +171,7 @@ def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> No
 
 
 def report_progress(session: Session, parent_id: str) -> None:
-    """Updates the progress of a job from the progress of its shards."""
+    """Updates the progress of a job from the progress of its shards (parts)."""
     job = lock_parent(session, parent_id)
     if job is not None and job.open_shards:
         job.progress = _progress(session, job)
@@ -176,8 +179,8 @@ def report_progress(session: Session, parent_id: str) -> None:
 
 
 def shard_prefixes(session: Session, job: JobRow) -> list[str]:
-    """Returns the store prefixes under which all attempts at the shards of a job may have stored
-    results."""
+    """Returns the key prefixes of the object store under which all attempts at a job's shards may
+    have stored results."""
     return [
         output_prefix(row, attempt)
         for row in shard_rows(session, job.id)

@@ -267,7 +267,7 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Marks the bytes that this attempt stored for deletion, unless they may still be
+        """Marks for deletion the bytes that this attempt stored, unless they may still be
         needed."""
         claim, job = self._claim, self._job()
         if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:

@@ -43,12 +43,13 @@ class Shard(Generic[SpecT]):
 
     @property
     def is_first(self) -> bool:
-        """Whether this shard contains the first row of the job."""
+        """Whether this part of the rows contains the first row of the job."""
         return self.place is None or self.place.number == 0
 
     @property
     def of_file(self) -> FileShard:
-        """Whether this shard is the first and whether it is the last in the file of the job."""
+        """Whether this part of the rows is the first and whether it is the last in the job's
+        file."""
         if self.place is None:
             return WHOLE
         return FileShard(self.is_first, self.place.number == self.place.shards - 1)
