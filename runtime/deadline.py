@@ -22,5 +22,5 @@ def end_within(seconds: float) -> None:
 
 
 def _end_now(seconds: float) -> None:
-    _log.warning("not at its end %g s after it was asked to; it is cut short", seconds)
+    _log.warning("still running %g s after it was asked to stop; the process ends now", seconds)
     os._exit(1)

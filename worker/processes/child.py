@@ -89,12 +89,12 @@ def do_work(attempt: Attempt) -> LastMessage | None:
         _log.warning("stopped", reason=str(error))
         return None
     except _AWAY as error:
-        _log.warning("this attempt fails, for a server is away", error=str(error))
+        _log.warning("attempt fails: the database or the store does not respond", error=str(error))
         return _server_away(error)
     except GpuMemoryError as error:
         return _smaller_batch_or_failure(attempt, error)
     except _PASSING as error:
-        _log.exception("this attempt fails, another may succeed")
+        _log.exception("attempt fails, another may succeed")
         return TryAgain(Failed("trouble", f"{type(error).__name__}: {error}"))
     except Exception as error:
         return finite(_final_outcome(error))

@@ -27,7 +27,7 @@ class WorkerMetrics:
         self.registry = CollectorRegistry()
         self._looks = Counter(
             "gcvae_worker_looks",
-            "Looks after queue and store, by how they ended",
+            "Rounds of the worker's loop, by result",
             ["result"],
             registry=self.registry,
         )
@@ -35,12 +35,12 @@ class WorkerMetrics:
             self._looks.labels(result)
         self._last_look = Gauge(
             "gcvae_worker_last_look_timestamp_seconds",
-            "When the worker last found database, queue and store in reach",
+            "Time at which database, queue and store last responded",
             registry=self.registry,
         )
         self._starts = Counter(
             "gcvae_worker_celery_starts",
-            "Starts of the Celery process; more than one tells of a crash",
+            "Starts of Celery processes; more than one for each slot shows a crash",
             registry=self.registry,
         )
         ProcessCollector(registry=self.registry)

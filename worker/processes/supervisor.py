@@ -273,7 +273,7 @@ class Supervisor:
         if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:
             # The outcome was written although the database's response was lost; or no other attempt
             # has begun, and the one that ends the job marks these bytes for deletion.
-            _log.warning("attempt ends: it is over, or gave its job up")
+            _log.warning("attempt ends: its outcome is recorded, or the job is queued again")
             return
         _log.warning("attempt ends: another attempt owns the job, or it is deleted")
         prefixes = [output_prefix(claim.job, claim.attempt)]

@@ -69,7 +69,7 @@ class JobCheckpoints:
         if is_continued:
             _log.info("training resumes", checkpoint=key)
         else:
-            reason = "it is of another version, or the table or a setting is another"
+            reason = "it was saved by another version, or for another table or other settings"
             _log.warning(
                 "training begins anew, not from the checkpoint", checkpoint=key, why=reason
             )
@@ -86,7 +86,9 @@ class JobCheckpoints:
         try:
             self._save(data)
         except (UnavailableError, SQLAlchemyError) as error:
-            _log.warning("no checkpoint: a server is away", error=str(error))
+            _log.warning(
+                "no checkpoint: the database or the store does not respond", error=str(error)
+            )
 
     def _save(self, data: bytes) -> None:
         self._saved += 1

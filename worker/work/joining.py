@@ -57,7 +57,7 @@ def join_shards(
             return _join_row_groups(attempt, shards, summary)
         return _list_shards(attempt, shards, summary, end)
     except ShardsLostError as error:
-        _log.error("parts are lost and made again", shards=error.numbers)
+        _log.error("shards are lost and made again", shards=error.numbers)
         attempt.catalog.leases.redraw(attempt.claim, error.numbers)
         raise LeaseLostError(attempt.job.id, attempt.claim.attempt) from error
 
