@@ -84,7 +84,7 @@ class Idempotency:
 
         Returns:
             None if the request is new and should be executed; otherwise its stored response, or the
-                record that it created.
+            record that it created.
 
         Raises:
             IdempotencyMismatchError: The key was used for a different request.

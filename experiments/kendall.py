@@ -31,7 +31,7 @@ def run(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str, Any]
 
     Yields:
         A result for each way to train: the number of pairs whose tau has the same sign as in the
-            data, and tau of two pairs.
+        data, and tau of two pairs.
     """
     for name, settings in GRADIENTS.items():
         fitted = _fit(AUTO, folder, budget, settings)

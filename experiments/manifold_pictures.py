@@ -45,8 +45,8 @@ def run_spect(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str
 
     Yields:
         A result for each model. `roughness` is the mean change of a probability between
-            neighbouring z of the grid, and `reach` the mean range of a column's probabilities on
-            the grid: a smooth manifold has many small changes.
+        neighbouring z of the grid, and `reach` the mean range of a column's probabilities on
+        the grid: a smooth manifold has many small changes.
     """
     frame = SPECT.read(folder)
     manifolds = {}

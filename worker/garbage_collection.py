@@ -12,10 +12,9 @@ _log = structlog.get_logger(__name__)
 
 
 def collect_garbage(catalog: Catalog, store: Store) -> None:
-    """Deletes the bytes under store prefixes that have no record and are due for deletion
-    (`catalog.orphans`).
+    """Deletes the stored bytes that have no record and are due for deletion (`catalog.orphans`).
 
-    If the store is unavailable, the prefixes remain due.
+    Bytes that cannot be deleted because the store is unavailable remain due.
     """
     for prefix in catalog.orphans.take_due():
         try:

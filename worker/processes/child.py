@@ -78,10 +78,11 @@ def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connecti
 
 
 def do_work(attempt: Attempt) -> LastMessage | None:
-    """Does the work of an attempt and converts its result or any exception to the final message.
+    """Does the work of an attempt at a job and converts its result or any exception to the final
+    message for the supervisor.
 
     Returns:
-        The final message; None if the attempt lost its lease.
+        The final message; None if the attempt lost its lease (ownership of the job).
     """
     try:
         return finite(work_of(attempt.job.kind, joins=attempt.job.n_shards > 0)(attempt))

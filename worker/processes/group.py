@@ -70,7 +70,8 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 class WorkerGroup:
-    """Runs the reconciler's loop and a Celery process for each slot."""
+    """Runs a Celery process for each slot (room for one running job), and the reconciler, which
+    sends lost messages again."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -140,7 +141,8 @@ class WorkerGroup:
 
 
 class SlotProcess:
-    """Celery process of one slot; `keep` restarts it when it has ended."""
+    """Celery process of one slot (room for one running job); `keep` restarts it when it has
+    ended."""
 
     def __init__(self, slot: Slot, settings: WorkerSettings, metrics: WorkerMetrics) -> None:
         self._slot = slot

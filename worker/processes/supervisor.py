@@ -138,7 +138,7 @@ class Supervisor:
 
         Returns:
             How the attempt ended: `trained`, `produced`, `failed`, `cancelled`, `handed back`,
-                `lost`, or the error code of an attempt that may be repeated.
+            `lost`, or the error code of an attempt that may be repeated.
         """
         claim = self._claim
         child = self._server.fork(do_job, claim.job_id, claim.attempt, claim.owner)

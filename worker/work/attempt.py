@@ -91,7 +91,8 @@ class Attempt:
             self._reported = (phase, now)
 
     def publish(self, name: str, data: Path) -> Published:
-        """Stores a file as the result of the attempt, under the attempt's store prefix and `name`.
+        """Stores a file in the object store as the result of the attempt; `name` is appended to the
+        attempt's key prefix.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was published.
