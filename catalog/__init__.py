@@ -1,4 +1,5 @@
-"""Records of datasets, models and jobs, in SQLite or PostgreSQL, and the life cycle of jobs."""
+"""The catalog: database records of datasets, models and jobs, in SQLite or PostgreSQL. It also
+controls which worker runs which job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The catalog of one database: records by workspace, and gateways to those of all workspaces."""
+"""The entry point to the database's records: those of one workspace (tenant), or of all
+workspaces."""
 
 from __future__ import annotations
 
@@ -17,21 +18,23 @@ from catalog.workspace import Workspace
 
 
 class Catalog:
-    """The records of one database.
+    """Gives access to the records of one database.
 
-    Requests access the records of one workspace (`workspace`). The other gateways serve all
-    workspaces, for workers, operators and authentication.
+    Requests access the records of one workspace (tenant) through `workspace`. The attributes serve
+    all workspaces, for workers, operators and authentication.
 
-    Every gateway method is one transaction and returns frozen copies. Tables are created by
-    `catalog.database.migrate.upgrade`.
+    Every method of these classes is one transaction and returns frozen copies.
+    `catalog.database.migrate.upgrade` creates the tables.
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
-        attempts_limit: Maximum number of attempts of a job since its last new checkpoint.
-        resend_seconds: Pause before a job's message is sent again; it doubles each time.
+        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
+        resend_seconds: Pause before a job's message to the workers is sent again; it doubles each
+            time.
         resend_limit_seconds: Maximum pause.
         answer_seconds: Time limit of a statement in PostgreSQL.
-        running_jobs_limit: Maximum number of running jobs of one workspace, in each queue.
+        running_jobs_limit: Maximum number of jobs of one workspace that run at the same time, in
+            each queue; None for no limit.
     """
 
     def __init__(
@@ -60,17 +63,17 @@ class Catalog:
         self.audit = Audit(self.database)
 
     def workspace(self, name: str) -> Workspace:
-        """Returns the records of one workspace; a new workspace is empty."""
+        """Returns the records of one workspace; a name without records gives an empty workspace."""
         return Workspace(self.database, name, self._resend_seconds)
 
     def ping(self) -> None:
         """Checks that the database responds.
 
         Raises:
-            sqlalchemy.exc.OperationalError: It does not.
+            sqlalchemy.exc.OperationalError: The database does not respond.
         """
         self.database.ping()
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Closes all database connections."""
         self.database.close()

@@ -1,4 +1,4 @@
-"""Records of datasets."""
+"""Creates, reads, changes and deletes the records of datasets."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from catalog.records import DataKind, Dataset, Document, ModelStatus
 
 
 def dataset_prefix(dataset_id: str) -> str:
-    """Returns the store prefix of a dataset."""
+    """Returns the prefix of the store keys under which a dataset's bytes are kept."""
     return f"datasets/{dataset_id}/"
 
 
 class Datasets:
-    """Gateway to the datasets of a workspace."""
+    """Creates, reads, changes and deletes the dataset records of one workspace."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
@@ -52,13 +52,16 @@ class Datasets:
         given_schema: Document | None = None,
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Records a dataset whose prefix was reserved (`catalog.orphans.Orphans.reserve`).
+        """Records a dataset whose bytes are already stored, under a prefix reserved before with
+        `catalog.orphans.Orphans.reserve`.
 
         Args:
             dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,
                 warnings, encoding: As in `Dataset`.
-            given_schema: The user's declarations; None for none.
-            tables: Tables of a database; None for a single table.
+            given_schema: The part of the schema that the user specified; None if it is inferred
+                completely.
+            tables: Name, format, rows, columns and schema of each table of a database; None for a
+                single table.
 
         Raises:
             ReservationLostError: The reservation has expired.
@@ -90,10 +93,10 @@ class Datasets:
             return _copy(session, row)
 
     def get(self, dataset_id: str) -> Dataset:
-        """Returns the dataset.
+        """Returns the dataset with this id.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
+            NotFoundError: The workspace contains no such dataset.
         """
         with self._database.reading() as session:
             return copy_row(Dataset, find_dataset(session, dataset_id, self._workspace))
@@ -106,8 +109,18 @@ class Datasets:
         search: str | None = None,
         order: Order = Order.NEWEST,
     ) -> Page[Dataset]:
-        """Returns a page of datasets, optionally those with `search` in the name or at the start of
-        the id."""
+        """Returns one page of the workspace's datasets.
+
+        Args:
+            limit: Maximum number of datasets on the page.
+            cursor: `next_cursor` of the previous page; None for the first page.
+            search: Text in the name (ignoring case) or at the start of the id; None for all
+                datasets.
+            order: Order of the list.
+
+        Raises:
+            CursorError: The cursor is not from a page of this list.
+        """
         query = select(DatasetRow).where(DatasetRow.workspace == self._workspace)
         query = named_like(query, DatasetRow, search)
         with self._database.reading() as session:
@@ -121,19 +134,19 @@ class Datasets:
         warnings: Sequence[str],
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Replaces the schema by one that the caller has checked against the table.
+        """Replaces a dataset's schema by one that the caller has checked against the table.
 
         Args:
-            before: The dataset with the schema to be replaced.
+            before: The dataset as the caller read it, with the schema to be replaced.
             schema: The new, complete schema.
-            given_schema: The user's declarations.
+            given_schema: The part of the new schema that the user specified.
             warnings: Data-quality warnings.
-            tables: Tables of a database, with their new schemas.
+            tables: The tables of a database with their new schemas; None for a single table.
 
         Raises:
             NotFoundError: The dataset was deleted.
-            SchemaChangedError: The schema was changed meanwhile.
-            ConflictError: A model is being trained on it.
+            SchemaChangedError: The schema was changed since the caller read it.
+            ConflictError: A model is being trained on the dataset.
         """
         with self._database.writing() as session:
             row = find_dataset(session, before.id, self._workspace, lock=True)
@@ -150,7 +163,7 @@ class Datasets:
         """Renames a dataset and returns it.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
+            NotFoundError: The workspace contains no such dataset.
         """
         with self._database.writing() as session:
             row = find_dataset(session, dataset_id, self._workspace, lock=True)
@@ -164,15 +177,18 @@ class Datasets:
             return len(_models_of(session, dataset_id, self._workspace))
 
     def delete(self, dataset_id: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Deletes the record; returns the store prefixes to collect, which are recorded as orphans.
+        """Deletes a dataset's record and returns the store prefixes of its bytes, to be deleted by
+        the caller or by garbage collection.
 
         Args:
             dataset_id: Id of the dataset.
-            cascade: Whether to delete the models that were trained on it, with their results.
+            cascade: Whether to delete also the models that were trained on the dataset, with their
+                results.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
-            ConflictError: A model is being trained on it, or a job uses one of its models.
+            NotFoundError: The workspace contains no such dataset.
+            ConflictError: A model is being trained on the dataset, or a job uses a model to be
+                deleted.
         """
         with self._database.writing() as session:
             row = find_dataset(session, dataset_id, self._workspace, lock=True)
@@ -189,10 +205,11 @@ class Datasets:
 def find_dataset(
     session: Session, dataset_id: str, workspace: str, *, lock: bool = False
 ) -> DatasetRow:
-    """Returns the row of a dataset of this workspace.
+    """Returns the database row of a dataset; with `lock` the row is locked until the transaction
+    ends.
 
     Raises:
-        NotFoundError: It does not exist.
+        NotFoundError: The workspace contains no such dataset.
     """
     query = select(DatasetRow).where(DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
     row = session.scalar(query.with_for_update() if lock else query)

@@ -25,19 +25,20 @@ class CatalogError(Exception):
 
 
 class DatabaseUrlError(CatalogError):
-    """A database address that is neither SQLite nor PostgreSQL."""
+    """The database URL is invalid, or its scheme is neither SQLite nor PostgreSQL."""
 
 
 class SchemaVersionError(CatalogError):
-    """The database's tables are of another version than this program's."""
+    """The database's tables were made by an older or newer version of this program."""
 
 
 class BadKeyError(CatalogError):
-    """A key that is invalid, unknown, expired or revoked; the message does not contain it."""
+    """An API key is malformed, unknown, expired or revoked, or a session has ended; the message
+    does not contain the key."""
 
 
 class NotFoundError(CatalogError):
-    """No record of this kind has this id in this workspace."""
+    """The workspace contains no record of this kind with this id."""
 
     def __init__(self, kind: str, record_id: str) -> None:
         super().__init__(f"there is no {kind} {record_id!r}")
@@ -46,11 +47,11 @@ class NotFoundError(CatalogError):
 
 
 class ConflictError(CatalogError):
-    """The record's state does not allow the request."""
+    """The record's current state does not allow the request."""
 
 
 class SchemaChangedError(ConflictError):
-    """A dataset's schema was changed since the caller read it."""
+    """A dataset's schema was changed by another request since the caller read it."""
 
     def __init__(self, dataset_id: str) -> None:
         super().__init__(
@@ -59,7 +60,7 @@ class SchemaChangedError(ConflictError):
 
 
 class LooserScoringError(ConflictError):
-    """The requested scoring allows more than the model's."""
+    """A request would allow a model to return more detailed scores than it may return now."""
 
     def __init__(self, model_id: str, now: str, asked: str) -> None:
         super().__init__(
@@ -69,7 +70,7 @@ class LooserScoringError(ConflictError):
 
 
 class ModelNotReadyError(ConflictError):
-    """A job was requested for a model that is not ready."""
+    """A job was requested for a model whose training has not succeeded."""
 
     def __init__(self, model_id: str, status: str) -> None:
         super().__init__(f"model {model_id} is {status}; this requires a ready model")
@@ -78,7 +79,7 @@ class ModelNotReadyError(ConflictError):
 
 
 class CursorError(CatalogError):
-    """A page cursor that this catalog did not create."""
+    """A page cursor was not returned by an earlier page of this list."""
 
     def __init__(self, cursor: str) -> None:
         super().__init__(
@@ -89,7 +90,7 @@ class CursorError(CatalogError):
 
 
 class IdempotencyMismatchError(CatalogError):
-    """The idempotency key was used for another request."""
+    """An idempotency key was already used for a different request."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"Idempotency-Key {key!r} was used for another request; use a new key")
@@ -105,7 +106,7 @@ class IdempotencyBusyError(CatalogError):
 
 
 class ReservationLostError(CatalogError):
-    """The bytes of a new record were collected before the record was created."""
+    """The bytes of a new record were deleted as garbage before the record was created."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__("the upload took too long and its data was removed; try again")
@@ -113,7 +114,7 @@ class ReservationLostError(CatalogError):
 
 
 class LeaseLostError(CatalogError):
-    """Another attempt owns the job, or the job is over: stop and write nothing."""
+    """The attempt must stop without writing: its job has ended or belongs to another attempt."""
 
     def __init__(self, job_id: str, attempt: int) -> None:
         super().__init__(f"attempt {attempt} no longer owns job {job_id}")
@@ -122,4 +123,4 @@ class LeaseLostError(CatalogError):
 
 
 class DispatchError(CatalogError):
-    """The broker did not accept a message; the reconciler sends it again."""
+    """The message broker did not accept a message; the reconciler sends it again later."""

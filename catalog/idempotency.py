@@ -1,7 +1,8 @@
 """Idempotency keys: a request that is sent twice is executed once and answered twice.
 
-The created record is noted with the key in the same transaction. It is therefore created once, even
-if the process dies, or sleeps until another request takes over the key.
+The id of the created record is stored with the key in the same transaction. The record is therefore
+created only once, even if the process dies, or is suspended until another request takes over the
+key.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from catalog.errors import IdempotencyBusyError, IdempotencyMismatchError
 from catalog.records import Document
 
 KEEP_SECONDS = 10.0
-"""Interval at which a request in progress renews its key."""
+"""Interval in seconds at which a request in progress renews its idempotency key."""
 
 _ANSWERING_SECONDS = 3 * KEEP_SECONDS
 _MADE = "made"
-"""Only member of an incomplete response: the id of the created record."""
+"""Only member of a response that is not stored yet: the id of the created record."""
 
 _answering: ContextVar[tuple[str, str] | None] = ContextVar("answering", default=None)
 
 
 @dataclass(frozen=True)
 class Made:
-    """Record created by a request whose response is not stored (yet).
+    """A record that was created by a request whose response is not stored (yet).
 
     Attributes:
         id: Id of the dataset, the imported model, or the job.
@@ -43,7 +44,7 @@ class Made:
 
 
 def note_made(session: Session, made_id: str) -> None:
-    """Notes the created record if the current request has a key.
+    """Stores the id of a created record with the current request's idempotency key, if it has one.
 
     Raises:
         IdempotencyBusyError: Another request took over the key; the transaction must fail.
@@ -59,9 +60,11 @@ def note_made(session: Session, made_id: str) -> None:
 
 
 def forget_answer(session: Session, made_id: str, workspace: str) -> None:
-    """Deletes the response to the request that created this record, because it may be outdated.
+    """Deletes the stored response to the request that created this record, because the record has
+    changed.
 
-    A repeated request is not executed; its response is made from the record.
+    The key still blocks a second execution: if the request is repeated, its response is made from
+    the record.
     """
     row = IdempotencyRow
     answered = row.response["body"]["id"].as_string() == made_id
@@ -70,18 +73,22 @@ def forget_answer(session: Session, made_id: str, workspace: str) -> None:
 
 
 class Idempotency:
-    """Gateway to the idempotency keys of a workspace."""
+    """Reads and writes the idempotency keys of one workspace."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def begin(self, key: str, request_sha256: str) -> Document | Made | None:
-        """Returns None if the request is new; else its response, or the record it created.
+        """Registers a request by its idempotency key.
+
+        Returns:
+            None if the request is new and should be executed; otherwise its stored response, or the
+            record that it created.
 
         Raises:
-            IdempotencyMismatchError: The key was used for another request.
-            IdempotencyBusyError: The first request is still in progress.
+            IdempotencyMismatchError: The key was used for a different request.
+            IdempotencyBusyError: The first request with this key is still in progress.
         """
         try:
             return self._begin(key, request_sha256)
@@ -103,7 +110,8 @@ class Idempotency:
 
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
-        """Records created in this block belong to the request with this key."""
+        """Context manager: records created within the block are attributed to the request with this
+        key."""
         token = _answering.set((self._workspace, key))
         try:
             yield
@@ -111,7 +119,7 @@ class Idempotency:
             _answering.reset(token)
 
     def keep(self, key: str) -> None:
-        """Renews the key of a request in progress; call it every `KEEP_SECONDS`."""
+        """Renews the key of a request in progress; the caller repeats this every `KEEP_SECONDS`."""
         with self._database.writing() as session:
             session.execute(
                 update(IdempotencyRow)
@@ -124,14 +132,16 @@ class Idempotency:
             )
 
     def complete(self, key: str, response: Document) -> None:
-        """Stores the response (status code, headers, body, as the caller defines them)."""
+        """Stores the response to the request with this key; the caller defines the response's
+        members."""
         with self._database.writing() as session:
             row = session.get(IdempotencyRow, (self._workspace, key), with_for_update=True)
             if row is not None:
                 row.response = response
 
     def abandon(self, key: str) -> None:
-        """Releases the key of a failed request, unless it created a record."""
+        """Releases the key of a failed request, so that it can be repeated, unless the request
+        created a record."""
         with self._database.writing() as session:
             session.execute(
                 delete(IdempotencyRow).where(
@@ -142,7 +152,7 @@ class Idempotency:
             )
 
     def _drop_abandoned(self, session: Session) -> None:
-        # A process that died while answering says nothing more: its key must not block for long.
+        # A process that died during its request never releases its key, which must not block long.
         session.execute(
             delete(IdempotencyRow).where(
                 IdempotencyRow.response.is_(None),

@@ -1,4 +1,4 @@
-"""Ids: a type prefix and a time-ordered unique part, `job_01k4…`."""
+"""Ids such as `job_01k4…`: a type prefix and a unique part that grows with time."""
 
 from __future__ import annotations
 

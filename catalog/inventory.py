@@ -1,4 +1,4 @@
-"""Inventory of the store according to the records: stored bytes, and prefixes in work."""
+"""Lists the bytes that the store should contain according to the records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ _OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 
 @dataclass(frozen=True)
 class Kept:
-    """Bytes that belong to a record. With `is_manifest` they list the shards of a table."""
+    """Stored bytes that belong to a record.
+
+    Attributes:
+        record_id: Id of the record: dataset, model, result or job.
+        key: Store key of the bytes.
+        sha256: Checksum of the bytes.
+        is_manifest: Whether the bytes are a manifest: a JSON list of the objects (shards) in which
+            a table is stored.
+    """
 
     record_id: str
     key: str
@@ -28,18 +36,20 @@ class Kept:
 
 
 class Inventory:
-    """Gateway to the records' view of the store."""
+    """Lists the bytes that the store should contain according to the records of all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def kept(self) -> list[Kept]:
-        """Returns all bytes that belong to a record; shards are represented by their manifest."""
+        """Returns all stored bytes that belong to a record; for a table in shards only its
+        manifest."""
         with self._database.reading() as session:
             return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
 
     def prefixes_in_work(self) -> list[str]:
-        """Returns prefixes whose bytes have no record yet, or no longer: reserved, in work, due."""
+        """Returns the key prefixes of the object store whose bytes need no record, because they are
+        being written or are about to be deleted."""
         with self._database.reading() as session:
             prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
@@ -72,7 +82,8 @@ def _results(session: Session) -> Iterator[Kept]:
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
-    """Yields checkpoints and shards of unfinished jobs, and input tables of jobs."""
+    """Yields checkpoints and shards of unfinished jobs, and the input tables of jobs that have not
+    succeeded."""
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()
@@ -87,6 +98,6 @@ def _bytes_of_job(row: Any, open_ids: set[str]) -> Iterator[Kept]:
     if row.part is not None and row.parent_id in open_ids:
         yield Kept(row.id, row.part["object_key"], row.part["sha256"])
     key = row.spec.get("table_key", "")
-    # A failed job keeps its table, to be tried again; one that succeeded needs it no more.
+    # A failed or cancelled job keeps its input table for a retry; a succeeded one does not.
     if key.startswith(input_prefix(row.id)) and row.status != JobStatus.SUCCEEDED:
         yield Kept(row.id, key, row.spec["table_sha256"])

@@ -1,7 +1,7 @@
-"""Kinds of jobs: their specification, queue and results.
+"""Kinds of jobs: the specification, queue and results of each.
 
-The rest of a kind is found by its name: `worker/work/<kind>.py` has the function that does the
-work, and `service/routes/<collection>.py` the API calls.
+The remaining code of a kind is found by its name: the function in `worker/work/<kind>.py` does the
+work, and `service/routes/<collection>.py` contains the API calls.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self
 
 
 class Queue(StrEnum):
-    """Resource that a job needs: `train` a GPU if there is one, `compute` none."""
+    """Queue of jobs, by the resource that they need: `train` uses a GPU if there is one, `compute`
+    the CPU."""
 
     TRAIN = "train"
     COMPUTE = "compute"
@@ -20,14 +21,16 @@ class Queue(StrEnum):
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Specification of a job, written by the service and read by the worker.
+    """Base class of job specifications, which the service writes and the worker reads.
 
     Attributes:
-        internal: Members that users do not see, such as store keys and long lists of rows.
-        is_of_model: Whether the result belongs to its model and is deleted with it: a new result
-            replaces the earlier one, retention does not apply, and deleting the model does not wait
-            for the job.
-        tells_scores: Whether the result contains scores of rows, which a model may stop to give.
+        internal: Names of members that are hidden from users, such as store keys and long lists of
+            rows.
+        is_of_model: Whether the result belongs to its model: a new result replaces the earlier one,
+            retention does not delete it, and deleting the model deletes it without waiting for the
+            job.
+        tells_scores: Whether the result contains scores of rows; a model can be configured not to
+            return scores.
     """
 
     internal: ClassVar[tuple[str, ...]] = ()
@@ -35,20 +38,24 @@ class JobSpec:
     tells_scores: ClassVar[bool] = False
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the job's `spec`."""
+        """Returns the specification as a JSON object, as stored in a job's `spec`."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Self:
-        """Restores the specification from a job's `spec`."""
+        """Restores a specification from the JSON object in a job's `spec`."""
         return cls(**spec)
 
 
 @dataclass(frozen=True)
 class ShardSpec(JobSpec):
-    """One shard of a job: rows from `first_row` up to, but excluding, `end_row`.
+    """Specification of one shard of a job: rows from `first_row` up to, but excluding, `end_row`.
 
-    The specification of the work is in the job that the shard belongs to.
+    What to do with the rows is specified in the job that was divided.
+
+    Attributes:
+        number: Index of the shard, from 0.
+        shards: Number of shards of the job.
     """
 
     number: int
@@ -58,25 +65,30 @@ class ShardSpec(JobSpec):
 
     @property
     def rows(self) -> range:
-        """The rows of the shard."""
+        """Range of the row numbers in this shard."""
         return range(self.first_row, self.end_row)
 
 
 @dataclass(frozen=True)
 class TrainSpec(JobSpec):
-    """Training of a model. `training` has preset, seed, device and settings."""
+    """Specification of a training job.
+
+    Attributes:
+        training: `preset`, `seed`, `device`, and any settings that override those of the preset.
+    """
 
     training: dict[str, Any]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings that override those of the preset."""
+        """Training settings that override those of the preset, by name."""
         others = ("preset", "seed", "device")
         return {name: value for name, value in self.training.items() if name not in others}
 
     @property
     def holds_back(self) -> bool:
-        """Whether a share of the rows is set aside for the model's report."""
+        """Whether a share of the rows is excluded from training, to evaluate the model on them in a
+        report."""
         return bool(self.training.get("report_share"))
 
     @property
@@ -87,16 +99,21 @@ class TrainSpec(JobSpec):
 
 @dataclass(frozen=True)
 class SampleSpec(JobSpec):
-    """Generation of rows. `format` is csv, parquet, json or jsonl.
+    """Specification of a job that generates rows.
 
     Attributes:
         rows: Number of rows; None for a database.
-        given: Condition on all rows, by column.
-        distribution: Target shares of one column's levels.
-        given_rows: CSV table of known cells, one row for each generated row.
-        escape_formulas: As in `gcvae.files.table_stream`.
-        scale, parents: For a database, as in `DatabaseSynthesizer.sample`.
-        table: Table of a database that is returned; None for all.
+        seed: Seed of the random generator.
+        format: File format: csv, parquet, json or jsonl.
+        given: Condition that every row must satisfy, by column; None for none.
+        distribution: Target shares of the levels of one column; None for none.
+        given_rows: CSV table of known cells, one line for each generated row; None for none.
+        escape_formulas: Whether to write ' before CSV texts that a spreadsheet would evaluate.
+        scale: Number of rows of a database's tables without a parent, as a multiple of the real
+            number; None for 1.
+        parents: Number of rows of each table without a parent, overriding `scale`; None to use
+            `scale`.
+        table: Name of the only table of a database to return; None for all tables.
     """
 
     internal = ("given_rows",)
@@ -113,26 +130,27 @@ class SampleSpec(JobSpec):
     table: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the job's `spec`, without members for databases if it is for one table."""
+        """Returns the job's `spec` as JSON, omitting `scale`, `parents` and `table` if they are
+        None."""
         left_out = ("scale", "parents", "table")
         found = super().to_json().items()
         return {name: v for name, v in found if v is not None or name not in left_out}
 
     @property
     def is_conditional(self) -> bool:
-        """Whether rows are generated under conditions."""
+        """Whether the generated rows are restricted by `given`, `distribution` or `given_rows`."""
         return (self.given, self.distribution, self.given_rows) != (None, None, None)
 
 
 @dataclass(frozen=True)
 class TableSpec(JobSpec):
-    """Work on a stored table.
+    """Base class of specifications of jobs that read a stored table.
 
     Attributes:
         table_key: Store key of the table: a dataset's, or under the job's `input_prefix`.
-        table_sha256: Checksum of its bytes.
-        table_format: Format, as a dataset's `format`.
-        table_encoding: Text encoding, as a dataset's `encoding`.
+        table_sha256: Checksum of the table's bytes.
+        table_format: File format, as in `Dataset.format`.
+        table_encoding: Text encoding, as in `Dataset.encoding`.
     """
 
     internal = ("table_key",)
@@ -145,11 +163,13 @@ class TableSpec(JobSpec):
 
 @dataclass(frozen=True)
 class ScoreSpec(TableSpec):
-    """Scores of a stored table.
+    """Specification of a job that computes a log-likelihood score for each row of a stored table.
 
     Attributes:
-        draws: Samples of z for each row; None for an adaptive number.
+        seed: Seed of the random generator.
         format: Format of the scores: csv or json.
+        draws: Number of latent vectors sampled for each row; None to continue until `tolerance` is
+            reached.
         tolerance, jitters, measure, score_missingness: As in
             `gcvae.scoring.score_options.ScoreOptions`.
     """
@@ -167,12 +187,15 @@ class ScoreSpec(TableSpec):
 
 @dataclass(frozen=True)
 class ImputeSpec(TableSpec):
-    """Imputation of a stored table.
+    """Specification of a job that fills the missing cells of a stored table.
 
     Attributes:
         draws: Number of imputations of each row.
+        seed: Seed of the random generator.
         format: Format of the completed table: csv, parquet, json or jsonl.
-        columns, keep_missing: As in `gcvae.sampling.filled_columns`.
+        columns: Columns to fill; None for all except those in `keep_missing`.
+        keep_missing: Columns whose missing cells are kept as values; None for those that the schema
+            marks so.
     """
 
     draws: int
@@ -184,19 +207,25 @@ class ImputeSpec(TableSpec):
 
 @dataclass(frozen=True)
 class EncodeSpec(TableSpec):
-    """Encodings of a stored table. `format` is csv or json."""
+    """Specification of a job that computes the latent vector of each row of a stored table.
+
+    Attributes:
+        format: Format of the encodings: csv or json.
+    """
 
     format: str
 
 
 @dataclass(frozen=True)
 class ReportSpec(JobSpec):
-    """Report on a model.
+    """Specification of a job that evaluates a model.
 
     Attributes:
-        dataset_id: The model's training table, or a similar one.
-        holdout_dataset_id: Rows that training did not see, in place of those set aside.
-        columns: Columns to predict; None for all with enough rows.
+        dataset_id: Dataset with the real rows: the model's training table, or a similar one.
+        seed: Seed of the random generator.
+        holdout_dataset_id: Dataset of rows that were not used in training; None to use the rows
+            that training set aside, if any.
+        columns: Columns that the report predicts to measure utility; None for all with enough rows.
     """
 
     is_of_model = True
@@ -208,20 +237,20 @@ class ReportSpec(JobSpec):
 
 
 SCORE_DRAWS = 8
-"""Draws of the random effects of each household of a database, where nothing is said."""
+"""Default number of sampled random effects for each scored household of a database."""
 
 
 class JobKind(StrEnum):
-    """What a job does."""
+    """Kind of a job; its value is also the name of the worker's module and function."""
 
     queue: Queue
-    """Queue of the jobs."""
+    """Queue in which jobs of this kind wait."""
     collection: str
     """Name of the results in paths of the REST API."""
     id_prefix: str
-    """Prefix of the results' ids."""
+    """Prefix of the ids of results."""
     spec: type[JobSpec]
-    """Class of the specification."""
+    """Class of the job's specification."""
 
     def __new__(
         cls, name: str, queue: Queue, collection: str, id_prefix: str, spec: type[JobSpec]

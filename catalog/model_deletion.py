@@ -1,4 +1,4 @@
-"""Deletes a model with all its results, and records their bytes as orphans."""
+"""Deletes a model with all its results, and marks their stored bytes for deletion."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ _OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, ...]:
-    """Deletes a model and its results; returns their store prefixes, which are recorded as orphans.
+    """Deletes a model and its results within the caller's transaction.
+
+    Returns:
+        The store prefixes of their bytes, which garbage collection deletes.
 
     Raises:
-        NotFoundError, ConflictError: As `Models.delete`.
+        NotFoundError: The workspace contains no such model.
+        ConflictError: Another job on the model is queued or running.
     """
     _cancel_jobs_of_model(session, model_id, workspace)
     row = find_model(session, model_id, workspace, lock=True)
@@ -34,9 +38,10 @@ def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, 
 
 
 def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> None:
-    """Closes the jobs whose results are deleted with the model; their attempts lose the lease.
+    """Cancels the unfinished jobs whose results are deleted with the model; running attempts lose
+    their lease.
 
-    Call it before locking the model, because jobs are locked before models.
+    The caller must do this before it locks the model, because jobs are always locked before models.
     """
     jobs = select(JobRow).where(
         JobRow.model_id == model_id,

@@ -1,4 +1,4 @@
-"""Rows of models: creation, lookup, and update after training."""
+"""Database rows of models: creation, lookup, and update after training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_model_row(
     scoring: Scoring = Scoring.FULL,
     kind: DataKind = DataKind.TABLE,
 ) -> ModelRow:
-    """Returns the row of a model that is about to be trained."""
+    """Returns a new database row for a model that is about to be trained."""
     return ModelRow(
         id=model_id,
         workspace=workspace,
@@ -35,7 +35,10 @@ def new_model_row(
 
 
 def make_ready(row: ModelRow, trained: Trained) -> None:
-    """Updates the model's row with the outcome of training."""
+    """Marks a model as ready and copies the outcome of training into its database row.
+
+    The model's scoring becomes that of the artifact if the latter is stricter.
+    """
     row.status = ModelStatus.READY
     row.schema = trained.schema
     row.record = trained.record
@@ -47,10 +50,11 @@ def make_ready(row: ModelRow, trained: Trained) -> None:
 
 
 def find_model(session: Session, model_id: str, workspace: str, *, lock: bool = False) -> ModelRow:
-    """Returns the row of a model of this workspace.
+    """Returns the database row of a model; with `lock` the row is locked until the transaction
+    ends.
 
     Raises:
-        NotFoundError: It does not exist.
+        NotFoundError: The workspace contains no such model.
     """
     query = select(ModelRow).where(ModelRow.id == model_id, ModelRow.workspace == workspace)
     row = session.scalar(query.with_for_update() if lock else query)

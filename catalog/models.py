@@ -1,4 +1,4 @@
-"""Records of models, in training or ready."""
+"""Reads, changes and deletes the records of models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from catalog.records import DataKind, Document, Model, ModelStatus, Scoring, Tra
 
 
 class Models:
-    """Gateway to a workspace's models. `Jobs.enqueue_training` creates models in training."""
+    """Reads, changes and deletes the model records of one workspace.
+
+    `Jobs.enqueue_training` creates the record of a model in training.
+    """
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
@@ -37,7 +40,14 @@ class Models:
         training: Document,
         kind: DataKind = DataKind.TABLE,
     ) -> Model:
-        """Records an imported model whose prefix was reserved.
+        """Records an imported model whose bytes are already stored, under a prefix reserved before.
+
+        Args:
+            model_id: Id of the model, from `new_id`.
+            name: Name of the model.
+            trained: Store key and description of the artifact.
+            training: Preset and settings with which the model was trained.
+            kind: Whether the model is of a table or a database.
 
         Raises:
             ReservationLostError: The reservation has expired.
@@ -54,10 +64,10 @@ class Models:
             return copy_row(Model, row)
 
     def get(self, model_id: str) -> Model:
-        """Returns the model.
+        """Returns the model with this id.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
+            NotFoundError: The workspace contains no such model.
         """
         with self._database.reading() as session:
             return copy_row(Model, find_model(session, model_id, self._workspace))
@@ -72,8 +82,19 @@ class Models:
         search: str | None = None,
         order: Order = Order.NEWEST,
     ) -> Page[Model]:
-        """Returns a page of models, optionally those with `search` in the name or at the start of
-        the id."""
+        """Returns one page of the workspace's models.
+
+        Args:
+            limit: Maximum number of models on the page.
+            cursor: `next_cursor` of the previous page; None for the first page.
+            dataset_id: Only models that were trained on this dataset; None for all.
+            status: Only models with this status; None for all.
+            search: Text in the name (ignoring case) or at the start of the id; None for all models.
+            order: Order of the list.
+
+        Raises:
+            CursorError: The cursor is not from a page of this list.
+        """
         query = select(ModelRow).where(ModelRow.workspace == self._workspace)
         if dataset_id is not None:
             query = query.where(ModelRow.dataset_id == dataset_id)
@@ -86,11 +107,16 @@ class Models:
     def change(
         self, model_id: str, *, scoring: Scoring | None = None, name: str | None = None
     ) -> Model:
-        """Restricts the scoring of a model, or renames it; returns it. Unchanged values are
-        allowed.
+        """Changes a model's scoring, its name or both, and returns the model.
+
+        Args:
+            model_id: Id of the model.
+            scoring: New limit on the scores that the model may return, as strict as the current one
+                or stricter; None leaves it.
+            name: New name; None leaves it.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
+            NotFoundError: The workspace contains no such model.
             LooserScoringError: The new scoring allows more than the current one.
         """
         with self._database.writing() as session:
@@ -104,14 +130,14 @@ class Models:
             return copy_row(Model, row)
 
     def delete(self, model_id: str) -> tuple[str, ...]:
-        """Deletes the model and its results; returns the store prefixes to collect.
+        """Deletes a model and its results, and returns the store prefixes of their bytes.
 
-        The prefixes are recorded as orphans, so they are collected even if the caller dies. Jobs
-        whose results are deleted with the model, such as reports, are closed.
+        Garbage collection deletes the bytes even if the caller dies. Jobs whose results are deleted
+        with the model, such as reports, are cancelled.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
-            ConflictError: Another job on it is queued or running.
+            NotFoundError: The workspace contains no such model.
+            ConflictError: Another job on the model is queued or running.
         """
         with self._database.writing() as session:
             return delete_model(session, model_id, self._workspace)

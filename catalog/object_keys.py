@@ -1,4 +1,4 @@
-"""Store prefixes of jobs and models."""
+"""Prefixes of the store keys under which the bytes of jobs and models are kept."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from catalog.records import Job
 
 
 def input_prefix(job_id: str) -> str:
-    """Returns the prefix of a job's input table."""
+    """Returns the store prefix of the table that was uploaded as a job's input."""
     return f"jobs/{job_id}/input/"
 
 
 def checkpoint_prefix(job_id: str, attempt: int) -> str:
-    """Returns the prefix of an attempt's checkpoints."""
+    """Returns the store prefix of the training checkpoints that an attempt at a job saves."""
     return f"jobs/{job_id}/attempts/{attempt}/"
 
 
 def result_prefix(result_id: str) -> str:
-    """Returns the prefix of a result."""
+    """Returns the store prefix of the bytes of a result."""
     return f"results/{result_id}/"
 
 
 def output_prefix(job: Job | JobRow, attempt: int) -> str:
-    """Returns the prefix under which an attempt publishes its artifact, table or shard."""
+    """Returns the store prefix under which an attempt at a job stores its model, table or shard."""
     if job.kind == JobKind.TRAIN:
         return f"models/{job.model_id}/attempts/{attempt}/"
     if job.parent_id is not None:
@@ -33,5 +33,5 @@ def output_prefix(job: Job | JobRow, attempt: int) -> str:
 
 
 def model_prefix(model_id: str) -> str:
-    """Returns the prefix of a model's artifact."""
+    """Returns the store prefix of a model's artifact."""
     return f"models/{model_id}/"

@@ -1,9 +1,10 @@
-"""Orphans: bytes in the store without a record, reserved before creation or left after deletion.
+"""Orphans: bytes in the store without a record, reserved before its creation or left after its
+deletion.
 
-Records are the source of truth. A process reserves a prefix before it writes bytes; the transaction
-that creates the record removes the reservation. A transaction that deletes a record adds its prefix
-here. Bytes without a record are thus always listed, and garbage collection removes those left by
-crashes, lost uploads and deletions.
+Records are the source of truth. A process reserves a store prefix before it writes bytes; the
+transaction that creates the record removes the reservation. A transaction that deletes a record
+adds its prefix to the orphans. Bytes without a record are thus always listed, and garbage
+collection deletes those left by crashes, failed uploads and deletions.
 """
 
 from __future__ import annotations
@@ -20,28 +21,31 @@ from catalog.errors import ReservationLostError
 
 
 class Orphans:
-    """Gateway to store prefixes that are to be collected."""
+    """Lists key prefixes of the object store whose bytes have no record and are to be deleted at a
+    given time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def reserve(self, prefix: str, seconds: float) -> None:
-        """Reserves `prefix`: its bytes are collected in `seconds` unless a record is created.
+        """Reserves a key prefix in the object store for a new record; bytes under it are deleted
+        after `seconds` unless the record is created before.
 
         Reserving again extends the time.
 
         Raises:
-            ReservationLostError: The prefix is already being collected.
+            ReservationLostError: The bytes under the prefix are already being deleted.
         """
         with self._database.writing() as session:
             if not _prolong(session, prefix, seconds):
                 _insert(session, prefix, seconds)
 
     def abandon(self, prefix: str) -> bool:
-        """Lets a reservation expire now; returns False if it is gone because its record was
-        created.
+        """Makes the reservation of a key prefix expire now; returns False if there is none because
+        its record was created.
 
-        This tells the two cases apart if the result of the creating transaction is unknown.
+        The return value tells a caller who lost the database's response whether the record was
+        created.
         """
         with self._database.writing() as session:
             found = session.execute(
@@ -52,12 +56,13 @@ class Orphans:
             return bool(found.rowcount)  # type: ignore[attr-defined]
 
     def add(self, prefixes: Iterable[str]) -> None:
-        """Adds prefixes whose bytes can be deleted at once."""
+        """Marks all bytes under these key prefixes of the object store for deletion at once."""
         with self._database.writing() as session:
             add_orphans(session, prefixes)
 
     def take_due(self, limit: int = 100) -> list[str]:
-        """Returns the prefixes to collect now; no records can be created for them any more."""
+        """Returns at most `limit` key prefixes of the object store whose bytes are to be deleted
+        now; records can no longer be created for them."""
         with self._database.writing() as session:
             due = session.scalars(
                 select(OrphanRow)
@@ -71,13 +76,14 @@ class Orphans:
             return [row.prefix for row in due]
 
     def forget(self, prefix: str) -> None:
-        """Removes `prefix` after its bytes were deleted."""
+        """Removes a key prefix of the object store from the list after its bytes were deleted."""
         with self._database.writing() as session:
             session.execute(delete(OrphanRow).where(OrphanRow.prefix == prefix))
 
 
 def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
-    """Adds prefixes to be collected at once, in the caller's transaction."""
+    """Marks all bytes under these key prefixes of the object store for deletion at once, within the
+    caller's transaction."""
     for prefix in prefixes:
         if session.get(OrphanRow, prefix) is None:
             _insert(session, prefix, 0.0)
@@ -89,10 +95,11 @@ def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
 
 
 def drop_reservation(session: Session, prefix: str) -> None:
-    """Removes the reservation, in the transaction that creates the record.
+    """Removes the reservation of a key prefix of the object store, within the transaction that
+    creates the record.
 
     Raises:
-        ReservationLostError: It has expired and the bytes may be deleted.
+        ReservationLostError: The reservation has expired, and the bytes may be deleted.
     """
     dropped = session.execute(
         delete(OrphanRow).where(OrphanRow.prefix == prefix, ~OrphanRow.being_swept)

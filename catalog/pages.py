@@ -1,4 +1,4 @@
-"""Cursor pagination of lists."""
+"""Cursor pagination of record lists."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ RecordT = TypeVar("RecordT")
 
 @dataclass(frozen=True)
 class Page(Generic[RecordT]):
-    """One page of a list; `next_cursor` is None on the last page."""
+    """One page of a list.
+
+    Attributes:
+        items: Records on the page.
+        next_cursor: Cursor to request the next page; None on the last page.
+    """
 
     items: list[RecordT]
     next_cursor: str | None
 
 
 class Order(StrEnum):
-    """Order of a list. Ids grow with time."""
+    """Order of a list: by time of creation or by name."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -33,14 +38,18 @@ class Order(StrEnum):
 
 
 def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
-    """Returns a frozen copy of a row, with the same names and values."""
+    """Returns a frozen `record_type` with the values of the database row's fields of the same
+    names."""
     names = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
     return record_type(**{name: getattr(row, name) for name in names})
 
 
 def named_like(query: Select[Any], row_type: Any, search: str | None) -> Select[Any]:
-    """Returns a query for rows with the text in their name, ignoring case, or at the start of their
-    id."""
+    """Restricts a query to rows with the search text in their name, ignoring case, or at the start
+    of their id.
+
+    An empty or missing text does not restrict the query.
+    """
     if not search:
         return query
     has_name = func.lower(row_type.name).contains(search.lower(), autoescape=True)
@@ -56,7 +65,16 @@ def read_page(
     cursor: str | None,
     order: Order = Order.NEWEST,
 ) -> Page[RecordT]:
-    """Returns the page of `query` after `cursor`, in the same order. Equal names: oldest first.
+    """Runs a query and returns the page of at most `limit` records after `cursor`.
+
+    Args:
+        session: Database session.
+        query: Query for all rows of the list.
+        row_type: Class of the database rows.
+        record_type: Class of the returned records.
+        limit: Maximum number of records.
+        cursor: `next_cursor` of the previous page, in the same order; None for the first page.
+        order: Order of the list; records of the same name are listed from the oldest to the newest.
 
     Raises:
         CursorError: The cursor is not from a page.
@@ -78,7 +96,7 @@ def _by(row_type: Any, order: Order) -> tuple[Any, ...]:
 
 
 def _behind(row_type: Any, text: str, cursor: str, order: Order) -> Any:
-    """Returns the condition for rows after the last row of the previous page."""
+    """Returns the SQL condition that selects the rows after the last row of the previous page."""
     if order == Order.NAME:
         record_id, space, name = text.partition(" ")
         if not space:

@@ -1,4 +1,4 @@
-"""Frozen copies of the catalog's records, and outcomes of jobs."""
+"""Frozen copies of the database's records, and the possible outcomes of jobs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ DEFAULT_WORKSPACE = "default"
 
 
 class DataKind(StrEnum):
-    """Kind of a dataset or of a model's training data: one table, or linked ones."""
+    """Whether a dataset or a model's training data is a single table or a database of linked
+    tables."""
 
     TABLE = "table"
     DATABASE = "database"
 
 
 class ModelStatus(StrEnum):
-    """Status of a model."""
+    """Status of a model: in training, ready for use, or without an artifact because training failed
+    or was cancelled."""
 
     TRAINING = "training"
     READY = "ready"
@@ -32,20 +34,23 @@ class ModelStatus(StrEnum):
 
 
 class Scoring(StrEnum):
-    """Scores that a model gives, from the loosest to the strictest setting."""
+    """Limit on the scores that a model may return, from the loosest to the strictest.
+
+    `full` allows log-likelihoods, `flag` only whether a row is rare, and `off` no scores.
+    """
 
     FULL = "full"
     FLAG = "flag"
     OFF = "off"
 
     def is_looser_than(self, other: Scoring) -> bool:
-        """Returns whether this setting allows more than the other."""
+        """Returns whether this limit allows more scores than `other`."""
         words = list(Scoring)
         return words.index(self) < words.index(other)
 
 
 class JobStatus(StrEnum):
-    """Status of a job: queued → running → succeeded, failed or cancelled."""
+    """Status of a job: first queued, then running, at the end succeeded, failed or cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -55,12 +60,13 @@ class JobStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the job is over."""
+        """Whether the job has succeeded, failed or been cancelled."""
         return self not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
 class Scope(StrEnum):
-    """Permission of a key in its workspace."""
+    """Permission of an API key in its workspace: to read, to change, or to use administrative
+    calls."""
 
     READ = "read"
     WRITE = "write"
@@ -69,7 +75,13 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True)
 class Key:
-    """An API key, without its secret."""
+    """Record of an API key, without its secret.
+
+    Attributes:
+        scopes: Values of `Scope`.
+        expires_at, revoked_at, last_used_at: None if the key does not expire, is not revoked, or
+            was never used.
+    """
 
     id: str
     workspace: str
@@ -83,11 +95,12 @@ class Key:
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker group, at its last heartbeat.
+    """State of a worker group (the processes started by one worker command) at its last heartbeat.
 
     Attributes:
-        name: Host and process.
-        slots: Queue and device of each slot, which runs one job at a time.
+        name: Host and process id.
+        slots: Device and queues of each slot; a slot runs one job at a time.
+        seen_at: Time of the last heartbeat.
     """
 
     name: str
@@ -99,7 +112,13 @@ class Worker:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """An entry of the audit log; `at` in UTC, ISO 8601, `digest` as in `catalog.access.audit`."""
+    """An entry of the audit log. The other members are as in `catalog.access.audit.Deed`.
+
+    Attributes:
+        at: Time in UTC, ISO 8601.
+        number: Number of the entry in the log of all workspaces, from 1.
+        digest: SHA-256 over this entry and the previous digest, as in `catalog.access.audit`.
+    """
 
     id: str
     at: str
@@ -117,16 +136,21 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Dataset:
-    """An uploaded table, or a database; its bytes are stored under `object_key`.
+    """An uploaded table, or an uploaded database of several tables.
 
     Attributes:
-        format: `zip` for a database, with its tables as files.
-        rows, columns: For a database, those of all tables.
-        tables: For a database, `name`, `format`, `rows`, `columns` and `schema` of each table.
-        encoding: Encoding of a text file, a name in Python; None for UTF-8 and for Parquet.
-        schema: Complete schema; for a database that of its tables and keys.
-        given_schema: The user's declarations; the rest is inferred.
-        privacy_cap: Cap on the joint cost of its private models: `epsilon`, `delta`; None for none.
+        format: File format of the table; `zip` for a database.
+        rows, columns: Number of rows and columns; for a database, summed over its tables.
+        tables: For a database, `name`, `format`, `rows`, `columns` and `schema` of each table; None
+            for a single table.
+        schema: Complete schema of the table; for a database, the schemas of its tables with their
+            keys.
+        given_schema: The part of the schema that the user specified; the rest was inferred.
+        sha256, size_bytes, object_key: Checksum, size and store key of the uploaded bytes.
+        warnings: Data-quality warnings.
+        encoding: Python's name of a text file's encoding; None for UTF-8 and for Parquet.
+        privacy_cap: Limit on the joint privacy cost of all models of the table, with members
+            `epsilon` and `delta`; None for no limit.
     """
 
     id: str
@@ -150,10 +174,12 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Promise:
-    """Maximum privacy cost of a training.
+    """Maximum privacy cost of a training with differential privacy.
 
-    `nano_rho` is in billionths of zero-concentrated differential privacy; `threshold_delta` is for
-    discovered levels.
+    Attributes:
+        epsilon, delta: Parameters of (epsilon, delta)-differential privacy.
+        nano_rho: The cost as rho of zero-concentrated differential privacy, in billionths.
+        threshold_delta: Part of delta that is used to discover levels privately.
     """
 
     epsilon: float
@@ -164,7 +190,12 @@ class Promise:
 
 @dataclass(frozen=True)
 class Spending(Promise):
-    """Privacy cost that a training has spent on a table, or reserved while `begun_at` is None."""
+    """Privacy cost that a training has spent on a table or has reserved.
+
+    Attributes:
+        sha256: Checksum of the table's bytes.
+        begun_at: Time at which the reserved cost was spent; None while it is only reserved.
+    """
 
     id: str
     sha256: str
@@ -176,7 +207,18 @@ class Spending(Promise):
 
 @dataclass(frozen=True)
 class Model:
-    """Record of a model in training or ready; `scoring` states which scores it may give."""
+    """Record of a model, from the start of its training.
+
+    Attributes:
+        dataset_id: Training dataset; None if it was deleted or the model was imported.
+        job_id: Training job; None for an imported model.
+        training: Preset, seed, device and settings of the training.
+        schema: Schema of the training table; None until the model is ready.
+        record: The training record: what training found and did; None until the model is ready.
+        artifact_key, artifact_sha256, artifact_bytes: Store key, checksum and size of the model's
+            file; None until the model is ready.
+        scoring: Limit on the scores that the model may return.
+    """
 
     id: str
     workspace: str
@@ -197,21 +239,37 @@ class Model:
 
 @dataclass(frozen=True)
 class Job:
-    """A job.
+    """Record of a job, or of a shard: a part of a job that one worker processes.
 
     Attributes:
-        queue: Queue that it waits in.
-        priority: Order among the waiting jobs of its workspace and queue; higher is sooner.
+        spec: Specification of the work, as JSON (`catalog.job_kinds`).
+        result_id: Id of the result, which is recorded when the job succeeds; None for training.
+        parent_id: For a shard, the job that it is a part of (`catalog.jobs.shards`); None for a
+            job.
+        n_shards: Number of shards; 0 if one attempt does all the work.
+        open_shards: Number of shards that have not ended; the job waits for them.
+        part: For a shard that has succeeded, its result, as `Produced`; otherwise None.
+        queue: Queue in which the job waits.
+        priority: Priority among the waiting jobs of its workspace and queue; higher runs sooner.
         estimate: Estimated cost, as `gcvae.training.costs.Cost`; None if unknown.
-        parent_id: For a shard, the job that it is a part of (`catalog.jobs.shards`).
-        n_shards: Number of shards; 0 if one attempt does all.
-        open_shards: Number of shards that are not done; the job waits for them.
-        part: For a shard that is done, its result, as `Produced`.
-        smaller_batch: Whether it ran out of GPU memory and continues with half its batch size.
-        version: Grows with every visible change (ETag, event id).
-        queued_at: When it was last queued.
-        request_id: Request that queued it last.
-        traceparent: Span of that request, if it was traced.
+        smaller_batch: Whether training ran out of GPU memory and continues with half the batch
+            size.
+        attempt: Number of attempts that were started.
+        attempts_since_checkpoint: Number of attempts since the last new checkpoint, without those
+            not counted.
+        lease_owner, lease_expires_at: Worker that owns the job, and until when; None if nobody
+            does.
+        cancel_requested: Whether a user has asked to cancel the running job.
+        progress: Last reported progress, with `phase` and `fraction`.
+        error: Error of the last failed attempt; None if there is none.
+        checkpoint_key, checkpoint_sha256: Store key and checksum of the newest checkpoint; None
+            without one.
+        version: Number that grows with every visible change; used as ETag and event id.
+        next_dispatch_at: Time at which the job's message is next sent to the workers; None if it
+            has ended.
+        queued_at: Time at which the job was last queued.
+        request_id: Id of the HTTP request that last queued the job.
+        traceparent: Trace span of that request (W3C Trace Context); None if it was not traced.
     """
 
     id: str
@@ -253,11 +311,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """Table that a sample, score or imputation job made; its bytes are stored under `object_key`.
+    """Record of a table or report that a job has made; its bytes are in the store.
 
     Attributes:
-        manifest_sha256: Checksum of the manifest if `object_key` holds one. Size and checksum of
-            the result are those of the joined shards.
+        object_key: Store key of the bytes; if they are stored as several objects (shards), of a
+            manifest that lists these.
+        sha256, size_bytes: Checksum and size of the result's bytes; with a manifest, of the
+            concatenated shards.
+        manifest_sha256: Checksum of the manifest; None if `object_key` contains the result itself.
     """
 
     id: str
@@ -277,7 +338,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Claim:
-    """Right of one attempt to write a job's outcome (fencing token)."""
+    """Right of one attempt to write a job's outcome (fencing token).
+
+    Attributes:
+        job: The job when it was claimed.
+        owner: Name of the worker that owns the lease.
+        attempt: Number of the attempt.
+        lease_seconds: Time from a heartbeat until the lease expires.
+    """
 
     job: Job
     owner: str
@@ -292,10 +360,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Trained:
-    """Outcome: the artifact is published and its model is ready.
+    """Outcome of a training job that has succeeded: the model's file is stored.
 
-    `next_job` is a follow-up job on the model: its `kind`, `spec` and `estimate`. `scoring` is the
-    setting of the artifact.
+    Attributes:
+        artifact_key, artifact_sha256, artifact_bytes: Store key, checksum and size of the model's
+            file.
+        schema: Schema of the training table.
+        record: Training record.
+        next_job: Job to queue on the new model, with `kind`, `spec` and `estimate`; None for none.
+        scoring: Limit on scores that is stored in the model's file.
     """
 
     artifact_key: str
@@ -309,9 +382,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Produced:
-    """Outcome: the table of a job, or of a shard, is published.
+    """Outcome of a job or shard that has succeeded: its table or report is stored.
 
-    `manifest_sha256` is given if `object_key` holds a manifest of shards.
+    Attributes:
+        object_key, sha256, size_bytes, manifest_sha256: As in `Result`.
     """
 
     object_key: str
@@ -323,26 +397,32 @@ class Produced:
     manifest_sha256: str | None = None
 
     def to_json(self) -> Document:
-        """Returns a shard's `part`."""
+        """Returns the outcome as the JSON object that is stored in a shard's `part`."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Outcome: the job has failed. `code` is stable, `message` is for people."""
+    """Outcome of a job that has failed.
+
+    Attributes:
+        code: Error code for programs; it does not change between versions.
+        message: Text for people.
+        problems: Single problems of the input, each as a JSON object; empty for other errors.
+    """
 
     code: str
     message: str
     problems: tuple[Document, ...] = ()
 
     def to_json(self) -> Document:
-        """Returns the job's `error` document."""
+        """Returns the failure as the JSON object that is stored in a job's `error`."""
         return {"code": self.code, "message": self.message, "problems": list(self.problems)}
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    """Outcome: the job was stopped at the user's request."""
+    """Outcome of a job that was stopped at the user's request."""
 
 
 Outcome = Trained | Produced | Failed | Cancelled

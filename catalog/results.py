@@ -1,4 +1,4 @@
-"""Records of results: the tables that jobs made."""
+"""Reads and deletes the records of results: tables and reports that jobs made."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from catalog.records import Result
 
 
 class Results:
-    """Gateway to the results of a workspace; `Leases.finish` adds them."""
+    """Reads and deletes the result records of one workspace; `Leases.finish` creates them."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def get(self, result_id: str) -> Result:
-        """Returns the result.
+        """Returns the result with this id.
 
         Raises:
-            NotFoundError: It does not exist in this workspace, or its job is not done yet.
+            NotFoundError: The workspace contains no such result, or its job has not finished.
         """
         with self._database.reading() as session:
             return copy_row(Result, _find(session, result_id, self._workspace))
 
     def of_models(self, kind: JobKind, model_ids: Collection[str]) -> dict[str, Result]:
-        """Returns the newest result of a kind of each model that has one, by the model's id."""
+        """Returns the newest result of a kind for each of these models that has one, by model
+        id."""
         query = select(ResultRow).where(
             ResultRow.workspace == self._workspace,
             ResultRow.kind == kind,
@@ -45,16 +46,18 @@ class Results:
             return {row.model_id: copy_row(Result, row) for row in rows}
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Result]:
-        """Returns a page of results, the newest first."""
+        """Returns one page of the workspace's results, the newest first; `cursor` is the
+        `next_cursor` of the previous page."""
         query = select(ResultRow).where(ResultRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, ResultRow, Result, limit, cursor)
 
     def delete(self, result_id: str) -> tuple[str, ...]:
-        """Deletes the record; returns the store prefixes to collect, which are recorded as orphans.
+        """Deletes a result's record and returns the store prefix of its bytes, which garbage
+        collection deletes.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
+            NotFoundError: The workspace contains no such result.
         """
         with self._database.writing() as session:
             session.delete(_find(session, result_id, self._workspace))

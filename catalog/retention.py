@@ -1,4 +1,4 @@
-"""Retention in all workspaces: deletes old results and idempotency keys."""
+"""Deletes old results and idempotency keys in all workspaces."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 class Retention:
-    """Gateway to old records of every workspace."""
+    """Deletes old results and idempotency keys in all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def delete_results_older_than(self, seconds: float) -> int:
-        """Deletes results older than this, and records their bytes as orphans; returns how many.
+        """Deletes results that are older than `seconds`, marks their bytes for deletion, and
+        returns the number of results.
 
-        Results that belong to a model are kept with it.
+        Results that belong to a model, such as reports, are kept with it.
         """
         old = select(ResultRow).where(
             ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(_OF_MODEL)
@@ -36,7 +37,7 @@ class Retention:
             return len(rows)
 
     def forget_answers_older_than(self, seconds: float) -> None:
-        """Deletes idempotency keys older than `seconds`."""
+        """Deletes idempotency keys, with the stored responses, that are older than `seconds`."""
         with self._database.writing() as session:
             session.execute(
                 delete(IdempotencyRow).where(IdempotencyRow.created_at < database_clock(-seconds))

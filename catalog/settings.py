@@ -1,4 +1,4 @@
-"""Settings of the catalog, from the environment."""
+"""Settings of the catalog, read from environment variables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from runtime.settings import USUAL, ServerSettings
 
 
 class CatalogSettings(ServerSettings):
-    """Addresses of database and queue, and limits of the job life cycle.
+    """Addresses of database and message broker, and limits on jobs.
 
     Attributes:
-        running_jobs_limit: Maximum number of running jobs of one workspace, in each queue; None for
-            no limit.
+        database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
+        broker_url: `redis://…`, or `filesystem:///FOLDER` for a broker without a server.
+        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
+        resend_seconds: Pause before a job's message to the workers is sent again; it doubles each
+            time.
+        resend_limit_seconds: Maximum pause.
+        running_jobs_limit: Maximum number of jobs of one workspace that run at the same time, in
+            each queue; None for no limit.
     """
 
     database_url: Annotated[str, USUAL] = Field(repr=False)

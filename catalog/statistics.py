@@ -1,4 +1,4 @@
-"""Statistics for monitoring: state of the queues, and counters."""
+"""Statistics for monitoring: the state of the queues, and counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from catalog.records import JobStatus
 
 @dataclass(frozen=True)
 class Count:
-    """A counter with its labels, as written by `catalog.database.counts`."""
+    """Current value of a counter, as written by `catalog.database.counts`.
+
+    Attributes:
+        name: Name of the counter, from `Counted`.
+        labels: Labels of the counter, such as the kind of job.
+        value: Number of events, or seconds.
+    """
 
     name: str
     labels: dict[str, str]
@@ -25,12 +31,19 @@ class Count:
 
 @dataclass(frozen=True)
 class KindState:
-    """Unfinished work of one kind: jobs or, for jobs in shards, shards until they are joined.
+    """Number and progress of the unfinished jobs of one kind.
+
+    A job that is divided into shards is counted by its unfinished shards, and as one job while they
+    are joined.
 
     Attributes:
-        oldest_seconds: Waiting time of the oldest job that has not begun; 0 if there is none.
-        abandoned: Number of running jobs whose lease has expired.
-        rows_per_second: Reported speed of all running jobs together.
+        kind: Kind of the jobs.
+        queued: Number of waiting jobs.
+        oldest_seconds: Time for which the oldest job that has not begun has waited; 0 if there is
+            none.
+        running: Number of running jobs.
+        abandoned: Number of running jobs whose lease has expired, because their worker died.
+        rows_per_second: Sum of the speeds that running jobs report.
     """
 
     kind: JobKind
@@ -42,19 +55,19 @@ class KindState:
 
 
 class Statistics:
-    """Gateway to the statistics. Each call is a few short queries."""
+    """Computes statistics of all workspaces; each method runs a few short queries."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def counts(self) -> list[Count]:
-        """Returns all counters."""
+        """Returns the current values of all counters, ordered by name and labels."""
         with self._database.reading() as session:
             rows = session.scalars(select(CountRow).order_by(CountRow.name, CountRow.labels))
             return [Count(row.name, json.loads(row.labels), row.value) for row in rows]
 
     def kinds(self) -> list[KindState]:
-        """Returns the state of every kind of job, including kinds without jobs."""
+        """Returns the state of the queue for every kind of job, including kinds without jobs."""
         is_taken_whole = JobRow.open_shards == 0
         is_queued = (JobRow.status == JobStatus.QUEUED) & is_taken_whole
         is_running = (JobRow.status == JobStatus.RUNNING) & is_taken_whole
@@ -85,7 +98,8 @@ class Statistics:
         ]
 
     def n_orphans(self) -> int:
-        """Returns the number of store prefixes that are due to be collected."""
+        """Returns the number of key prefixes in the object store whose bytes have no record and are
+        due to be deleted."""
         due = select(func.count()).where(OrphanRow.sweep_at <= database_clock())
         with self._database.reading() as session:
             return int(session.scalar(due) or 0)

@@ -1,4 +1,4 @@
-"""Usage of a workspace: stored bytes, and training time."""
+"""Measures the usage of a workspace: stored bytes, and training time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from catalog.job_kinds import JobKind
 
 
 class Usage:
-    """Gateway to the usage of a workspace."""
+    """Measures the storage and training time that a workspace uses."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def stored_bytes(self) -> int:
-        """Returns the size of tables, models and results, without unfinished work."""
+        """Returns the total size in bytes of the workspace's tables, models and results.
+
+        Files of unfinished jobs are not included.
+        """
         with self._database.reading() as session:
             return sum(
                 int(session.scalar(select(func.sum(size)).where(ours == self._workspace)) or 0)
@@ -30,9 +33,10 @@ class Usage:
             )
 
     def training_seconds(self, within_seconds: float) -> float:
-        """Returns the total duration of trainings that began in the last `within_seconds`.
+        """Returns the total duration in seconds of trainings that began in the last
+        `within_seconds`.
 
-        A training that was retried counts from its first attempt on; a running one until now.
+        A retried training counts from its first attempt; a running one counts until now.
         """
         begun = select(JobRow.started_at, JobRow.finished_at).where(
             JobRow.workspace == self._workspace,

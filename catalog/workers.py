@@ -14,17 +14,18 @@ from catalog.pages import copy_row
 from catalog.records import Worker
 
 _FORGOTTEN_SECONDS = 3600.0
-"""How long a worker without heartbeats is listed, so that operators see that it is missing."""
+"""Time for which a worker without heartbeats is still listed, so that operators see that it is
+missing."""
 
 
 class Workers:
-    """Gateway to the worker groups, which serve all workspaces."""
+    """Records which worker groups are running; they serve all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def seen(self, name: str, version: str, slots: Sequence[str]) -> None:
-        """Records a heartbeat with the worker's version and slots."""
+        """Records a heartbeat of a worker group, with its version and slots."""
         with self._database.writing() as session:
             row = session.get(WorkerRow, name)
             if row is None:
@@ -35,12 +36,12 @@ class Workers:
             session.execute(delete(WorkerRow).where(WorkerRow.seen_at < long_ago))
 
     def gone(self, name: str) -> None:
-        """Records that the worker has ended regularly."""
+        """Removes a worker group that shut down regularly."""
         with self._database.writing() as session:
             session.execute(delete(WorkerRow).where(WorkerRow.name == name))
 
     def list(self) -> tuple[datetime, list[Worker]]:
-        """Returns (the database's time, all workers by name)."""
+        """Returns (the database's current time, all worker groups sorted by name)."""
         query = select(WorkerRow).order_by(WorkerRow.name)
         with self._database.reading() as session:
             workers = [copy_row(Worker, row) for row in session.scalars(query)]

@@ -1,4 +1,4 @@
-"""A workspace: all gateways to its records only."""
+"""The records of one workspace (tenant)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from catalog.usage import Usage
 
 
 class Workspace:
-    """The records of one workspace, by gateway.
+    """Gives access to the records of one workspace (tenant) and to no others.
 
-    Records of other workspaces are not found; gateways take no workspace argument, so no call can
-    forget it. Made by `Catalog.workspace`.
+    Its attributes take no workspace argument, so no call can forget to restrict a query.
+    `Catalog.workspace` creates instances.
 
     Attributes:
         name: Name of the workspace.

@@ -1,4 +1,5 @@
-"""The experiments of Suh & Choi 2016, made with the library: data, models, figures, one page.
+"""Reproduces the experiments of Suh & Choi 2016 with the library: data, models, figures, one page.
 
-`python -m experiments` runs them, keeps each result as JSON, and writes docs/paper.md from those.
+`python -m experiments` runs them, stores each result as JSON, and writes docs/paper.md from the
+results.
 """

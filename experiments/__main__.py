@@ -1,4 +1,4 @@
-"""`python -m experiments [NAME …]`: run experiments, keep their results, write the page."""
+"""`python -m experiments [NAME …]`: runs experiments, stores their results, writes the page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    """Run what is named, all if nothing is, and write the page from all results that are there."""
+    """Runs the experiments named on the command line (all by default), then writes the page from
+    all stored results."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--budget", choices=BUDGETS, default="short")

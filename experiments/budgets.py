@@ -1,4 +1,4 @@
-"""How much an experiment may spend: the paper's whole way, a short one, and a look."""
+"""Budgets of the experiments: that of the paper, a short one, and one for a quick look."""
 
 from __future__ import annotations
 
@@ -12,33 +12,41 @@ OF_UCI_FITS = (
     "drawn_rows",
     "score_draws",
 )
-"""Fields that say how a fit of a UCI table is made and measured."""
+"""Fields of `Budget` that determine how a model of a UCI table is fitted and scored."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What each experiment may spend.
+    """How many fits, updates, images and samples the experiments may use.
+
+    z is the latent vector, and an update is one step of the optimiser.
 
     Attributes:
-        splits: Of the UCI tables.
-        dimensions: Of z, of the UCI models, in the order in which they are run.
-        uci_steps: Updates at most; the paper stops at 10,000.
-        patience_steps: Updates without a better held-out bound that end a fit.
-        batch_size, learning_rate: Of the UCI tables' updates.
-        preset_splits: In how many of the splits the library's own presets run too.
-        restarts: Of the half circle.
-        wedge_restarts: Of the half circle with wedges.
-        learning_restarts: Of each other way to learn the half circle.
-        circle_steps: Updates of each restart, before the steps fall.
-        frey_steps, mnist_steps: Updates of a whole fit, before the steps fall.
-        mnist_images: Of the training set, a sixth of them to choose by.
-        image_parts: Shares of those updates with which fits of images are made, 1 the last.
-        longer_faces: Beyond them, of the faces' VAE-ROC alone.
-        longer_digits: Beyond them, of the digits' two models that differ in the rank alone.
-        scored_images: Test images of which the likelihood is bounded.
-        image_draws: Of z for each image's likelihood.
-        drawn_rows: On which kernels stand; the paper's 10,000.
-        score_draws: Of z for each row's likelihood.
+        name: paper, short or look.
+        splits: Number of random splits of each UCI table.
+        dimensions: Dimensions of z for which models of the UCI tables are fitted, in this order.
+        uci_steps: Maximum number of updates of a UCI fit; 10,000 in the paper.
+        patience_steps: Number of updates without a better held-out bound after which a UCI fit
+            stops.
+        batch_size, learning_rate: Settings of the UCI fits.
+        preset_splits: Number of splits on which the library's presets are fitted too.
+        restarts: Number of restarts of each model of the half circle.
+        wedge_restarts: The same for the half circle with wedges.
+        learning_restarts: The same for each alternative learning schedule in
+            `half_circle.LEARNING`.
+        circle_steps: Number of updates of each restart before the learning rate decays.
+        frey_steps, mnist_steps: Number of updates of a full image fit before the learning rate
+            decays.
+        mnist_images: Number of images of the MNIST training set; a sixth of them is for validation.
+        image_parts: Fractions of a full fit's updates for which image models are fitted; 1 is a
+            full fit.
+        longer_faces: Multiples of a full fit for which the VAE-ROC of the faces is also fitted.
+        longer_digits: The same for the two models of digits that differ only in rank
+            regularisation.
+        scored_images: Number of test images whose likelihood is estimated.
+        image_draws: Number of samples of z for each image's likelihood.
+        drawn_rows: Number of generated rows used as kernel centres; 10,000 in the paper.
+        score_draws: Number of samples of z for each row's likelihood.
     """
 
     name: str
@@ -66,7 +74,7 @@ class Budget:
 
     @property
     def is_look(self) -> bool:
-        """Whether nothing is trained to its end."""
+        """Whether this is the budget `look`, which stops training long before convergence."""
         return self.name == "look"
 
 

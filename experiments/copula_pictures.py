@@ -1,4 +1,5 @@
-"""The appendix's pictures: what a and ω of Ψ = ωI + aaᵀ do to drawn rows of two columns."""
+"""Pictures of the paper's appendix: samples of two columns from a Gaussian copula with the matrix Ψ
+= ωI + aaᵀ, for several a and ω."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ CASES: dict[str, tuple[tuple[tuple[float, float], float], ...]] = {
 
 
 def run(pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line for each cloud: the correlation by the formula, and that of the drawn scores."""
+    """Draws samples of each copula in `CASES` into the picture copula.png.
+
+    Yields:
+        A result for each copula: its correlation by the formula, and that of the samples.
+    """
     clouds = []
     for case, settings in CASES.items():
         for a, omega in settings:
@@ -38,7 +43,11 @@ def run(pictures: Path) -> Iterator[dict[str, Any]]:
 def draw_scores(
     a: tuple[float, float], omega: float, n: int
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """(normal scores, their correlation by the formula). Shape: (n, 2)."""
+    """Draws n pairs of normal scores from the copula with the matrix ωI + aaᵀ.
+
+    Returns:
+        The scores, shape (n, 2), and their correlation by the formula.
+    """
     loadings = torch.tensor(a)[None, :, None].expand(n, 2, 1)
     copula = LowRankCopula(loadings, torch.full((n,), omega))
     scores = copula.sample(generator_for(0, f"picture {a} {omega}"))

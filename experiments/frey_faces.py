@@ -1,4 +1,5 @@
-"""Frey faces (Table 1, the tangent spaces): VAE, VAE-ROC, VAE-ROC with rank regularisation."""
+"""Experiments on Frey faces (the paper's Table 1 and tangent spaces): VAE, and VAE-ROC without and
+with rank regularisation."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ NETWORK: dict[str, object] = {
     "learning_rate": 0.002, "annealing": 0.3, "averaging": 0.99,
 }  # fmt: skip
 L2: dict[str, object] = {"locality_weight": 100.0}
-"""The paper's λ, found by validation."""
+"""ℓ2 penalty on a with the paper's weight λ, which it chose by validation."""
 MODELS: dict[str, tuple[str, dict[str, object]]] = {
     "VAE": ("paper-vae", {}),
     "VAE-ROC": ("paper-vae-roc", {}),
@@ -34,12 +35,17 @@ PAPER = {"paper, VAE": 722.4, "paper, VAE-ROC": 733.6, "paper, VAE-ROC (RR)": 77
 
 
 def run(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line for each fit, at parts of the updates first; pictures of the whole ones."""
+    """Reads the faces from `folder` and yields the results of `run_on`."""
     return run_on(read(folder), budget, pictures)
 
 
 def run_on(images: Images, budget: Budget, pictures: Path) -> Iterator[dict[str, Any]]:
-    """`run` on other images."""
+    """Fits all models to images and draws tangent spaces and learning curves into the folder
+    `pictures`.
+
+    Yields:
+        A result for each fit: model, fraction of the updates, cost and scores.
+    """
     curves: dict[str, list[tuple[int, float]]] = {}
     for name, (preset, settings) in MODELS.items():
         longer = budget.longer_faces if name == "VAE-ROC" else ()
@@ -56,7 +62,7 @@ def run_on(images: Images, budget: Budget, pictures: Path) -> Iterator[dict[str,
 
 
 def read(folder: Path) -> Images:
-    """The faces in the paper's parts, drawn at random."""
+    """Reads the faces, shuffles them, and splits them by the paper's sizes."""
     faces = np.load(folder / "frey_faces.npz")["images"].reshape(sum(SIZES), -1)
     order = np.random.default_rng(0).permutation(len(faces))
     grey = (faces[order] / np.float32(255.0)).astype(np.float32)
@@ -64,13 +70,13 @@ def read(folder: Path) -> Images:
 
 
 def picture_of(name: str) -> str:
-    """The file of a model's tangent spaces."""
+    """Returns the file name of the picture that shows a model's tangent spaces."""
     kind = "rr" if "RR" in name else "l2" if "λ" in name else "free"
     return f"frey-tangents-{kind}.png"
 
 
 def _draw(fitted: Synthesizer, images: Images, path: Path) -> None:
-    """Tangent spaces at a grid of the prior's quantiles, with the nearest training images."""
+    """Draws tangent spaces at quantiles of the prior, beside the nearest training images."""
     places = norm.ppf(_TANGENTS)
     z = torch.tensor(np.stack(np.meshgrid(places, places), -1).reshape(-1, 2))[::2]
     trained, _ = images.parts(0)

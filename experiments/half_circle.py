@@ -1,7 +1,9 @@
-"""The half circle (Table 1, its figures): VAE and VAE-ROC on 280 points, many restarts.
+"""Experiments on the half circle (the paper's Table 1 and its figures): many restarts of VAE and
+VAE-ROC on 280 points.
 
-Angles are uniform on (0, π), the radius is 1, the noise has the deviation 0.015 in both directions.
-The paper does not give them; its entropy is near its best figures.
+Angles are uniform on (0, π), the radius is 1, and both coordinates have noise with standard
+deviation 0.015. The paper does not state these values; with them, the entropy of the points is near
+its best figures.
 """
 
 from __future__ import annotations
@@ -32,19 +34,21 @@ SIGMAS = tuple(np.geomspace(0.005, 0.3, 15))
 MODELS = {"VAE": "paper-vae", "VAE-ROC": "paper-vae-roc"}
 GRID_STEPS = 15
 FALLING: dict[str, object] = {"learning_rate": 0.01, "annealing": 0.5, "averaging": 0.99}
-"""Large steps first, which fall to zero over half as many updates again: see `LEARNING`."""
+"""Settings of a large learning rate that decays to zero over half as many updates again; `LEARNING`
+compares it with others."""
 LEARNING: dict[str, dict[str, object]] = {
     "steps of 0.003": {"learning_rate": 0.003, "activation": "tanh"},
     "steps of 0.01": {"learning_rate": 0.01, "activation": "tanh"},
     "falling steps": FALLING | {"activation": "tanh"},
     "falling steps, ReLU": FALLING | {"activation": "relu"},
 }
-"""Ways to learn, compared by validation points; the last one makes the table."""
+"""Learning schedules that are compared on validation points; the last one makes the table."""
 
 
 @dataclass(frozen=True)
 class Sets:
-    """Points to train on, to choose by, and to judge by. Shape: (n, 2) each."""
+    """Training, validation and test points, each of shape (n, 2). Validation points choose σ and
+    the best restart."""
 
     train: Points
     validation: Points
@@ -52,16 +56,20 @@ class Sets:
 
 
 def draw_points(n: int, generator: np.random.Generator) -> Points:
-    """Points of the half circle. Shape: (n, 2)."""
+    """Draws n noisy points of the half circle. Shape: (n, 2)."""
     angle = generator.uniform(0.0, np.pi, n)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     return circle + NOISE * generator.normal(size=(n, 2))
 
 
 def run(budget: Budget, pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line for each restart, and a picture of each model's best by validation.
+    """Compares the learning schedules, then fits all restarts of each model, and draws the best one
+    by validation.
 
-    First how often the VAE-ROC is caught in a local optimum by each way to learn.
+    The comparison shows how often the VAE-ROC reaches only a local optimum under each schedule.
+
+    Yields:
+        A result for each restart, and one for points of the true distribution.
     """
     generator = np.random.default_rng(0)
     sets = Sets(*(draw_points(n, generator) for n in SIZES))
@@ -84,15 +92,18 @@ def restarts(
     settings: Mapping[str, object],
     picture: tuple[Path, int],
 ) -> Iterator[dict[str, Any]]:
-    """A line for each restart of a model, and the picture of its best by validation.
+    """Fits all restarts of a model and draws the best one by validation.
 
     Args:
         sets: The points.
-        budget: With how many restarts.
-        name: Of the model.
-        preset: Of the library.
-        settings: Beside those of every restart.
-        picture: Its path, and the steps of its grid.
+        budget: Budget, with the number of restarts.
+        name: Name of the model on the page.
+        preset: Preset of the library.
+        settings: Settings in addition to those of every restart.
+        picture: Path of the picture, and number of steps of its grid on each axis.
+
+    Yields:
+        A result for each restart.
     """
     best: tuple[float, Synthesizer] | None = None
     for seed in range(budget.restarts):
@@ -107,8 +118,13 @@ def restarts(
 def restart(
     sets: Sets, preset: str, seed: int, budget: Budget, settings: Mapping[str, object]
 ) -> tuple[Synthesizer, dict[str, Any]]:
-    """(the model, its line). Whole batches, as in the paper; as many points as its validation has
-    choose the weights."""
+    """Fits one restart with full batches, as in the paper.
+
+    Training holds out as many points as the validation set contains, to choose the weights.
+
+    Returns:
+        The model, and its result: scores, norm of a, and cost.
+    """
     begun_at = time.process_time()
     points = np.concatenate([sets.train, sets.validation])
     whole: dict[str, object] = {
@@ -131,7 +147,11 @@ def restart(
 
 
 def norm_of_a(fitted: Synthesizer) -> float:
-    """The mean norm of a over the prior, in deviations of the columns; 0 for a model without."""
+    """Returns the mean norm of the principal direction a(z) under the prior, in standard deviations
+    of the columns.
+
+    A model without principal directions gives 0.
+    """
     z = fitted.model.prior.sample(1_000, generator_for(0, "norm of a"))
     with torch.no_grad():
         loadings = fitted.model.conditional(z).loadings
@@ -139,12 +159,14 @@ def norm_of_a(fitted: Synthesizer) -> float:
 
 
 def truth(sets: Sets, points: Points) -> dict[str, Any]:
-    """The line of points that no model drew."""
+    """Returns the result of points that were drawn from the true distribution instead of a
+    model."""
     return {"model": "the truth itself", "seed": 0, **_judged(sets, points)}
 
 
 def _judged(sets: Sets, drawn: Points) -> dict[str, float]:
-    """Parzen windows on drawn points: of the points that choose σ, and of the others."""
+    """Returns the mean log densities of validation and test points under kernels (Parzen windows)
+    on generated points."""
     by, centres = _rows(sets.validation), _rows(drawn)
     chosen = estimate(by, by, centres, SIGMAS)
     return {
@@ -158,9 +180,10 @@ def _rows(points: Points) -> KernelRows:
 
 
 def gaussians(fitted: Synthesizer, n_steps: int) -> tuple[Points, Points]:
-    """Means and covariances of the decoder on a grid of the prior's quantiles.
+    """Returns means and covariances of p(x | z) at the quantiles of the prior on a grid of S × S
+    vectors z, where S is `n_steps`.
 
-    Shape: (S², 2), (S², 2, 2), in the table's units.
+    Shape: (S², 2) and (S², 2, 2), in the table's units.
     """
     quantiles = norm.ppf((np.arange(n_steps) + 0.5) / n_steps)
     z = torch.tensor(np.stack(np.meshgrid(quantiles, quantiles), -1).reshape(-1, 2)).float()
@@ -182,7 +205,8 @@ def gaussians(fitted: Synthesizer, n_steps: int) -> tuple[Points, Points]:
 def draw_contours(
     fitted: Synthesizer, points: Points, path: Path, n_steps: int, title: str
 ) -> None:
-    """The manifold: each grid point's mean and its contour of three deviations."""
+    """Draws the mean of p(x | z) and its contour of three standard deviations at each z of a
+    grid."""
     from matplotlib.figure import Figure
 
     means, covariances = gaussians(fitted, n_steps)
@@ -202,7 +226,7 @@ def draw_contours(
 
 
 def _limits(points: Points) -> dict[str, Sequence[float]]:
-    """Of the axes: half a unit around the half circle's points and what lies beyond them."""
+    """Returns the limits of the axes, which leave space around the points."""
     top = max(1.5, float(points[:, 1].max()) + 0.3)
     side = max(1.5, float(np.abs(points[:, 0]).max()) + 0.3)
     return {"xlim": (-side, side), "ylim": (-0.5, top)}

@@ -1,8 +1,9 @@
-"""The half circle with wedges (Table 1, its figures) and what an ℓ2 penalty on a does there.
+"""Experiments on the half circle with wedges (the paper's Table 1 and its figures), and the effect
+of an ℓ2 penalty on a(z).
 
-The paper adds three wedges of 100 points each and does not give their shape. Here they are filled
-triangles that stand on the half circle at 45°, 90° and 135°: 0.4 wide at the foot, and 0.6 high
-outward. Validation and test have the same mixture.
+The paper adds three wedges of 100 points each and does not state their shape. In these experiments
+they are filled triangles that stand on the half circle at 45°, 90° and 135°, 0.4 wide at the base
+and 0.6 high, pointing outward. Validation and test points come from the same mixture.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ANGLES = (0.25 * np.pi, 0.5 * np.pi, 0.75 * np.pi)
 HALF_WIDTH, HEIGHT = 0.2, 0.6
 N_CIRCLE, N_WEDGE = 280, 100
 SHARES = (1.0, 0.2, 0.2)
-"""How many times those points: to train on, to choose by, to judge by."""
+"""Numbers of training, validation and test points, as multiples of the numbers above."""
 GRID_STEPS = 25
 MODELS: dict[str, tuple[str, dict[str, object]]] = {
     "VAE": ("paper-vae", {}),
@@ -32,14 +33,15 @@ MODELS: dict[str, tuple[str, dict[str, object]]] = {
 
 
 def draw_with_wedges(share: float, generator: np.random.Generator) -> Points:
-    """Points of the half circle and of its wedges. Shape: (share * (280 + 3 * 100), 2)."""
+    """Draws points of the half circle and its wedges. Shape: (share · (280 + 3 · 100), 2)."""
     parts = [draw_points(round(share * N_CIRCLE), generator)]
     parts += [_wedge(angle, round(share * N_WEDGE), generator) for angle in ANGLES]
     return np.concatenate(parts)
 
 
 def _wedge(angle: float, n: int, generator: np.random.Generator) -> Points:
-    """Points that are uniform on a triangle, with the half circle's noise. Shape: (n, 2)."""
+    """Draws n points that are uniform on a triangle, with the half circle's noise. Shape: (n,
+    2)."""
     height = 1.0 - np.sqrt(generator.uniform(size=n))
     across = HALF_WIDTH * (1.0 - height) * generator.uniform(-1.0, 1.0, n)
     out = np.array([np.cos(angle), np.sin(angle)])
@@ -50,7 +52,11 @@ def _wedge(angle: float, n: int, generator: np.random.Generator) -> Points:
 
 
 def run(budget: Budget, pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line for each restart, and a picture of each model's best by validation."""
+    """Fits all restarts of each model and draws the best one by validation.
+
+    Yields:
+        A result for each restart, and one for points of the true distribution.
+    """
     generator = np.random.default_rng(0)
     budget = replace(budget, restarts=budget.wedge_restarts)
     sets = Sets(*(draw_with_wedges(share, generator) for share in SHARES))
@@ -62,6 +68,6 @@ def run(budget: Budget, pictures: Path) -> Iterator[dict[str, Any]]:
 
 
 def picture_of(name: str) -> str:
-    """The file of a model's picture."""
+    """Returns the file name of the picture of a model."""
     words = name.lower().replace("λ = ", "l2-").replace(".", "").replace(",", "").split()
     return f"half-circle-wedges-{'-'.join(words)}.png"

@@ -1,4 +1,5 @@
-"""Pictures of images: sheets, and tangent spaces beside the images that are nearest to them."""
+"""Draws pictures of image models: sheets of images, and tangent spaces beside the nearest training
+images."""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ from scipy.stats import norm
 from experiments.images import Drawn, Pixels
 
 CENTRE, LOW, HIGH = "#c0392b", "#1f4e79", "#d4a017"
-"""Frames: of μ, of the image nearest to the tangent's one end, and to its other."""
+"""Colours of frames: around μ, and around the training images nearest to the ends of a tangent."""
 _TANGENT_STEPS = 7
 
 
 def draw_sheet(panels: dict[str, Pixels], height: int, columns: int, path: Path) -> None:
-    """Four sheets of images, `columns` in a row, under their titles; dark is a high value."""
+    """Draws four sheets of images with their titles, `columns` images in a row; dark pixels have
+    high values."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 8.8), layout="constrained")
@@ -31,7 +33,10 @@ def draw_sheet(panels: dict[str, Pixels], height: int, columns: int, path: Path)
 
 
 def sheet(images: Pixels, height: int, columns: int) -> npt.NDArray[np.float32]:
-    """Images in one, row by row. Shape: (n, H W) -> (rows H, columns W)."""
+    """Joins images to one image, row by row. Images that do not fill a row are left out.
+
+    Shape: (n, H W) for n images of H × W pixels -> (rows · H, columns · W).
+    """
     n = len(images) // columns * columns
     grid = images[:n].reshape(-1, columns, height, images.shape[1] // height)
     rows, _, _, width = grid.shape
@@ -41,14 +46,16 @@ def sheet(images: Pixels, height: int, columns: int) -> npt.NDArray[np.float32]:
 def draw_tangents(
     at: Drawn, height: int, path: Path, *, near: Pixels | None = None, cmap: str = "gray_r"
 ) -> None:
-    """A row for each z: a, then μ + t a at quantiles of t ~ N(0, 1), and training images.
+    """Draws a row for each z: its direction a, the images μ + t a at quantiles of t ~ N(0, 1), and
+    training images.
 
     Args:
-        at: What the decoder makes of each z.
-        height: Rows of an image.
-        path: Of the picture.
-        near: Images of which the nearest to both ends of each tangent are shown.
-        cmap: Of grey levels.
+        at: Mean μ and direction a of the decoder at each z.
+        height: Number of pixel rows of an image.
+        path: Path of the picture.
+        near: Images of which the nearest to the first and last image of each row are shown; None
+            for none.
+        cmap: Colour map of the images.
     """
     from matplotlib.figure import Figure
 
@@ -76,7 +83,7 @@ def draw_tangents(
 
 
 def draw_codes(codes: npt.NDArray[Any], labels: npt.NDArray[np.int64], path: Path) -> None:
-    """Latent codes in three dimensions, coloured by label. Shape: (n, 3)."""
+    """Draws three-dimensional latent vectors as points coloured by label. Shape: (n, 3)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2, 4.4), layout="constrained")
@@ -91,7 +98,13 @@ def draw_codes(codes: npt.NDArray[Any], labels: npt.NDArray[np.int64], path: Pat
 def draw_curve(
     curves: dict[str, list[tuple[int, float]]], levels: dict[str, float], path: Path
 ) -> None:
-    """Nats by updates, with the paper's figures as lines."""
+    """Draws nats by number of updates for each model, and the paper's figures as horizontal lines.
+
+    Args:
+        curves: (Number of updates, nats) of the fits of each model.
+        levels: The paper's figures by label.
+        path: Path of the picture.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2, 3.2), layout="constrained")
@@ -129,7 +142,8 @@ def _show(
 
 
 def _to_greys(path: Path) -> None:
-    """Writes a grey picture with 16 levels: a third of its bytes, and the eye sees the same."""
+    """Reduces a grey picture to 16 levels, which takes a third of the bytes without a visible
+    difference."""
     from PIL import Image
 
     with Image.open(path) as picture:

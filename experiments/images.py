@@ -1,7 +1,8 @@
-"""Images as tables of grey levels: fits, drawn images of three sorts, Parzen windows, bounds.
+"""Models of images as tables of grey levels: fitting, sampling, and scoring by kernels and
+likelihoods.
 
-A pixel is a column of numbers within [0, 1]; the setting `numbers: unit` leaves them as they are,
-and gives the marginals means by a sigmoid, as the paper has them.
+A pixel is a column of numbers within [0, 1]; the setting `numbers: unit` leaves these unchanged,
+and the decoder's means pass through a sigmoid, as in the paper.
 """
 
 from __future__ import annotations
@@ -26,20 +27,22 @@ from gcvae.training.loop import split
 Pixels = npt.NDArray[np.float32]
 
 SORTS = ("x", "μ + a s", "μ")
-"""Sorts of drawn images: x ~ p(x|z) within [0, 1]; the tangent space alone; means alone."""
+"""Sorts of generated images: samples of p(x|z); samples without noise, on the tangent space; means.
+All are clipped to [0, 1]."""
 SIGMAS = tuple(float(sigma) for sigma in np.geomspace(0.02, 0.6, 18))
 _CHOOSING_IMAGES = 1_000
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images with grey levels in [0, 1]. Shape: known (n, H W), test (m, H W).
+    """Images of H × W pixels with grey levels in [0, 1], split into known images and test images.
 
     Attributes:
-        known: To train on and to choose by.
-        n_validation: How many of those choose the weights and σ.
-        height: Rows of an image.
-        labels: Of the known images, where they have some. Shape: (n,).
+        known: Images for training and validation. Shape: (n, H W).
+        test: Shape: (m, H W).
+        n_validation: Number of known images that choose the weights and σ.
+        height: H.
+        labels: Labels of the known images; None without labels. Shape: (n,).
     """
 
     known: Pixels
@@ -49,7 +52,8 @@ class Images:
     labels: npt.NDArray[np.int64] | None = None
 
     def fit(self, preset: str, settings: Mapping[str, object], seed: int) -> Synthesizer:
-        """The model of the known images but those that choose its weights."""
+        """Fits a model to the known images; a random part of them, of `n_validation` images, is
+        held out to choose the weights."""
         table = self.table(self.known)
         columns = [
             {"name": name, "kind": "continuous", "minimum": 0, "maximum": 1} for name in table
@@ -64,12 +68,14 @@ class Images:
         )
 
     def parts(self, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(images that a fit with this seed trains on, those that it holds out): their numbers."""
+        """Returns the indices of the known images that a fit with this seed trains on, and of those
+        that it holds out."""
         trained, held_out = split(len(self.known), self._share, seed)
         return trained.numpy(), held_out.numpy()
 
     def table(self, pixels: Pixels) -> pd.DataFrame:
-        """The images as a table: a column for each pixel."""
+        """Returns the images as a table with one row for each image and one column for each
+        pixel."""
         width = pixels.shape[1] // self.height
         names = [f"r{i // width}c{i % width}" for i in range(pixels.shape[1])]
         return pd.DataFrame(pixels.astype(np.float64), columns=names)
@@ -81,11 +87,14 @@ class Images:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Images drawn from a model. Shape: mean, direction (n, H W); omega (n,) or (n, H W).
+    """Parameters of p(x | z) for n sampled z, from which images of H × W pixels are generated.
 
     Attributes:
-        direction: a, zero for a model without.
-        omega: The variance of the noise.
+        mean: Mean μ of p(x | z). Shape: (n, H W).
+        direction: Principal direction a of the covariance; zero for a model without. Shape: (n, H
+            W).
+        omega: Variance ω of the noise. Shape: (n, 1) or (n, H W).
+        seed: Seed of the noise.
     """
 
     mean: Pixels
@@ -94,7 +103,7 @@ class Drawn:
     seed: int
 
     def of_sort(self, sort: str) -> Pixels:
-        """The images as one of `SORTS` says, within [0, 1]."""
+        """Returns generated images of one of `SORTS`, clipped to [0, 1]."""
         s, noise = (
             normal(shape, generator_for(self.seed, f"images {name}")).numpy()
             for name, shape in (("s", (len(self.mean), 1)), ("noise", self.mean.shape))
@@ -106,13 +115,14 @@ class Drawn:
 
 
 def draw(fitted: Synthesizer, n: int, seed: int) -> Drawn:
-    """n images of the model, z ~ p(z)."""
+    """Samples n latent vectors from the prior and returns the decoder's parameters at them."""
     z = fitted.model.prior.sample(n, generator_for(seed, "images"))
     return at(fitted, z, seed)
 
 
 def at(fitted: Synthesizer, z: torch.Tensor, seed: int = 0) -> Drawn:
-    """What the decoder makes of each z. Shape: (n, K)."""
+    """Returns the decoder's parameters at each latent vector z. Shape: (n, K) for n vectors of
+    dimension K."""
     with torch.no_grad():
         parts = [_decoded(fitted, some) for some in z.float().split(1_000)]
     mean, direction, omega = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -129,7 +139,7 @@ def _decoded(fitted: Synthesizer, z: torch.Tensor) -> tuple[Pixels, Pixels, Pixe
 
 
 def posterior_means(fitted: Synthesizer, images: Images, pixels: Pixels) -> torch.Tensor:
-    """η of each image. Shape: (n, H W) -> (n, K)."""
+    """Returns the mean η of q(z | image) for each image. Shape: (n, H W) -> (n, K)."""
     rows = fitted.codec.encode(images.table(pixels))
     with torch.no_grad():
         eta, _ = fitted.model.encoder(rows)
@@ -138,7 +148,12 @@ def posterior_means(fitted: Synthesizer, images: Images, pixels: Pixels) -> torc
 
 
 def measured(fitted: Synthesizer, images: Images, budget: Budget, seed: int) -> dict[str, Any]:
-    """Parzen windows of each sort with their standard errors, and nats of test images."""
+    """Scores a model by kernels on generated images of each sort, and by the likelihood of test
+    images.
+
+    Returns:
+        A JSON object with nats per test image and standard errors, norm of a, and noise.
+    """
     _, held_out = images.parts(seed)
     by = images.known[held_out[:_CHOOSING_IMAGES]]
     drawn = draw(fitted, budget.drawn_rows, seed)
@@ -160,13 +175,20 @@ def measured(fitted: Synthesizer, images: Images, budget: Budget, seed: int) -> 
 
 
 def best_window(figures: dict[str, Any]) -> float:
-    """The figure of the sort that suits the validation images best."""
+    """Returns nats per test image by kernels, for the sort of images with the best score on
+    validation images."""
     best = max(figures["windows"].values(), key=lambda window: window["validation"])
     return float(best["nats"])
 
 
 def windows_on(centres: Pixels, by: Pixels, test: Pixels) -> dict[str, float]:
-    """Nats per test image by Parzen windows on images, σ chosen by others."""
+    """Returns nats per test image by kernels (Parzen windows), with standard error.
+
+    Args:
+        centres: Images on which kernels are placed.
+        by: Images that choose the width σ.
+        test: Images to score.
+    """
     chosen = parzen_windows(by, centres, SIGMAS).mean(1)
     sigma = SIGMAS[int(chosen.argmax())]
     found = parzen_windows(test, centres, (sigma,))[0]
@@ -179,7 +201,11 @@ def windows_on(centres: Pixels, by: Pixels, test: Pixels) -> dict[str, float]:
 def timed_fit(
     images: Images, preset: str, settings: Mapping[str, object], seed: int
 ) -> tuple[Synthesizer, dict[str, Any]]:
-    """(the model, what it cost)."""
+    """Fits a model and measures the cost.
+
+    Returns:
+        The model, and a JSON object with updates, CPU seconds, seed and held-out bound.
+    """
     begun_at = time.process_time()
     fitted = images.fit(preset, settings, seed)
     seconds = round(time.process_time() - begun_at, 1)

@@ -1,7 +1,8 @@
-"""Kendall's tau on UCI Auto (the paper's figure of rank correlations), in every meaning it has.
+"""Kendall's tau on UCI Auto (the paper's figure of rank correlations), by all kinds of dependency
+maps.
 
-The paper turns the copula's correlation at one sampled z into tau. That is the dependence that is
-left *given* z; what shows in drawn rows is the total, of which the rest runs through z.
+The paper computes tau from the copula's correlation at one sampled z. That is the dependence that
+remains *given* z; generated rows show the total dependence, the rest of which comes from z.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gcvae import Synthesizer
 from gcvae.dependence.maps import DependencyMap
 
 KINDS = ("total", "within", "between", "expected", "local")
-"""Kinds of map beside that of the data."""
+"""Kinds of dependency map that are compared with that of the data."""
 GRADIENTS: dict[str, dict[str, object]] = {
     "constant scores": {},
     "full gradient": {"score_gradient": True},
@@ -26,7 +27,12 @@ GRADIENTS: dict[str, dict[str, object]] = {
 
 
 def run(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line for each way to train, and pictures of the maps of the first."""
+    """Fits a model with each way to train, and draws the maps of the last one.
+
+    Yields:
+        A result for each way to train: the number of pairs whose tau has the same sign as in the
+        data, and tau of two pairs.
+    """
     for name, settings in GRADIENTS.items():
         fitted = _fit(AUTO, folder, budget, settings)
         maps = {kind: _map(fitted, kind) for kind in ("data", *KINDS)}
@@ -60,7 +66,7 @@ def _fit(table: UciTable, folder: Path, budget: Budget, settings: dict[str, obje
 
 
 def _map(fitted: Synthesizer, kind: str) -> DependencyMap:
-    """At the z of the first row, where the kind asks for one."""
+    """Returns a dependency map; the kind `local` uses the z of a generated row."""
     if kind != "local":
         return fitted.dependencies(kind)
     row = {str(name): cell for name, cell in fitted.sample(1, seed=0).iloc[0].items()}
@@ -68,13 +74,13 @@ def _map(fitted: Synthesizer, kind: str) -> DependencyMap:
 
 
 def _signs_right(real: DependencyMap, other: DependencyMap) -> int:
-    """Pairs whose tau has the sign of the data's."""
+    """Returns the number of pairs whose tau has the same sign in both maps."""
     pairs = combinations(real.columns, 2)
     return sum(_tau(real, *pair) * _tau(other, *pair) > 0 for pair in pairs)
 
 
 def _named(found: DependencyMap) -> dict[str, float]:
-    """The two pairs that the paper's text names."""
+    """Returns tau of the two pairs that the paper's text names."""
     return {
         "cylinders – model_year": _tau(found, "cylinders", "model_year"),
         "horsepower – weight": _tau(found, "horsepower", "weight"),

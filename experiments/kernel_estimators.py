@@ -1,8 +1,8 @@
-"""The paper's measure of a model: the density of kernels on rows that it draws.
+"""The paper's score of a model: the density of test rows under kernels placed on generated rows.
 
-Gaussian kernels on numbers (Parzen windows), and on levels the kernel of Aitchison and Aitken 1976:
-1 - h at the level of the drawn row, h / (E - 1) at each of the E - 1 others. σ and h are chosen by
-validation rows from the paper's grids (its footnote on the kernel estimator).
+Kernels are Gaussian for numbers (Parzen windows), and those of Aitchison and Aitken 1976 for
+levels: 1 - h at the level of the generated row, h / (E - 1) at each of the E - 1 others. The widths
+σ and h are chosen on validation rows from the paper's grids (its footnote on the kernel estimator).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MIXINGS = (0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 @dataclass(frozen=True)
 class KernelRows:
-    """Rows as kernels see them.
+    """Rows as arrays of numbers and of codes.
 
     Attributes:
-        numbers: On the scale on which one σ serves all. Shape: (n, C).
-        codes: Levels by number. Shape: (n, D).
-        n_levels: E of each column of levels. Shape: (D,).
+        numbers: Numbers, scaled so that one σ suits all C columns. Shape: (n, C).
+        codes: Integer codes of levels. Shape: (n, D).
+        n_levels: Number of levels E of each of the D columns. Shape: (D,).
     """
 
     numbers: Numbers
@@ -43,7 +43,13 @@ class KernelRows:
 
 @dataclass(frozen=True)
 class KernelEstimate:
-    """What the estimator says of test rows, at the σ and h that validation rows chose."""
+    """Log densities of test rows, at the widths that validation rows chose.
+
+    Attributes:
+        log_density: Log density of each test row, nats. Shape: (n,).
+        sigma: Width σ of Gaussian kernels.
+        mixing: Width h of kernels on levels; None without columns of levels.
+    """
 
     log_density: Numbers
     sigma: float
@@ -51,15 +57,17 @@ class KernelEstimate:
 
     @property
     def mean(self) -> float:
-        """Nats per row."""
+        """Mean log density in nats per row."""
         return float(self.log_density.mean())
 
 
 class KernelEstimator:
-    """Kernels on drawn rows, met by others. Source: the paper's mixed-variate estimator."""
+    """Log density of rows under kernels placed on other rows. Source: the paper's mixed-variate
+    estimator."""
 
     def __init__(self, points: KernelRows, centres: KernelRows) -> None:
-        """Distances of every point to every centre."""
+        """Computes the distance of every row in `points` to every row in `centres`, on which
+        kernels are placed."""
         self._n_numbers = points.numbers.shape[1]
         self._n_codes = points.codes.shape[1]
         shape = (len(points.numbers), len(centres.numbers))
@@ -75,7 +83,12 @@ class KernelEstimator:
             self._log_others += differs * math.log(max(n - 1, 1))
 
     def log_density(self, sigma: float, mixing: float | None) -> Numbers:
-        """log p of each point, nats. Shape: (n,)."""
+        """Returns the log density of each point, in nats. Shape: (n,).
+
+        Args:
+            sigma: Width σ of Gaussian kernels on numbers.
+            mixing: Width h of kernels on levels; None without columns of levels.
+        """
         log_kernel = -0.5 * self._squared / sigma**2
         log_kernel -= self._n_numbers * (math.log(sigma) + 0.5 * math.log(2 * math.pi))
         if mixing is not None:
@@ -89,11 +102,12 @@ class KernelEstimator:
 def parzen_windows(
     points: npt.NDArray[Any], centres: npt.NDArray[Any], sigmas: Sequence[float]
 ) -> Numbers:
-    """log of Gaussian windows on centres, at points, for each σ: of images, by matrix products.
+    """Returns log densities of points under Gaussian kernels on centres, for each width σ.
 
-    The same as `KernelEstimator` of numbers alone, in single precision for the distances.
+    The result is that of `KernelEstimator` for numbers alone, but distances are computed in single
+    precision by matrix products, which is faster for images.
 
-    Shape: (n, D), (N, D), (S,) -> (S, n), nats.
+    Shape: n points (n, D), N centres (N, D), S widths (S,) -> (S, n), nats.
     """
     at, n_columns = centres.mean(0), points.shape[1]
     middle = (centres - at).astype(np.float32)
@@ -119,7 +133,8 @@ def estimate(
     drawn: KernelRows,
     sigmas: Sequence[float] = SIGMAS,
 ) -> KernelEstimate:
-    """The estimate of test rows at what suits the validation rows best."""
+    """Returns the log densities of test rows under kernels on generated rows, at the widths with
+    the highest mean density of validation rows."""
     chosen_by, judged = KernelEstimator(validation, drawn), KernelEstimator(test, drawn)
     mixings: Sequence[float | None] = MIXINGS if test.n_levels else (None,)
     widths: Sequence[float] = sigmas if test.numbers.shape[1] else (1.0,)

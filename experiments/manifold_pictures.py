@@ -1,7 +1,8 @@
-"""The 10 × 10 manifolds of UCI Auto and SPECT, of the VAE and of the GCVAE with K = 2, on all rows.
+"""Pictures of 10 × 10 manifolds of UCI Auto and SPECT: what VAE and GCVAE with K = 2 latent
+dimensions generate on a grid of z.
 
-Of Auto each column has a panel; of SPECT, whose columns are all binary, the picture is the paper's:
-a line of parameters for each of the hundred z.
+For Auto, each column has a panel. For SPECT, whose columns are all binary, the picture is as in the
+paper: a line of probabilities for each of the hundred z.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ MODELS = ("VAE", "GCVAE")
 
 
 def run_auto(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line and a picture for each model."""
+    """Fits each model to UCI Auto and draws its manifold.
+
+    Yields:
+        A result for each model, with its held-out bound.
+    """
     frame = AUTO.read(folder)
     for name in MODELS:
         preset, fitted = _fit(AUTO, frame, name, budget)
@@ -36,11 +41,12 @@ def run_auto(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str,
 
 
 def run_spect(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line for each model, and a picture of the table beside the manifolds.
+    """Fits each model to UCI SPECT and draws the table beside the manifolds.
 
-    `roughness` is the mean change of a probability from one z to the next one of the grid, and
-    `reach` how far the probabilities of a column are apart on it: a smooth manifold has many small
-    changes.
+    Yields:
+        A result for each model. `roughness` is the mean change of a probability between
+        neighbouring z of the grid, and `reach` the mean range of a column's probabilities on
+        the grid: a smooth manifold has many small changes.
     """
     frame = SPECT.read(folder)
     manifolds = {}
@@ -59,7 +65,8 @@ def run_spect(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str
 
 
 def probabilities(fitted: Synthesizer, n_steps: int) -> npt.NDArray[np.float64]:
-    """P(x_j = 1 | z) of binary columns on a grid of the prior's quantiles. Shape: (S, S, D)."""
+    """Returns P(x_j = 1 | z) of each binary column j at the quantiles of the prior on a grid of S ×
+    S vectors z. Shape: (S, S, D) for D columns."""
     quantiles = norm.ppf((np.arange(n_steps) + 0.5) / n_steps)
     z = torch.tensor(np.stack(np.meshgrid(quantiles, quantiles), -1).reshape(-1, 2)).float()
     ones = torch.ones(1, len(fitted.codec.columns), dtype=torch.int64)
@@ -73,7 +80,7 @@ def probabilities(fitted: Synthesizer, n_steps: int) -> npt.NDArray[np.float64]:
 def _fit(
     table: UciTable, frame: pd.DataFrame, name: str, budget: Budget
 ) -> tuple[str, Synthesizer]:
-    """(preset, the model of all rows)."""
+    """Fits a model to all rows; returns (preset, model)."""
     preset, settings = PAPER_MODELS[name]
     paper = {"d_latent": 2, "max_steps": budget.uci_steps}
     return preset, Synthesizer.fit(
@@ -85,8 +92,8 @@ def _fit(
 def _draw_spect(
     frame: pd.DataFrame, manifolds: dict[str, npt.NDArray[np.float64]], path: Path
 ) -> None:
-    """The rows of the table, and a hundred lines of probabilities of each model: z₂ slowly from
-    line to line, z₁ fast."""
+    """Draws the rows of the table, and beside them the probabilities of each model, one line for
+    each z: z₂ changes slowly from line to line, z₁ fast."""
     from matplotlib.figure import Figure
 
     order = np.lexsort([frame.sum(axis=1), frame.iloc[:, 0]])

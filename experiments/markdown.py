@@ -1,4 +1,4 @@
-"""Figures and tables as Markdown has them."""
+"""Formats figures and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 
 def spread(figures: Iterable[float], digits: int = 2, *, sign: bool = False) -> str:
-    """Mean ± deviation; one figure alone where there is no other."""
+    """Returns the text of mean ± standard deviation; of a single figure only the figure, of none a
+    dash."""
     values = np.array(list(figures), dtype=float)
     form = f"{'+' if sign else ''}.{digits}f"
     if not len(values):
@@ -18,11 +19,11 @@ def spread(figures: Iterable[float], digits: int = 2, *, sign: bool = False) -> 
 
 
 def signed(figure: float, digits: int) -> str:
-    """The figure with its sign."""
+    """Returns a figure as text with its sign."""
     return f"{figure:+.{digits}f}".replace("-", "−")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; the first column is text."""
+    """Returns a Markdown table; columns after the first are aligned to the right."""
     lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
     return "\n".join(f"|{'|'.join(line)}|" for line in lines)

@@ -1,4 +1,5 @@
-"""MNIST (Table 2, its figures): VAE-ROC, with rank regularisation, and two ℓ1 penalties."""
+"""Experiments on MNIST (the paper's Table 2 and its figures): VAE-ROC, with rank regularisation,
+and with two ℓ1 penalties on a."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from gcvae.numerics.generators import generator_for
 
 HEIGHT = 28
 N_VALIDATION_SHARE = 1 / 6
-"""10,000 of the 60,000 images; of fewer images the same share."""
+"""Share of the training set for validation, as in the paper: 10,000 of 60,000 images."""
 NETWORK: dict[str, object] = {
     "d_latent": 5, "n_hidden_layers": 2, "activation": "relu", "batch_size": 128,
     "learning_rate": 0.001, "annealing": 0.3, "averaging": 0.99, "evaluate_every_steps": 200,
@@ -38,21 +39,28 @@ MODELS: dict[str, dict[str, object]] = {
     "VAE-ROC, ℓ1 λ = 100": {"d_hidden": 635, "locality_weight": 100.0, "locality_norm": 1},
     "VAE-ROC, ℓ1 λ = 1000": {"d_hidden": 635, "locality_weight": 1000.0, "locality_norm": 1},
 }
-"""The paper's sizes and weights; it gives none for the rank, and no size for the ℓ1 pair. The third
-differs from the first in nothing but the rank's weight, and has the pictures."""
+"""Settings of each model: layer sizes and weights of the paper. It states no weight of the rank
+regulariser and no layer size of the two ℓ1 models. The third model differs from the first only in
+the rank regulariser."""
 PAIR = ("VAE-ROC", "VAE-ROC (RR), λ = 0.1")
-"""Of which the curve is drawn; the longest fit of the second has the pictures."""
+"""Models whose learning curves are drawn. The longest fit of the second provides the other
+pictures."""
 PAPER = {"paper, VAE-ROC": 292.0, "paper, VAE-ROC (RR)": 303.0}
 _N_TANGENTS, _N_SHOWN = 9, 100
 
 
 def run(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str, Any]]:
-    """A line for training images as samples, and for each fit; pictures of the whole ones."""
+    """Reads the digits from `folder` and yields the results of `run_on`."""
     return run_on(read(folder, budget.mnist_images), budget, pictures)
 
 
 def run_on(images: Images, budget: Budget, pictures: Path) -> Iterator[dict[str, Any]]:
-    """`run` on other images."""
+    """Fits all models to images and draws learning curves, tangent spaces, samples and latent
+    vectors into the folder `pictures`.
+
+    Yields:
+        A result for training images in place of generated ones, then one for each fit.
+    """
     trained, held_out = images.parts(0)
     centres = images.known[trained[: budget.drawn_rows]]
     figures = windows_on(centres, images.known[held_out[:1_000]], images.test)
@@ -72,7 +80,8 @@ def run_on(images: Images, budget: Budget, pictures: Path) -> Iterator[dict[str,
 
 
 def read(folder: Path, n_known: int) -> Images:
-    """The first images of the training set, a sixth of them to choose by, and the test set."""
+    """Reads the first `n_known` images of the training set, a sixth of them for validation, and the
+    test set."""
     known, test = (
         _idx(folder / f"{part}-images-idx3-ubyte.gz", 16).reshape(-1, HEIGHT * HEIGHT)
         for part in ("train", "t10k")
@@ -92,7 +101,8 @@ def _grey(pixels: Any) -> Pixels:
 
 
 def _draw(name: str, fitted: Synthesizer, images: Images, pictures: Path) -> None:
-    """Tangent spaces of the ℓ1 pair; samples, directions, reconstructions and codes of the RR."""
+    """Draws tangent spaces of the ℓ1 models; of the second model in `PAIR` also samples,
+    directions, reconstructions and latent vectors."""
     generator = generator_for(0, "pictures")
     z = fitted.model.prior.sample(_N_SHOWN, generator)
     if "ℓ1" in name:

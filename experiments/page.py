@@ -1,4 +1,5 @@
-"""docs/paper.md: what of the paper is where, departures, and results: claim, run, verdict."""
+"""Writes docs/paper.md: where each part of the paper is implemented, departures, and results
+(claim, run, verdict)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from experiments import page_circle, page_copula, page_images, page_uci
 from experiments.results import read
 
 _HEAD = Path(__file__).with_name("page_head.md")
-"""What the page begins with: it is written by hand."""
+"""File with the beginning of the page, which is written by hand."""
 _MISSING = """\
 ## Not made yet
 """
@@ -27,11 +28,18 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "spect-manifold": ("manifold of SPECT", page_uci.spect_manifold),
     "copula": ("copula pictures", page_copula.copula),
 }
-"""What an experiment is called, and what writes its section."""
+"""For each experiment, its name on the page, and the function that writes its section."""
 
 
 def render_page(results: Path, pictures: Path, page_folder: Path) -> str:
-    """The page: a section for each experiment that has results, and the names of the others."""
+    """Returns the page in Markdown: a section for each experiment with stored results, and the
+    names of the others.
+
+    Args:
+        results: Folder with the results.
+        pictures: Folder with the pictures.
+        page_folder: Folder of the page, from which links to pictures start.
+    """
     at = pictures.relative_to(page_folder)
     parts, missing = [_HEAD.read_text(encoding="utf-8")], []
     for name, (called, section) in SECTIONS.items():

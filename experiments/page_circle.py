@@ -1,4 +1,4 @@
-"""The sections of the half circle, without and with wedges: Table 1."""
+"""Writes the page's sections on the half circle, without and with wedges (the paper's Table 1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ _HEAD = (
 
 
 def half_circle(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
-    """The section of the half circle."""
+    """Returns the section on the half circle in Markdown.
+
+    Args:
+        lines: Results of the restarts.
+        budget: Budget of the run, as JSON.
+        at: Folder of the pictures, relative to the page.
+    """
     table_lines = [line for line in lines if "learning" not in line]
     rows = _rows(table_lines, _PAPER, with_share=True)
     return "\n".join(
@@ -71,7 +77,8 @@ def _circle_verdict(lines: list[Line]) -> list[str]:
 
 
 def wedges(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
-    """The section of the half circle with wedges."""
+    """Returns the section on the half circle with wedges in Markdown; arguments as in
+    `half_circle`."""
     return "\n".join(
         [
             "## Half circle with wedges (Table 1) and the ℓ2 penalty\n",

@@ -1,4 +1,4 @@
-"""The section of the appendix's copula pictures."""
+"""Writes the page's section on the pictures of copulas in the paper's appendix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from experiments.markdown import table
 
 
 def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
-    """The section, its verdict by what the formula gives."""
+    """Returns the section on the pictures of copulas in Markdown; its verdict compares correlations
+    by the formula."""
     del budget  # nothing is trained
     rows = [
         (

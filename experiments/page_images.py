@@ -1,4 +1,4 @@
-"""The sections of Frey faces (Table 1) and MNIST (Table 2)."""
+"""Writes the page's sections on Frey faces (the paper's Table 1) and MNIST (Table 2)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _OTHERS = {
     "VAE-DGF (5-500-300)": "301.67",
     "Adv. AE": "340 ± 2",
 }
-"""Rows of the paper's Table 2, from the papers that it cites."""
+"""Figures of other methods in the paper's Table 2, from the papers that it cites."""
 _SORTS = "*x* ~ p(x|z); *μ + a s*: without the noise ω; *μ*: means alone"
 
 
 def frey(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
-    """The section of the Frey faces."""
+    """Returns the section on Frey faces in Markdown, from the results, the budget, and the folder
+    of the pictures."""
     whole = [line for line in lines if line["part"] >= 1.0]
     tangents = [name for name in frey_faces.MODELS if name != "VAE"]
     steps = frey_faces.NETWORK["annealing"]
@@ -80,7 +81,8 @@ def _frey_verdict(lines: list[Line]) -> list[str]:
 
 
 def digits(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
-    """The section of MNIST."""
+    """Returns the section on MNIST in Markdown, from the results, the budget, and the folder of the
+    pictures."""
     whole = [line for line in lines if line.get("part", 1.0) >= 1.0]
     images = [line for line in whole if line["model"] == "training images"]
     models = [line for line in whole if line["model"] != "training images"]
@@ -118,7 +120,7 @@ def digits(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
 
 
 def _longest(lines: list[Line]) -> list[Line]:
-    """The longest fit of each model."""
+    """Returns the result of the longest fit of each model."""
     found = {line["model"]: line for line in sorted(lines, key=_updates)}
     return [found[name] for name in dict.fromkeys(line["model"] for line in lines)]
 
@@ -151,7 +153,7 @@ def _mnist_verdict(lines: list[Line]) -> list[str]:
 
 
 def _l1_verdict(by_name: dict[str, Line]) -> str:
-    """Whether the model under ℓ1 still tells one digit from another."""
+    """Returns a sentence on whether models with an ℓ1 penalty still distinguish digits."""
     lost = [size for size in (100, 1000) if best_window(by_name[f"VAE-ROC, ℓ1 λ = {size}"]) < 0]
     if not lost:
         return "As in the paper a is noise under the larger one, and μ has the digits."
@@ -162,7 +164,8 @@ def _l1_verdict(by_name: dict[str, Line]) -> str:
 
 
 def _windows(lines: list[Line], printed: dict[str, str], title: str) -> str:
-    """A row for each model: the windows by sort of samples, and the bound."""
+    """Returns a Markdown table with a row for each model: kernel scores by sort of samples, and
+    likelihood."""
     rows = [
         (
             line["model"],

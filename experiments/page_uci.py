@@ -1,4 +1,4 @@
-"""The sections of UCI Auto and SPECT: Table 3, Kendall's tau, manifolds."""
+"""Writes the page's sections on UCI Auto and SPECT: Table 3, Kendall's tau, manifolds."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ASKED = {
     "SPECT": "(Asked: a mean gain above zero.)",
 }
 Groups = dict[tuple[str, int | None], list[dict[str, Any]]]
-"""Lines by model and K."""
+"""Results by model and dimension K of the latent vector."""
 
 
 def auto(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
-    """The section of UCI Auto."""
+    """Returns the section on UCI Auto in Markdown, from the results and the budget."""
     del at  # no pictures
     return "\n".join(
         [
@@ -44,7 +44,7 @@ def auto(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
 
 
 def spect(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
-    """The section of UCI SPECT."""
+    """Returns the section on UCI SPECT in Markdown, from the results."""
     del at  # no pictures
     return "\n".join(
         [
@@ -89,7 +89,8 @@ def _uci_table(name: str, lines: list[dict[str, Any]]) -> str:
 
 
 def _gain(groups: Groups, key: tuple[str, int | None]) -> tuple[str, str]:
-    """What a GCVAE gains on the VAE of the same K, split by split, and in how many splits."""
+    """Returns texts of the gain of a model over the VAE with the same K, and of the number of
+    splits with a gain."""
     gains = _paired(groups, key, ("VAE", key[1]), "nats")
     if key[0] == "VAE" or not len(gains):
         return "–", "–"
@@ -97,7 +98,7 @@ def _gain(groups: Groups, key: tuple[str, int | None]) -> tuple[str, str]:
 
 
 def _uci_verdicts(name: str, groups: Groups) -> Iterable[str]:
-    """Paired gains, split by split."""
+    """Yields sentences on the gains, compared within each split."""
     dimensions = sorted({k for _, k in groups if k is not None})
     said = []
     for k in dimensions:
@@ -130,13 +131,15 @@ def _paired(
     other: tuple[str, int | None],
     figure: str,
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """One less other in the splits that both have."""
+    """Returns the differences of a figure between two models, for the splits that both have results
+    of."""
     a, b = ({run["split"]: run[figure] for run in groups.get(key, [])} for key in (one, other))
     return np.array([a[split] - b[split] for split in sorted(a.keys() & b.keys())])
 
 
 def kendall(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
-    """The section of Kendall's tau."""
+    """Returns the section on Kendall's tau in Markdown, from the results, the budget, and the
+    folder of the pictures."""
     kinds = list(lines[0]["signs_right"])
     signs = [
         (line["training"], *(f"{line['signs_right'][kind]} of 28" for kind in kinds))
@@ -180,7 +183,8 @@ def _kendall_verdict(lines: list[dict[str, Any]], kinds: Sequence[str]) -> str:
 
 
 def auto_manifold(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
-    """The section of Auto's manifold."""
+    """Returns the section on the manifold of Auto in Markdown, from the results, the budget, and
+    the folder of the pictures."""
     bounds = (f"{line['model']} {spread([line['bound_held_out']])}" for line in lines)
     return "\n".join(
         [
@@ -195,7 +199,8 @@ def auto_manifold(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path)
 
 
 def spect_manifold(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
-    """The section of SPECT's manifold."""
+    """Returns the section on the manifold of SPECT in Markdown, from the results, the budget, and
+    the folder of the pictures."""
     rows = [
         (
             line["model"],

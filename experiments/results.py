@@ -1,4 +1,5 @@
-"""Results of experiments as JSON, written after every line: a run that is cut off is kept."""
+"""Stores results of experiments as JSON, after every line, so that an interrupted run loses only
+the current fit."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ Line = dict[str, Any]
 
 
 def keep(lines: Iterable[Line], budget: Budget, path: Path, before: Sequence[Line] = ()) -> None:
-    """Write the lines as they come after those from before, each time the whole file."""
+    """Writes results to a JSON file as they are made; the file is complete after each of them.
+
+    Args:
+        lines: Results, each a JSON object.
+        budget: Budget, stored with the results.
+        path: Path of the file.
+        before: Results of an earlier run, to be written first.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     found = list(before)
     for line in lines:
@@ -26,7 +34,7 @@ def keep(lines: Iterable[Line], budget: Budget, path: Path, before: Sequence[Lin
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """What was kept, or None where the experiment was not run."""
+    """Returns the stored results of an experiment with their budget; None if it was not run."""
     if not path.is_file():
         return None
     found: dict[str, Any] = json.loads(path.read_text())
@@ -34,9 +42,11 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def lines_to_continue(path: Path, budget: Budget) -> list[Line]:
-    """The lines of a UCI table that are there, to be continued, if the fits are made alike.
+    """Returns the stored results of a UCI table, to be continued by another run; empty if there are
+    none.
 
-    Raises: ValueError that names the fields of the budget that say otherwise.
+    Raises:
+        ValueError: The results were made with other values of the fields in `OF_UCI_FITS`.
     """
     found = read(path)
     if found is None:
@@ -49,5 +59,5 @@ def lines_to_continue(path: Path, budget: Budget) -> list[Line]:
 
 
 def is_among(lines: Sequence[Line], **key: object) -> bool:
-    """Whether a line has these members."""
+    """Returns whether one of the results contains all these members with these values."""
     return any(all(line.get(name) == value for name, value in key.items()) for line in lines)

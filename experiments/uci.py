@@ -1,8 +1,9 @@
-"""UCI Auto and SPECT (Table 3): GCVAE beside the VAE, and the presets beside both.
+"""Experiments on UCI Auto and SPECT (the paper's Table 3): GCVAE, VAE, and the presets of the
+library.
 
-Ten splits of the paper's sizes; its own draws are not published. Numbers are scored by density, as
-in the paper; `nats_of_cells` scores every cell by the mass of its rounding cell, so that models of
-densities and models of masses can be compared.
+There are ten random splits of the paper's sizes, because its splits are not published. Numbers are
+scored by density, as in the paper; `nats_of_cells` scores each value by the probability mass of the
+interval that rounds to it, so that models of densities and models of masses can be compared.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ from gcvae import Synthesizer
 
 @dataclass(frozen=True)
 class UciTable:
-    """A table of the paper.
+    """A UCI table of the paper, with its split and the settings of its networks.
 
     Attributes:
-        n_validation: Rows that choose σ and h; training holds back as many of its own.
-        levels: The columns that the paper codes by one-hot levels; None: all.
-        settings: Of the paper's networks.
+        file: Name of the CSV file.
+        dropped: Columns that are not used.
+        n_validation: Number of validation rows, which choose σ and h; training holds out as many
+            rows.
+        n_test: Number of test rows.
+        levels: Columns that the paper codes as one-hot levels; None for all columns.
+        settings: Settings of the paper's networks.
     """
 
     file: str
@@ -40,11 +45,11 @@ class UciTable:
     settings: dict[str, object]
 
     def read(self, folder: Path) -> pd.DataFrame:
-        """The rows."""
+        """Reads the table from the folder, without the dropped columns."""
         return pd.read_csv(folder / self.file).drop(columns=list(self.dropped))
 
     def schema(self, frame: pd.DataFrame) -> dict[str, Any]:
-        """Kinds as the paper has them."""
+        """Returns a schema in which each column has the kind that the paper gives it."""
         levels = list(frame) if self.levels is None else self.levels
         kinds = {name: "categorical" if name in levels else "continuous" for name in frame}
         return {"columns": [{"name": name, "kind": kind} for name, kind in kinds.items()]}
@@ -67,9 +72,16 @@ OWN_PRESETS = ("gcvae", "default")
 def run(
     table: UciTable, budget: Budget, folder: Path, before: Sequence[Line] = ()
 ) -> Iterator[Line]:
-    """A line for each fit: its split, model, K, and figures in nats per row.
+    """Fits all models to all splits of a UCI table.
 
-    Fits that are among the lines from before are not made again.
+    Args:
+        table: The table.
+        budget: Budget of the fits.
+        folder: Folder with the table's file.
+        before: Results of an earlier run; their fits are skipped.
+
+    Yields:
+        A result for each fit: split, model, dimension K of z, and figures in nats per row.
     """
     frame = table.read(folder)
     for split, model, d_latent, preset, settings in _fits(budget, table):
@@ -81,7 +93,8 @@ def run(
 def _fits(
     budget: Budget, table: UciTable
 ) -> Iterator[tuple[int, str, int | None, str, dict[str, object]]]:
-    """Each fit: split, model, K, preset and settings; one K after the other, split by split."""
+    """Yields the split, model, dimension K of z, preset and settings of each fit; K varies slowest,
+    then the split."""
     own: dict[str, object] = {"rare_level_rows": 1}  # all rows are told
     if budget.is_look:
         own["max_steps"] = budget.uci_steps
@@ -113,7 +126,7 @@ def _measured(
     settings: dict[str, object],
     budget: Budget,
 ) -> dict[str, Any]:
-    """The figures of one model of one split."""
+    """Fits one model to one split, and returns its scores."""
     shuffled = frame.sample(frac=1.0, random_state=split).reset_index(drop=True)
     test, rest = shuffled[: table.n_test], shuffled[table.n_test :]
     begun_at = time.process_time()
@@ -146,7 +159,8 @@ def _measured(
 
 
 def _kernel_rows(table: UciTable, rows: pd.DataFrame, scaled_by: pd.DataFrame) -> KernelRows:
-    """Numbers with the mean 0 and the deviation 1 of the training rows, levels by their number."""
+    """Returns rows for kernels: numbers standardised with the training rows' mean and deviation,
+    levels as codes."""
     levels = list(rows) if table.levels is None else list(table.levels)
     numbers = [name for name in rows if name not in levels]
     scaled = (rows[numbers] - scaled_by[numbers].mean()) / scaled_by[numbers].std()
@@ -160,5 +174,5 @@ def _kernel_rows(table: UciTable, rows: pd.DataFrame, scaled_by: pd.DataFrame) -
 
 
 def _codes(cells: pd.Series[Any], known: list[Any]) -> Any:
-    """Numbers of levels; one that the training rows lack equals none of theirs."""
+    """Returns the integer codes of levels; a level that the training rows lack gets -1."""
     return pd.Categorical(cells.astype(type(known[0])), categories=known).codes.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Storage of tables, artifacts, checkpoints and results, in a folder or in S3."""
+"""Stores tables, model files, checkpoints and results, in a folder or in S3."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ StoreError
 ├── StoreUrlError        a store address that is neither a folder nor S3
 ├── MissingObjectError   nothing is stored under the key
 ├── ExistsError          something is stored under the key already; nothing was changed
-├── CorruptedError       the bytes are not those that were published
-├── ShardsLostError      shards of a table are not there, or not those that were published
-└── UnavailableError     the store does not answer, or refuses
+├── CorruptedError       the bytes do not have the published checksum
+├── ShardsLostError      shards of a table are missing or corrupted
+└── UnavailableError     the store does not respond, or rejects the request
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from collections.abc import Sequence
 
 
 class StoreError(Exception):
-    """Root of the store's errors."""
+    """Base class of the errors of the object store."""
 
 
 class StoreUrlError(StoreError):
-    """A store address that is neither a folder nor S3."""
+    """The URL of the store is neither `file:///FOLDER` nor `s3://BUCKET/PREFIX`, or only one of the
+    two credentials is given."""
 
 
 class MissingObjectError(StoreError):
-    """Nothing is stored under the key."""
+    """The object store contains nothing under a key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"nothing is stored under {key!r}")
@@ -31,7 +32,7 @@ class MissingObjectError(StoreError):
 
 
 class ExistsError(StoreError):
-    """Other bytes are already stored under the key; nothing was changed."""
+    """The object store already contains other bytes under the key; they were not changed."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"something is stored under {key!r} already")
@@ -39,7 +40,8 @@ class ExistsError(StoreError):
 
 
 class CorruptedError(StoreError):
-    """The bytes under the key are not those that were published."""
+    """The bytes stored under a key do not have the checksum that was recorded when they were
+    stored."""
 
     def __init__(self, key: str, expected_sha256: str, found_sha256: str) -> None:
         super().__init__(
@@ -51,7 +53,11 @@ class CorruptedError(StoreError):
 
 
 class ShardsLostError(StoreError):
-    """Shards of a table are missing or corrupted; has their numbers."""
+    """Some of the objects (shards) in which a table is stored are missing or corrupted.
+
+    Attributes:
+        numbers: Indices of the lost shards.
+    """
 
     def __init__(self, numbers: Sequence[int]) -> None:
         super().__init__(f"shards {', '.join(map(str, numbers))} are lost")
@@ -59,4 +65,4 @@ class ShardsLostError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """The store does not respond, or refuses."""
+    """The object store does not respond, or rejects the request."""

@@ -1,4 +1,5 @@
-"""Operations on local folders that an object store's interface lacks: sync and removal."""
+"""Operations on local folders that an object store does not offer: sync to the disk, and
+removal."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
-    """Syncs a new file and its directory entry to the disk, before records refer to it."""
+    """Writes a new file and its directory entry from the system's cache to the disk, so that
+    database records never refer to a file that a power failure removes."""
     for target in (path, path.parent):
         descriptor = os.open(target, os.O_RDONLY)
         try:
@@ -18,7 +20,7 @@ def sync_file(path: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes a folder with its content, if it exists."""
+    """Deletes a folder with its content, if it exists."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""Manifests of tables that are stored in several shards; concatenated in order they are the
-table."""
+"""Manifests: JSON lists of the objects (shards) in which a table is stored. Concatenated in order,
+they are the table's file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """Shards of a table, with size and checksum of the whole."""
+    """List of the objects (shards) in which a table is stored.
+
+    Attributes:
+        shards: Key, size and checksum of each shard, in order.
+        size_bytes, sha256: Size and checksum of the concatenated shards.
+    """
 
     shards: tuple[Published, ...]
     size_bytes: int
@@ -27,7 +32,7 @@ class Manifest:
 
     @classmethod
     def of_shards(cls, store: Store, shards: Sequence[Published]) -> Self:
-        """Reads and checks published shards; returns their manifest.
+        """Returns the manifest of published shards, after reading and checking all their bytes.
 
         Raises:
             ShardsLostError: Shards are missing or corrupted.
@@ -47,7 +52,7 @@ class Manifest:
 
     @classmethod
     def read(cls, store: Store, key: str, sha256: str) -> Self:
-        """Returns the manifest under a key.
+        """Reads the manifest stored under `key`, whose bytes must have the checksum `sha256`.
 
         Raises:
             MissingObjectError, CorruptedError, UnavailableError: As `Store.read`.
@@ -57,7 +62,7 @@ class Manifest:
         return cls(shards, document["size_bytes"], document["sha256"])
 
     def to_bytes(self) -> bytes:
-        """Returns the bytes that `read` reads."""
+        """Returns the manifest as JSON in UTF-8, which `read` can restore."""
         document = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -68,11 +73,13 @@ class Manifest:
         return json.dumps(document, indent=1).encode()
 
     def stream(self, store: Store) -> Iterator[bytes]:
-        """Yields the bytes of all shards in chunks; each shard is checked at its end.
+        """Returns an iterator over the bytes of all shards, in chunks; each shard's checksum is
+        checked after its last chunk.
 
         Raises:
-            MissingObjectError, CorruptedError, UnavailableError: As `Store.stream`; problems of the
-                first shard are raised by the call itself.
+            MissingObjectError, CorruptedError, UnavailableError: As `Store.stream`. An
+                error in opening the first shard is raised by the call itself, all others during the
+                iteration.
         """
         first, *rest = self.shards
         begun = store.stream(first.key, first.sha256)
@@ -80,8 +87,8 @@ class Manifest:
         return chain(begun, later)
 
     def stream_range(self, store: Store, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes from `start` up to, but excluding, `end`, without a check of the
-        checksum.
+        """Yields the bytes of the concatenated shards from index `start` up to, but excluding,
+        `end`, without checking checksums.
 
         Raises:
             MissingObjectError, UnavailableError: As `Store.stream_range`.

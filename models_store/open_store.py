@@ -1,4 +1,4 @@
-"""Opens a store by its URL."""
+"""Opens the object store that a URL names."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
 def open_store(url: str, access_key: str | None = None, secret_key: str | None = None) -> Store:
-    """Returns the store at `file:///FOLDER` or `s3://BUCKET/PREFIX`.
+    """Opens the object store at `file:///FOLDER` or `s3://BUCKET/PREFIX`.
 
-    S3 uses the standard `AWS_…` variables (`AWS_ENDPOINT_URL` for other providers) or the machine's
-    role for endpoint, region and credentials.
+    For S3, endpoint, region and credentials come from the standard `AWS_…` variables
+    (`AWS_ENDPOINT_URL` for other providers) or the machine's role.
 
     Args:
         url: URL of the store.
-        access_key, secret_key: Credentials of S3, if they are given otherwise.
+        access_key, secret_key: Credentials of S3, overriding the variables and the role; None to
+            use these.
 
     Raises:
-        StoreUrlError: The URL has another scheme, or one key is given without the other.
+        StoreUrlError: The URL has another scheme, or only one of the two credentials is given.
     """
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
@@ -44,7 +45,7 @@ def open_store(url: str, access_key: str | None = None, secret_key: str | None =
 
 
 def open_store_of(settings: StoreSettings) -> Store:
-    """Returns the store of the settings.
+    """Opens the object store that the settings name.
 
     Raises:
         StoreUrlError: As `open_store`.

@@ -1,4 +1,4 @@
-"""Settings of the store, from the environment."""
+"""Settings of the object store, read from environment variables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from runtime.settings import USUAL, Settings
 
 
 class StoreSettings(Settings):
-    """Address and credentials of the store.
+    """Address and credentials of the object store.
 
     Attributes:
-        store_access_key, store_secret_key: Credentials of S3. Default: its standard variables or
-            the machine's role.
+        store_url: `file:///FOLDER` or `s3://BUCKET/PREFIX`.
+        store_access_key, store_secret_key: Credentials of S3; None to use the standard `AWS_…`
+            variables or the machine's role.
     """
 
     store_url: Annotated[str, USUAL]

@@ -1,6 +1,7 @@
-"""Object store: bytes under keys, published completely or not at all, checked when read.
+"""Object store: bytes under keys, published completely or not at all, and checked when they are
+read.
 
-Keys: `datasets/<id>/…`, `models/<id>/…`, `results/<id>/…`, `jobs/<id>/…`.
+Keys begin with `datasets/<id>/`, `models/<id>/`, `results/<id>/` or `jobs/<id>/`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _READ_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class Published:
-    """Key, size and checksum of published bytes."""
+    """Key, size and SHA-256 checksum of bytes that were stored."""
 
     key: str
     size_bytes: int
@@ -42,7 +43,7 @@ class Published:
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One entry of a listing."""
+    """Key, size and time of the last change of an object in the store, as listed."""
 
     key: str
     size_bytes: int
@@ -50,14 +51,14 @@ class StoredObject:
 
 
 class Store:
-    """Bytes under keys, in a local folder or in S3.
+    """Stores bytes under keys, in a local folder or in S3.
 
-    `publish` is atomic: a reader sees all the bytes or none; of two publishers of one key one
-    fails. `delete` of a prefix is not atomic.
+    `publish` is atomic: a reader sees all the bytes or none, and if two callers publish under one
+    key, one of them fails. `delete` of a prefix is not atomic.
 
     Args:
-        objects: The object store.
-        folder: Its path, if it is a local folder.
+        objects: Object store of the package obstore.
+        folder: Path of the store if it is a local folder; None for S3.
     """
 
     def __init__(self, objects: ObjectStore, folder: Path | None = None) -> None:
@@ -65,14 +66,18 @@ class Store:
         self._folder = folder
 
     def publish(self, key: str, data: bytes | Path | Iterable[bytes]) -> Published:
-        """Stores `data` under `key`, which must be free, in constant memory.
+        """Stores `data` under a key that is not in use; memory holds only a part of the data.
 
         Publishing the same bytes under the same key again is allowed, so that a request whose
         response was lost can be repeated.
 
+        Args:
+            key: Key.
+            data: The bytes, the path of a file that contains them, or an iterable of chunks.
+
         Raises:
             ExistsError: Other bytes are stored under the key; they are not changed.
-            UnavailableError: The store does not respond, is full, or refuses.
+            UnavailableError: The store does not respond, is full, or rejects the request.
         """
         counted = _Counted(_chunks_of(data))
         parts = _regroup(counted)
@@ -92,24 +97,25 @@ class Store:
         return Published(key, counted.size_bytes, counted.sha256)
 
     def read(self, key: str, sha256: str) -> bytes:
-        """Returns the bytes under `key`.
+        """Returns the bytes stored under `key`, after comparing their checksum with `sha256`.
 
         Raises:
-            MissingObjectError: There are none.
-            CorruptedError: They do not have this checksum.
+            MissingObjectError: Nothing is stored under the key.
+            CorruptedError: The bytes do not have this checksum.
             UnavailableError: The store does not respond.
         """
         return b"".join(self.stream(key, sha256))
 
     def stream(self, key: str, sha256: str) -> Iterator[bytes]:
-        """Yields the bytes under `key` in chunks.
+        """Returns an iterator over the bytes stored under `key`, in chunks.
 
-        The checksum is checked after the last chunk; callers that have already passed on chunks
-        must treat the exception as a failed transfer.
+        Their checksum is compared with `sha256` after the last chunk; callers that have already
+        passed on chunks must treat the exception as a failed transfer.
 
         Raises:
-            MissingObjectError: There are none (raised by the call, before the first chunk).
-            CorruptedError: They did not have this checksum (raised after the last chunk).
+            MissingObjectError: Nothing is stored under the key (raised by the call, before the
+                first chunk).
+            CorruptedError: The bytes do not have this checksum (raised after the last chunk).
             UnavailableError: The store does not respond.
         """
         with _translated(key):
@@ -117,11 +123,12 @@ class Store:
         return self._checked(key, sha256, answer)
 
     def stream_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes under `key` from `start` up to, but excluding, `end`, without a
-        checksum.
+        """Returns an iterator over the bytes stored under `key` from index `start` up to, but
+        excluding, `end`, without checking a checksum.
 
         Raises:
-            MissingObjectError: There are none (raised by the call, before the first chunk).
+            MissingObjectError: Nothing is stored under the key (raised by the call, before the
+                first chunk).
             UnavailableError: The store does not respond.
         """
         with _translated(key):
@@ -129,7 +136,7 @@ class Store:
         return self._chunks(key, answer)
 
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
-        """Copies the bytes under `key` into a file.
+        """Copies the bytes stored under `key` into the file `destination`.
 
         Raises:
             MissingObjectError, CorruptedError, UnavailableError: As `stream`.
@@ -151,7 +158,8 @@ class Store:
         return True
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
-        """Yields the objects under `prefix` (a folder, with or without trailing slash).
+        """Yields an entry for each object whose key begins with the folder `prefix` (with or
+        without a final slash); an empty prefix lists all.
 
         Raises:
             UnavailableError: The store does not respond.
@@ -162,8 +170,8 @@ class Store:
                     yield StoredObject(entry["path"], entry["size"], entry["last_modified"])
 
     def delete(self, prefix: str) -> None:
-        """Deletes one key, or everything under a prefix that ends in `/`. Deleting twice is
-        allowed.
+        """Deletes everything whose key begins with `prefix` if it ends in `/`, otherwise only the
+        object with this key. Deleting twice is allowed.
 
         Raises:
             UnavailableError: The store does not respond; some objects may remain.
@@ -178,10 +186,10 @@ class Store:
                 remove_folder(self._folder / prefix)
 
     def ping(self) -> None:
-        """Checks that the store responds.
+        """Checks that the object store responds.
 
         Raises:
-            UnavailableError: It does not.
+            UnavailableError: The store does not respond.
         """
         self.exists("ping")
 
@@ -232,7 +240,7 @@ class Store:
 
 
 class _Counted:
-    """Counts and digests blocks that pass through."""
+    """Iterates over chunks of bytes and computes their total size and checksum."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -263,7 +271,8 @@ def _chunks_of_file(path: Path) -> Iterator[bytes]:
 
 
 def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields the same bytes in parts of at least `_PART_BYTES`, except for the last."""
+    """Yields the same bytes in parts of at least `_PART_BYTES`; only the last part may be
+    shorter."""
     part = bytearray()
     for chunk in chunks:
         part += chunk
@@ -276,7 +285,7 @@ def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _translated(key: str) -> Iterator[None]:
-    """Converts obstore's errors in the block to this package's."""
+    """Context manager that converts obstore's exceptions to the errors of this package."""
     try:
         yield
     except AlreadyExistsError as error:
@@ -289,6 +298,6 @@ def _translated(key: str) -> Iterator[None]:
 
 
 def folder_store(folder: Path) -> Store:
-    """Returns a store in a local folder, which is created if necessary."""
+    """Opens the object store in a local folder, which is created if necessary."""
     objects = LocalStore(os.fspath(folder), mkdir=True, automatic_cleanup=True)
     return Store(objects, folder)

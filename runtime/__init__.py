@@ -1,3 +1,3 @@
-"""Set-up of processes: settings, logs, traces."""
+"""Set-up of processes: settings, logs, traces, and child processes."""
 
 from __future__ import annotations

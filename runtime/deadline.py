@@ -10,10 +10,11 @@ _log = logging.getLogger(__name__)
 
 
 def end_within(seconds: float) -> None:
-    """Ends this process after `seconds` with exit code 1, if it is still running.
+    """Starts a timer that ends this process after `seconds` with exit code 1, if it is still
+    running.
 
-    It ends as by SIGKILL, which is safe: records and bytes are written atomically, leases expire,
-    and child processes end with their parent.
+    No clean-up code runs, as with SIGKILL. That is safe: records and files are written atomically,
+    leases expire, and child processes end with their parent.
     """
     limit = threading.Timer(seconds, _end_now, [seconds])
     limit.daemon = True
@@ -21,5 +22,5 @@ def end_within(seconds: float) -> None:
 
 
 def _end_now(seconds: float) -> None:
-    _log.warning("not at its end %g s after it was asked to; it is cut short", seconds)
+    _log.warning("still running %g s after it was asked to stop; the process ends now", seconds)
     os._exit(1)

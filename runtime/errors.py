@@ -1,23 +1,24 @@
 """The errors of setting up a process.
 
 RuntimeSetupError
-├── ParentGoneError     the process that this one belongs to has ended
-└── MissingExtraError   a setting asks for a package that is not installed
+├── ParentGoneError     the parent process has ended
+└── MissingExtraError   a setting needs a package that is not installed
 """
 
 from __future__ import annotations
 
 
 class RuntimeSetupError(Exception):
-    """Root of the errors of setting up a process."""
+    """Base class of errors in the set-up of a process."""
 
 
 class ParentGoneError(RuntimeSetupError):
-    """The parent process has ended."""
+    """The parent process, with which this process should end, has already ended."""
 
 
 class MissingExtraError(RuntimeSetupError):
-    """A setting needs a package that is not installed; names the extra that installs it."""
+    """A setting needs a package that is not installed; the message names the extra that installs
+    it."""
 
     def __init__(self, variable: str, package: str, extra: str) -> None:
         super().__init__(

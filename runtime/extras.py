@@ -9,16 +9,16 @@ from runtime.settings import variable
 
 
 def require_extra(setting: str, extra: str, name: str, *packages: str) -> None:
-    """Checks that the packages for a setting are installed.
+    """Checks that the optional packages for a setting are installed.
 
     Args:
-        setting: Name of the setting.
-        extra: Extra that installs the packages.
-        name: Name of the packages for users.
-        *packages: Modules to look for.
+        setting: Field name of the setting that needs the packages.
+        extra: pip extra that installs the packages.
+        name: Name of the packages in the error message.
+        *packages: Names of the modules to look for.
 
     Raises:
-        MissingExtraError: A package is not installed.
+        MissingExtraError: One of the modules is not installed.
     """
     if not all(_is_installed(package) for package in packages):
         raise MissingExtraError(variable(setting), name, extra)

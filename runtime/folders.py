@@ -1,6 +1,7 @@
 """Temporary folders of processes, locked while they are in use.
 
-An unlocked folder was left by a process that was killed together with its server.
+An unlocked folder was left by a process that was killed together with its fork server, and can be
+removed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ _PREFIX = "gcvae-process-"
 
 
 def make_folder() -> tuple[Path, int]:
-    """Creates an empty folder; returns (path, descriptor that locks it while it is open)."""
+    """Creates an empty temporary folder for a process, after removing folders left by killed
+    processes.
+
+    Returns:
+        The path, and an open file descriptor that keeps the folder locked until it is closed.
+    """
     remove_left_folders(temporary_folder())
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=temporary_folder()))
@@ -31,7 +37,8 @@ def make_folder() -> tuple[Path, int]:
 
 
 def remove_left_folders(within: Path) -> list[Path]:
-    """Removes unlocked folders and returns their paths."""
+    """Removes the temporary folders in `within` that killed processes have left, and returns their
+    paths."""
     left = []
     for folder in within.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # another user's, already removed, or in use

@@ -1,8 +1,9 @@
 """The fork server process: `python -m runtime.fork_server MODULE --parent PID --socket FD`.
 
-It imports the module, then forks a process for each pair of descriptors from the socket: the
-process's pipe, and a control socket that carries signals and the exit code. It has no threads when
-it forks. It ends its children when the owner closes the control socket or ends.
+It imports the module, then forks a process for each pair of file descriptors that it receives from
+the socket: the process's pipe, and a control socket that carries signals and the exit code. The
+server has no threads when it forks. It kills a child when the owner (the parent process) closes the
+child's control socket, and all children when the owner ends.
 
 The server and its children have low priority, because forking (which copies page tables) and
 reading tables would slow down responses of the API.
@@ -42,14 +43,14 @@ class _Child:
     pid: int
     control: socket.socket
     ended: int
-    """Descriptor that is at its end when the process has ended."""
+    """Descriptor of a pipe that reaches its end when the process has ended."""
     folder: Path
     lock: int
-    """Descriptor of the folder's lock."""
+    """Descriptor that keeps the folder locked."""
 
 
 def main() -> int:
-    """Serves until the owner has ended."""
+    """Runs the fork server until the process that started it has ended; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m runtime.fork_server")
     parser.add_argument("imports", help="the module that is imported once for all")
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
@@ -67,9 +68,11 @@ def main() -> int:
 
 @contextmanager
 def _watching(parent_pid: int) -> Iterator[None]:
-    """Ends this process with its parent while nothing is read from the socket.
+    """Context manager that ends this process with its parent while nothing is read from the socket
+    yet.
 
-    The kernel's parent-death signal depends on the parent's thread, and may come too early.
+    The kernel's parent-death signal is not used, because it depends on the parent's thread, and may
+    come too early.
     """
     imported = threading.Event()
     watch = watch_parent(parent_pid, imported)
@@ -122,7 +125,7 @@ def _serve(owner: socket.socket) -> None:
             for key, _ in selector.select():
                 act: Callable[[], None] = key.data
                 try:
-                    # Of two events of one process the first may have ended the other's.
+                    # The first of two events of a process may have unregistered the second.
                     if selector.get_map().get(key.fd) is key:
                         act()
                 except (EOFError, ConnectionError):
@@ -148,7 +151,7 @@ def _fork(selector: selectors.BaseSelector, pipe: int, control: int) -> _Child:
 
 
 def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
-    """Runs a forked process."""
+    """Runs the requested function in a forked process, then ends the process."""
     exit_code = 1
     try:
         die_with_parent(server_pid)
@@ -168,8 +171,8 @@ def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
 
 @contextmanager
 def _folder_of_imports() -> Iterator[None]:
-    """Directs temporary files of imports, such as those of torch's compiler, to a folder and
-    deletes it."""
+    """Context manager that directs temporary files of imports, such as those of torch's compiler,
+    to a folder, which is deleted at the end."""
     folder, lock = make_folder()
     tempfile.tempdir = str(folder)
     try:

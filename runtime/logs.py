@@ -12,7 +12,7 @@ from runtime.settings import RuntimeSettings
 
 _QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib", "httpx", "urllib3", "asyncio")
 _LOGGED = ("request", "job", "attempt", "method", "path", "status", "seconds", "cut")
-"""Additional fields of the standard library's log records."""
+"""Extra fields of the standard library's log records that are written to the log."""
 
 
 def set_up_logs(settings: RuntimeSettings) -> None:
@@ -41,7 +41,8 @@ def set_up_logs(settings: RuntimeSettings) -> None:
 
 
 def log_context(**ids: object) -> AbstractContextManager[object]:
-    """Adds these ids to all lines logged in the block; None values are omitted."""
+    """Context manager that adds these ids to all lines logged within the block; None values are
+    omitted."""
     known = {name: value for name, value in ids.items() if value is not None}
     return structlog.contextvars.bound_contextvars(**known)
 

@@ -1,4 +1,4 @@
-"""Ends processes with their parent."""
+"""Ends a process when its parent process ends."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ _POLL_SECONDS = 0.5
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Makes the system kill this process when its parent ends.
+    """Makes this process end by SIGKILL when its parent ends.
 
-    On Linux the kernel does it at once. A thread also watches, because the kernel's signal depends
-    on the parent's thread, and other systems have none.
+    On Linux the kernel sends the signal at once. A thread also watches the parent, because the
+    kernel's signal depends on the parent's thread, and other systems have no such signal.
+
+    Args:
+        parent_pid: Process id of the parent.
 
     Raises:
         ParentGoneError: The parent has already ended.
@@ -32,7 +35,8 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def watch_parent(parent_pid: int, until: threading.Event) -> threading.Thread:
-    """Starts a thread that kills this process when its parent ends, until `until` is set."""
+    """Starts and returns a thread that kills this process when its parent ends; setting `until`
+    stops the thread."""
 
     def watch() -> None:
         while not until.wait(_POLL_SECONDS):

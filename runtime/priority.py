@@ -1,4 +1,4 @@
-"""Priority of processes: those that answer requests come first."""
+"""Lowers the scheduling priority of processes that do not answer requests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def step_back() -> None:
-    """Lowers the priority of this process and its future children.
+    """Lowers the scheduling priority of this process and its future children.
 
-    Linux may schedule by session first (autogroups). The process therefore gets a session of its
-    own, and the niceness is set for the session and the process.
+    Linux may schedule by session first (autogroups). The process therefore starts a new session,
+    and the niceness is set for the session and the process.
     """
     os.nice(_NICENESS)
     step_back_as_before()
@@ -23,7 +23,7 @@ def step_back() -> None:
 def step_back_as_before() -> None:
     """Lowers the priority of a child process whose parent has called `step_back`.
 
-    The child inherits the niceness of the process, but needs a session of its own.
+    The child inherits the niceness of the process, but must start a new session, as in `step_back`.
     """
     with contextlib.suppress(PermissionError):  # already the leader of its session
         os.setsid()

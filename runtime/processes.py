@@ -1,15 +1,16 @@
-"""Process isolation of work in service and worker.
+"""Runs work of the service and the worker in separate processes.
 
     service, or Celery process of a slot ── fork server ── a process for each piece of work
 
 The fork server has imported torch, so a process starts in milliseconds and shares that memory. Each
-process has a pipe to its owner and a temporary folder that is deleted with it. It ends with the
-fork server, which ends with its owner. The owner handles deadlines and cancellation (`terminate`,
-`kill`); the work itself sets limits on memory and processor time.
+process has a pipe to its owner (the service or Celery process) and a temporary folder that is
+deleted with it. It ends with the fork server, which ends with its owner. The owner handles
+deadlines and cancellation (`terminate`, `kill`); the work itself limits its memory and processor
+time.
 
-Why not a library: pebble, loky and `ProcessPoolExecutor` return one result per task, but here
-responses are streamed and jobs report progress. `multiprocessing`'s fork server has a socket in the
-temporary folder, which remains when it is killed and whose path may be too long; it can not be
+Why not a library: pebble, loky and `ProcessPoolExecutor` return one result per task, but the
+service streams responses and jobs report progress. `multiprocessing`'s fork server has a socket in
+the temporary folder, which remains when it is killed and whose path may be too long; it cannot be
 ended while it imports, and does not end its children.
 """
 
@@ -40,7 +41,10 @@ _CLOSING_SECONDS = 2.0
 
 
 class ForkServer:
-    """The fork server from its owner's view, started on first use and restarted if it ends.
+    """Starts and controls a fork server: a process that imports modules once and then forks child
+    processes quickly.
+
+    The server starts on first use, and restarts if it ends.
 
     Args:
         imports: Module that the server imports before it forks.
@@ -53,7 +57,8 @@ class ForkServer:
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Starts the server if it is not running; it imports in the background."""
+        """Starts the fork server if it is not running; the server imports its module in the
+        background."""
         with self._lock:
             if self._server is not None and self._server.poll() is None:
                 return
@@ -71,8 +76,13 @@ class ForkServer:
                 )
 
     def fork(self, live: Callable[..., object], *arguments: Any) -> Process:
-        """Returns a process that runs `live(its end of the pipe, *arguments)`, a module-level
-        function."""
+        """Starts a process that calls `live(its end of the pipe, *arguments)` and returns a handle
+        of it.
+
+        Args:
+            live: Function defined at the top level of a module.
+            *arguments: Picklable arguments.
+        """
         ours, theirs = Pipe()
         control, controlled = socket.socketpair()
         with theirs, controlled, self._lock, suppress(OSError):  # a server that has just ended
@@ -84,7 +94,7 @@ class ForkServer:
         return Process(ours, control, self._end_unless_ready)
 
     def close(self) -> None:
-        """Ends the server and all its children."""
+        """Ends the fork server and all its child processes."""
         with self._lock:
             atexit.unregister(self.close)
             if self._server is not None and self._socket is not None:
@@ -99,25 +109,27 @@ class ForkServer:
                 remove_left_folders(temporary_folder())  # it may have been killed during imports
 
     def _end_unless_ready(self) -> None:
-        """Kills the server if it still imports and has no children."""
+        """Kills the server if it is still importing, when it has no children yet."""
         with self._lock:
             if not self._is_ready():
                 self.close()
 
     def _is_ready(self) -> bool:
-        """Returns whether the server has finished importing, or ended.
+        """Returns whether the server has finished importing, or has ended.
 
-        READY is not read from the socket, so that it remains visible.
+        The server's message READY is not read from the socket, so that later calls see it too.
         """
         return self._socket is None or bool(select.select([self._socket], [], [], 0)[0])
 
 
 class Process:
-    """A forked process from its owner's view. One thread at a time may ask; any thread may kill.
+    """Handle of a forked process. Only one thread at a time may call `ask`; any thread may call
+    `kill`.
 
     Attributes:
-        pipe: The owner's end of the pipe.
-        exit_code: Exit code, or minus the signal; None while unknown.
+        pipe: This side's end of the pipe to the process.
+        exit_code: Exit code, or the negative number of the signal that killed the process; None
+            until `wait` or `kill` has seen its end.
     """
 
     def __init__(
@@ -131,14 +143,15 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Returns whether the process, which is idle, has not ended.
+        """Whether the forked process is still running; call it only while the process is not
+        answering a question.
 
-        Its closed pipe shows this first.
+        The closed pipe shows the end before the exit code arrives.
         """
         return not self.pipe.poll()
 
     def ask(self, question: Any) -> Any:
-        """Sends a question and waits for the process's answer.
+        """Sends a picklable question to the forked process, waits for its answer and returns it.
 
         Raises:
             EOFError: The process ended before it answered.
@@ -146,11 +159,11 @@ class Process:
         try:
             self.pipe.send(question)
             return self.pipe.recv()
-        except OSError:  # in the middle of a question or an answer
+        except OSError:  # the process ended during a question or an answer
             raise EOFError from None
 
     def hand_over(self, file: BinaryIO) -> None:
-        """Passes a file to the process, which opens it independently; see `received_file`.
+        """Passes an open file to the forked process, which receives it with `received_file`.
 
         Raises:
             EOFError: The process has ended.
@@ -162,18 +175,20 @@ class Process:
             raise EOFError from None
 
     def terminate(self) -> None:
-        """Asks the process to stop."""
+        """Asks the forked process to stop, by SIGTERM."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills the process and waits for its end; a thread in `ask` gets an EOFError."""
+        """Kills the forked process and waits for its end; a thread that waits in `ask` gets an
+        EOFError."""
         if not self.wait(0):
             self._end_server()
             self._signal(signal.SIGKILL)
             self.wait()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits for the end of the process, at most `seconds`; returns whether it has ended."""
+        """Waits at most `seconds` for the forked process to end, without limit if None; returns
+        whether it has ended."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._lock:
             while self.exit_code is None:
@@ -184,13 +199,13 @@ class Process:
         return True
 
     def close(self) -> None:
-        """Kills the process and releases its resources here."""
+        """Kills the forked process and closes the pipe and the control socket to it."""
         self.kill()
         self._control.close()
         self.pipe.close()
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(OSError):  # it has ended; the server sends signals, and none to another
+        with suppress(OSError):  # it has ended; the server signals no other process
             self._control.sendall(bytes([number]))
 
     def _take_exit_code(self) -> None:
@@ -211,11 +226,15 @@ class Process:
 
 @contextmanager
 def received_file(pipe: Connection) -> Iterator[BinaryIO]:
-    """Yields the file that the owner handed over, at its beginning; called in the forked
-    process."""
+    """Context manager for the forked process that yields the file passed by `Process.hand_over`,
+    positioned at its beginning.
+
+    Raises:
+        EOFError: The other side has closed the pipe.
+    """
     handed = reduction.recv_handle(pipe)
     try:
-        # Opened anew, so that it has a place of its own: the other process reads the file, too.
+        # Opened again for an independent file position: the other process reads the file, too.
         file = open(f"/dev/fd/{handed}", "rb")  # noqa: SIM115
     finally:
         os.close(handed)
@@ -224,7 +243,8 @@ def received_file(pipe: Connection) -> Iterator[BinaryIO]:
 
 
 def answer_all(pipe: Connection, answer: Callable[[Any], Any]) -> None:
-    """Answers questions until the owner closes the pipe; called in the forked process."""
+    """Receives questions from `Process.ask` in the forked process and sends `answer(question)`,
+    until the pipe is closed."""
     while True:
         try:
             question = pipe.recv()

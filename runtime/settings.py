@@ -1,4 +1,4 @@
-"""Settings: immutable objects, read from the environment or from files."""
+"""Base classes of settings, which are immutable and read from environment variables or files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from pydantic_settings import (
 
 PREFIX = "GCVAE_"
 USUAL = "usual"
-"""Annotation of settings for all users; the others are for experts."""
+"""Annotation of settings that most users need; the other settings are for experts."""
 
 
 class Settings(BaseSettings):
-    """Base class: each field is read from `GCVAE_` plus its name in capitals.
+    """Base class of settings: each field is read from the environment variable `GCVAE_` plus its
+    name in capitals.
 
-    With the suffix `_FILE`, the variable names a file that has the value.
+    If a variable has the suffix `_FILE`, it names a file that contains the value.
 
     Raises:
         pydantic.ValidationError: A value is missing or out of range; the error names it.
-        pydantic_settings.SettingsError: A file can not be read, or a value is given twice.
+        pydantic_settings.SettingsError: A file cannot be read, or both the variable and its `_FILE`
+            are set.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
@@ -43,16 +45,17 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments of the program take precedence over the environment, which is used together
-        with files."""
+        """Returns the sources of values: arguments of the constructor take precedence over
+        environment variables and files."""
         return init_settings, env_settings, _NamedFiles(settings_cls)
 
 
 class ServerSettings(Settings):
-    """Passwords of servers, which are not part of their URLs.
+    """Passwords of database and message broker, to be set apart from their URLs.
 
     Attributes:
-        database_password, broker_password: Inserted into the URL of that name.
+        database_password: Password to insert into `database_url`; None leaves the URL unchanged.
+        broker_password: Password to insert into `broker_url`; None leaves the URL unchanged.
     """
 
     database_password: Annotated[str | None, USUAL] = Field(default=None, repr=False)
@@ -71,12 +74,12 @@ class ServerSettings(Settings):
 
 
 class RuntimeSettings(Settings):
-    """Logs and traces of a process.
+    """Settings of a process's logs and traces.
 
     Attributes:
         log_level: Lowest level of logged events.
-        log_format: Text, JSON, or depending on whether standard error is a terminal.
-        traces_endpoint: Address of the trace collector (OTLP over HTTP); None for none.
+        log_format: `json`, `text`, or `auto`: text if standard error is a terminal, otherwise JSON.
+        traces_endpoint: URL of the trace collector (OTLP over HTTP); None disables traces.
         traces_share: Share of requests that are traced, 0 to 1.
     """
 
@@ -87,7 +90,8 @@ class RuntimeSettings(Settings):
 
 
 class _NamedFiles(PydanticBaseSettingsSource):
-    """`GCVAE_…_FILE`: the value is the content of the named file without its final line break."""
+    """Source of settings whose variable `GCVAE_…_FILE` names a file: the value is its content
+    without the final line break."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = variable(field_name)
@@ -109,7 +113,7 @@ class _NamedFiles(PydanticBaseSettingsSource):
 
 
 def variable(field: str) -> str:
-    """Returns the environment variable of a field.
+    """Returns the name of the environment variable from which a settings field is read.
 
     >>> variable("log_level")
     'GCVAE_LOG_LEVEL'
@@ -118,19 +122,22 @@ def variable(field: str) -> str:
 
 
 def temporary_folder() -> Path:
-    """Returns the system's temporary folder, even if it is full.
+    """Returns the system's temporary folder: `TMPDIR`, or /tmp.
 
-    `tempfile` silently uses another folder then, in which files of killed processes would not be
-    found.
+    If that folder is full, `tempfile` silently uses another one, in which files of killed processes
+    would not be found.
     """
     return Path(os.environ.get("TMPDIR") or "/tmp")  # the default of POSIX
 
 
 def environment_of(values: Mapping[str, object]) -> dict[str, str]:
-    """Returns the environment variables for a child process with these values, by field name.
+    """Returns environment variables with which a child process reads the same settings.
 
-    Values that come from the environment or a file are not included, because the child reads them
-    itself; secrets are thus not copied.
+    Values that come from the environment or a file are not copied, because the child reads them
+    itself; secrets thus stay where they are.
+
+    Args:
+        values: Values by field name; None values are omitted.
     """
     ours = {
         variable(name): _text(value)
@@ -141,10 +148,13 @@ def environment_of(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def with_password(url: str, password: str | None) -> str:
-    """Returns the URL of a server with the password inserted, if one is given.
+    """Returns a server's URL with the password inserted; None leaves the URL unchanged.
 
     >>> with_password("redis://queue:6379/0", "a/b")
     'redis://:a%2Fb@queue:6379/0'
+
+    Raises:
+        ValueError: A password is given, and the URL contains no host.
     """
     if password is None:
         return url

@@ -1,4 +1,5 @@
-"""Traces: spans from a request to its job, sent by OpenTelemetry if an endpoint is configured.
+"""Traces: spans (timed pieces of work) from a request to its job, sent by OpenTelemetry if an
+endpoint is configured.
 
 OpenTelemetry is imported only then; the extra `traces` installs it.
 """
@@ -22,51 +23,58 @@ _VERSION, _SAMPLED = "00", 1
 
 
 class Span(Protocol):
-    """Interface of a span: a piece of work with a beginning and an end."""
+    """Interface of a span: a piece of work with a beginning and an end, as part of a trace."""
 
     @property
     def traceparent(self) -> str | None:
-        """Parent reference for spans of other processes (W3C Trace Context); None without
-        traces."""
+        """Reference to this span (W3C Trace Context), for child spans in other processes; None if
+        traces are disabled."""
 
     def rename(self, name: str) -> None:
         """Changes the name of the span."""
 
     def describe(self, **attributes: str | int) -> None:
-        """Add attributes to the span."""
+        """Adds attributes to the span."""
 
     def fail(self, reason: str) -> None:
-        """Marks the span as failed."""
+        """Marks the span as failed for this reason."""
 
 
 class Traces(Protocol):
-    """Interface of a factory of spans."""
+    """Interface of objects that create spans and send them to a trace collector."""
 
     def span(self, name: str, parent: str | None = None) -> AbstractContextManager[Span]:
-        """Returns a span around the block; `parent` is the `traceparent` of another process's
-        span."""
+        """Returns a context manager that measures its block as a span.
+
+        Args:
+            name: Name of the span.
+            parent: `traceparent` of a span of another process; None starts a new trace.
+        """
 
     def close(self) -> None:
-        """Sends the remaining spans."""
+        """Sends the spans that have not been sent."""
 
 
 class NoTraces:
-    """Traces that are not sent."""
+    """Implementation of `Traces` that records and sends nothing."""
 
     @contextmanager
     def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
-        """Yields a span that is not sent."""
+        """Yields a span that is neither recorded nor sent."""
         yield _NO_SPAN
 
     def close(self) -> None:
-        """Does nothing."""
+        """Does nothing, because there are no spans to send."""
 
 
 class OtlpTraces:
-    """Traces that OpenTelemetry sends to a collector; if it is unavailable, spans are lost.
+    """Implementation of `Traces` that sends spans to a collector with OpenTelemetry. If the
+    collector is unavailable, spans are lost.
 
     Args:
-        process: Name of the sender: api or worker.
+        endpoint: URL of the collector (OTLP over HTTP).
+        share: Share of requests that are traced, 0 to 1.
+        process: Name of this process in the traces: api or worker.
     """
 
     def __init__(self, endpoint: str, share: float, process: str) -> None:
@@ -78,7 +86,8 @@ class OtlpTraces:
 
     @contextmanager
     def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
-        """Yields a span that is sent at the end of the block."""
+        """Yields a span that ends, and is queued for sending, at the end of the block; arguments as
+        in `Traces.span`."""
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -94,7 +103,7 @@ class OtlpTraces:
             span.end()
 
     def close(self) -> None:
-        """Sends the remaining spans within a few seconds."""
+        """Sends the spans that have not been sent, and gives up after three seconds."""
         if self._provider is not None:
             self._provider.force_flush(int(1000 * _EXPORT_SECONDS))
             self._provider.shutdown()
@@ -156,7 +165,11 @@ _NO_SPAN = _NoSpan()
 
 
 def make_traces(settings: RuntimeSettings, process: str) -> Traces:
-    """Returns the traces that the settings configure.
+    """Returns the implementation of `Traces` that the settings select.
+
+    Args:
+        settings: Settings of the process.
+        process: Name of this process in the traces: api or worker.
 
     Raises:
         MissingExtraError: Traces are configured, and OpenTelemetry is not installed.

@@ -1,4 +1,4 @@
-"""Puts the packages beside this folder into the wheel."""
+"""Build hook of hatchling that adds the packages beside this folder to the wheel of the server."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Neighbours(BuildHookInterface[Any]):
-    """An editable installation has them by their path, and gets no copies."""
+    """Build hook of hatchling that adds the server's packages, which lie beside this folder, to a
+    wheel.
+
+    Editable installations import the packages from where they lie, so nothing is added.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Name the folders, before anything is built."""
+        """Adds the folders of the configured packages to the files of the wheel; hatchling calls
+        this before it builds."""
         if version == "standard":
             folder = Path(self.root).parent
             build_data["force_include"] |= {

@@ -1,3 +1,3 @@
-"""Celery worker that runs each job in a child process, and the reconciler."""
+"""The worker: Celery processes that run each job in a child process, and the reconciler."""
 
 from __future__ import annotations

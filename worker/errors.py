@@ -2,15 +2,15 @@
 
 WorkerError
 ├── DeletedTableError  a dataset that a job reads is deleted
-├── GpuMemoryError     training asked for more memory than the GPU has
-└── MetricsPortError   the port of the worker's figures can not be taken
+├── GpuMemoryError     the GPU has too little memory for training
+└── MetricsPortError   the port of the worker's metrics is not available
 """
 
 from __future__ import annotations
 
 
 class WorkerError(Exception):
-    """Root of the worker's errors."""
+    """Base class of the worker's errors."""
 
 
 class DeletedTableError(WorkerError):
@@ -24,7 +24,11 @@ class DeletedTableError(WorkerError):
 
 
 class GpuMemoryError(WorkerError):
-    """The GPU has too little memory for training."""
+    """The GPU has too little memory for training.
+
+    Attributes:
+        batch_size: Number of rows in the batch that did not fit.
+    """
 
     def __init__(self, batch_size: int, reason: str) -> None:
         super().__init__(f"GPU memory is too small for batches of {batch_size} rows: {reason}")
@@ -32,7 +36,7 @@ class GpuMemoryError(WorkerError):
 
 
 class MetricsPortError(WorkerError):
-    """The port of the worker's metrics is not available."""
+    """The port on which the worker should serve its metrics is not available."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(

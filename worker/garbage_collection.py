@@ -1,4 +1,4 @@
-"""Garbage collection: deletes bytes without a record."""
+"""Garbage collection: deletes stored bytes that have no record in the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _log = structlog.get_logger(__name__)
 
 
 def collect_garbage(catalog: Catalog, store: Store) -> None:
-    """Deletes the bytes of all due orphans; those that the store can not delete now remain due."""
+    """Deletes the stored bytes that have no record and are due for deletion (`catalog.orphans`).
+
+    Bytes that cannot be deleted because the store is unavailable remain due.
+    """
     for prefix in catalog.orphans.take_due():
         try:
             store.delete(prefix)

@@ -1,4 +1,4 @@
-"""Settings of the worker, from the environment."""
+"""Settings of the worker, read from environment variables."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from runtime.settings import USUAL, RuntimeSettings, Settings, environment_of
 
 
 class JobSettings(Settings):
-    """Settings for running jobs.
+    """Settings for running jobs. Times are in seconds.
 
     Attributes:
-        lease_seconds: Duration of a lease without a heartbeat.
+        lease_seconds: Time after a heartbeat until another worker may take the job.
         heartbeat_seconds: Interval of heartbeats, which report progress and detect cancellation.
-        cancel_grace_seconds: Time for a job to stop before it is killed.
+        cancel_grace_seconds: Time that a cancelled job has to stop before its process is killed.
         first_checkpoint_seconds: Time from the start of training to its first checkpoint.
         checkpoint_seconds: Interval of the following checkpoints.
         keep_results_seconds: Age at which samples, scores, imputations and encodings are deleted;
             None keeps them.
-        reconcile_seconds: Interval of the reconciler.
-        job_threads: Computing threads of a job. The networks are small; on a busy machine a second
-            thread made training ten times slower.
-        preload_torch: Whether imports of jobs are done when a worker starts, instead of with its
-            first job.
+        reconcile_seconds: Interval at which lost messages are sent again and bytes without records
+            are deleted.
+        job_threads: Number of computing threads of a job. The networks are small; on a busy machine
+            a second thread made training ten times slower.
+        preload_torch: Whether torch and other libraries are imported when a worker starts, instead
+            of with its first job.
         queues: Queues that a worker serves, separated by commas.
         slots_per_gpu: Number of training jobs that share a GPU.
-        cpu_slots: Number of concurrent jobs on the CPU; with GPUs, of `compute` jobs.
-        shutdown_seconds: Time from the signal to the end; a job that is not given back by then
-            continues on another worker when its lease expires.
-        metrics_port: Port of the worker's metrics; None for none.
-        metrics_host: Address of that port.
+        cpu_slots: Number of concurrent jobs on the CPU; on a machine with GPUs, of `compute` jobs.
+        shutdown_seconds: Time that the worker has to end after a signal; a job that is not given
+            back by then continues on another worker when its lease expires.
+        metrics_port: Port on which the worker serves its metrics; None disables them.
+        metrics_host: Address on which that port is opened.
     """
 
     lease_seconds: float = Field(15.0, gt=0)
@@ -77,7 +78,7 @@ class JobSettings(Settings):
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """All settings of a worker process."""
+    """All settings of a worker process, by the package that reads them."""
 
     catalog: CatalogSettings
     store: StoreSettings
@@ -85,7 +86,7 @@ class WorkerSettings:
     runtime: RuntimeSettings
 
     def child_environment(self) -> dict[str, str]:
-        """Returns the environment of a child process with the same settings."""
+        """Returns environment variables with which a child process reads the same settings."""
         return environment_of(dict(self._fields()))
 
     def _fields(self) -> Iterator[tuple[str, object]]:
@@ -94,7 +95,7 @@ class WorkerSettings:
 
 
 def visible_gpus() -> list[str] | None:
-    """Returns the GPUs in `CUDA_VISIBLE_DEVICES`; None if it is not set.
+    """Returns the names of the GPUs in `CUDA_VISIBLE_DEVICES`; None if the variable is not set.
 
     As in CUDA, entries after -1 are ignored.
     """
@@ -106,7 +107,7 @@ def visible_gpus() -> list[str] | None:
 
 
 def read_settings() -> WorkerSettings:
-    """Returns the settings from the environment.
+    """Reads all settings of the worker from environment variables.
 
     Raises:
         pydantic.ValidationError: A setting is missing or out of range; the error names it.

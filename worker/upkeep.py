@@ -1,4 +1,5 @@
-"""Maintenance of the store: compares records with bytes, and deletes bytes without a record."""
+"""Maintenance of the object store: compares the database's records with the stored bytes, and
+deletes bytes without a record."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ GRACE_SECONDS = 24 * 3600.0
 
 @dataclass(frozen=True)
 class Findings:
-    """Result of a check of the whole store.
+    """Result of comparing the object store with the database's records.
 
     Attributes:
         checked: Number of objects with the right checksum.
-        missing: Records (id and key) whose bytes are missing.
-        damaged: Records whose bytes are not those that were published.
-        orphans: Keys without a record, older than the grace period.
+        missing: `record` (id) and `key` of each record whose bytes are missing.
+        damaged: `record` and `key` of each record whose bytes do not have their checksum.
+        orphans: Store keys without a record, older than the grace period.
     """
 
     checked: int
@@ -34,16 +35,23 @@ class Findings:
 
     @property
     def is_clean(self) -> bool:
-        """Whether records and bytes correspond completely."""
+        """Whether every record has its bytes, and all bytes older than the grace period belong to
+        a record."""
         return not (self.missing or self.damaged or self.orphans)
 
     def to_json(self) -> dict[str, Any]:
-        """The findings by name."""
+        """Returns the findings as a JSON object, by attribute name."""
         return asdict(self)
 
 
 def verify(catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS) -> Findings:
-    """Checks all bytes that belong to records, and lists those that do not.
+    """Reads and checks all stored bytes that belong to records, and lists bytes without a record.
+
+    Args:
+        catalog: Database records.
+        store: Object store.
+        grace_seconds: Age from which bytes without a record are reported; younger ones may still
+            get one.
 
     Raises:
         UnavailableError: The store does not respond.
@@ -67,7 +75,14 @@ def verify(catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS)
 def collect(
     catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS, *, dry_run: bool = False
 ) -> list[str]:
-    """Deletes bytes without a record; returns their keys. With `dry_run` nothing is deleted.
+    """Deletes stored bytes without a record and returns their keys.
+
+    Args:
+        catalog: Database records.
+        store: Object store.
+        grace_seconds: Age from which bytes without a record are deleted; younger ones may still get
+            one.
+        dry_run: Whether to return the keys without deleting anything.
 
     Raises:
         UnavailableError: The store does not respond; some objects may remain.
@@ -79,10 +94,12 @@ def collect(
 
 
 def find_orphans(catalog: Catalog, store: Store, grace_seconds: float) -> Iterator[StoredObject]:
-    """Yields objects without a record that are not in work and older than the grace period.
+    """Yields stored objects that have no record, are not being written, and are older than
+    `grace_seconds`.
 
     The order of queries matters: objects created after listing the store are not in the list, and
-    those finished before querying the work are in the records, which are read last.
+    the records of those finished before the query for unfinished work are found, because records
+    are read last.
     """
     entries = list(store.list())
     in_work = tuple(catalog.inventory.prefixes_in_work())
@@ -105,7 +122,7 @@ def _keys(store: Store, kept: Kept) -> Iterator[str]:
 
 
 def _check(store: Store, kept: Kept) -> int:
-    """Checks the bytes of a record and returns the number of objects.
+    """Checks the stored bytes of a record and returns the number of objects that contain them.
 
     Raises:
         MissingObjectError, CorruptedError: The bytes are missing or damaged.

@@ -1,9 +1,9 @@
-"""Append-only audit log: who did what, when, from where, with what result.
+"""Append-only audit log: who did what, when, from where, and with what result.
 
-    digest_n = sha256(digest_{n-1} + the entry as JSON, its names sorted)
+    digest_n = sha256(digest_{n-1} + entry n as JSON with sorted keys)
 
-An entry that was changed, removed or inserted breaks the chain from there on. If the last digest is
-stored elsewhere, it also reveals entries removed at the end.
+If an entry is changed, removed or inserted, the digests of all later entries no longer match. If
+the last digest is also stored elsewhere, it reveals entries removed at the end.
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ _LAST = select(AuditRow).order_by(AuditRow.number.desc()).limit(1)
 
 
 OPERATOR = "operator"
-"""Actor of commands on the server."""
+"""Actor of commands that are run on the server."""
 ANYONE = "anyone"
-"""Actor of requests to a service without keys."""
+"""Actor of requests to a service that requires no API keys."""
 
 
 @dataclass(frozen=True)
 class Deed:
-    """An action, or an attempt at one.
+    """An action, or an attempt at one, to be written to the audit log.
 
     Attributes:
-        actor: Id of a key, OPERATOR or ANYONE.
-        action: Method and route, or the command.
-        subject: Path with its ids.
-        made: Path of the created resource.
-        status: Status code of the response; 0 for a command.
+        workspace: Name of the workspace (tenant).
+        actor: Id of an API key, or OPERATOR or ANYONE.
+        action: HTTP method and route, or the command.
+        subject: Path of the request, with its ids.
+        made: Path of the created resource; None if nothing was created.
+        address: IP address of the client; None if unknown.
+        status: HTTP status code of the response; 0 for a command.
+        request_id: Id of the request; None for a command.
     """
 
     workspace: str
@@ -57,13 +60,14 @@ class Deed:
 
 
 class Audit:
-    """Gateway to the audit log of all workspaces."""
+    """Reads and extends the audit log of all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def append(self, deed: Deed) -> AuditEntry:
-        """Appends an entry."""
+        """Appends an entry for an action to the audit log, with the next number and digest, and
+        returns it."""
         with self._database.writing() as session:
             if session.get_bind().dialect.name == "postgresql":  # SQLite has a single writer
                 lock = text("SELECT pg_advisory_xact_lock(:number)")
@@ -82,21 +86,21 @@ class Audit:
             return entry
 
     def entries(self) -> Iterator[AuditEntry]:
-        """Yields the entries of all workspaces, the oldest first."""
+        """Yields the audit log's entries of all workspaces, the oldest first."""
         number = 0
         while rows := self._after(number):
             yield from (copy_row(AuditEntry, row) for row in rows)
             number = rows[-1].number
 
     def last(self) -> AuditEntry | None:
-        """Returns the newest entry of all workspaces."""
+        """Returns the newest entry of the audit log of all workspaces; None if the log is empty."""
         with self._database.reading() as session:
             row = session.scalar(_LAST)
             return None if row is None else copy_row(AuditEntry, row)
 
     def first_break(self) -> AuditEntry | None:
-        """Returns the first entry that was changed or that follows a missing one; None if the log
-        is intact."""
+        """Returns the first audit log entry that was changed or that follows a missing one; None if
+        the log is intact."""
         digest = _NO_DIGEST
         for number, entry in enumerate(self.entries(), 1):
             digest = _digest(digest, entry)
@@ -111,14 +115,15 @@ class Audit:
 
 
 class WorkspaceAudit:
-    """Gateway to the entries of one workspace."""
+    """Reads the audit log of one workspace."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
-        """Returns a page of entries, the newest first."""
+        """Returns one page of the workspace's audit log entries, the newest first; `cursor` is the
+        `next_cursor` of the previous page."""
         query = select(AuditRow).where(AuditRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, AuditRow, AuditEntry, limit, cursor)

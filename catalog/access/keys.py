@@ -1,8 +1,8 @@
-"""API keys and their scopes. Only a salted hash of a key is stored.
+"""API keys and their scopes (permissions). Only a salted hash of a key is stored.
 
     key = gcv_ + 26 letters of its id + _ + 43 letters of 256 random bits
 
-The id identifies the record; the random bits are the secret. 256 bits can not be guessed, so the
+The id identifies the record; the random bits are the secret. 256 bits cannot be guessed, so the
 salted hash (argon2id) need not be slow: it takes a millisecond, also for refused requests.
 """
 
@@ -31,11 +31,11 @@ KEY_FORM = re.compile(r"gcv_([0-9a-z]{26})_([A-Za-z0-9_-]{32,64})")
 _SECRET_BYTES = 32
 _HASHER = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)
 _USE_SECONDS = 60.0
-"""Minimum interval between updates of `last_used_at`."""
+"""Minimum interval in seconds between updates of `last_used_at`."""
 
 
 class Keys:
-    """Gateway to the keys of all workspaces, for authentication."""
+    """Creates, verifies and revokes the API keys of all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,14 +49,15 @@ class Keys:
         expires_at: datetime | None = None,
         text: str | None = None,
     ) -> tuple[Key, str]:
-        """Creates a key; returns its record and its text, which is not stored.
+        """Creates an API key and returns (its record, its text). The text is not stored.
 
         Args:
-            workspace: Workspace of the key.
+            workspace: Workspace to which the key gives access.
             name: Name of the key.
             scopes: Permissions.
-            expires_at: Time of expiry; None for none.
-            text: A key that was generated elsewhere, such as in a file of secrets.
+            expires_at: Time of expiry; None if the key does not expire.
+            text: Text of a key that was generated elsewhere, such as in a file of secrets; None to
+                generate one.
 
         Raises:
             BadKeyError: The text does not have the form of a key.
@@ -75,7 +76,11 @@ class Keys:
             return copy_row(Key, row), _written(key_id, secret)
 
     def rotate(self, key_id: str) -> tuple[Key, str]:
-        """Creates a key with the same name, workspace and scopes, and revokes the old one.
+        """Replaces an API key: creates one with the same name, workspace and scopes, and revokes
+        the old one.
+
+        Returns:
+            The record of the new key and its text, which is not stored.
 
         Raises:
             NotFoundError: The key does not exist.
@@ -95,7 +100,7 @@ class Keys:
             return copy_row(Key, row), _written(new_key_id, secret)
 
     def revoke(self, key_id: str) -> Key:
-        """Revokes a key and returns it. Revoking twice is allowed.
+        """Revokes an API key and returns its record. A key that is already revoked is not changed.
 
         Raises:
             NotFoundError: The key does not exist.
@@ -108,18 +113,19 @@ class Keys:
             return copy_row(Key, row)
 
     def list(self) -> list[Key]:
-        """Returns all keys, the oldest first."""
+        """Returns the records of all API keys, the oldest first."""
         query = select(KeyRow).order_by(KeyRow.id)
         with self._database.reading() as session:
             return [copy_row(Key, row) for row in session.scalars(query)]
 
     def exist(self) -> bool:
-        """Returns whether a key was ever created; from then on requests need a key."""
+        """Returns whether an API key was ever created; if so, requests need a key."""
         with self._database.reading() as session:
             return session.scalar(select(KeyRow.id).limit(1)) is not None
 
     def verify(self, text: str) -> Key:
-        """Returns the valid key with this text, in constant time for valid and invalid ones.
+        """Returns the record of the valid API key with this text; valid and invalid keys take the
+        same time.
 
         Raises:
             BadKeyError: The text does not have the form of a key, or the key is unknown, expired or
@@ -139,7 +145,8 @@ class Keys:
         return in_force(row, now)
 
     def note_use(self, key_id: str) -> None:
-        """Records the use of a key, unless that was recorded a moment ago."""
+        """Records the time at which an API key is used, unless another use was recorded in the last
+        minute."""
         is_old = KeyRow.last_used_at.is_(None) | (
             KeyRow.last_used_at < database_clock(-_USE_SECONDS)
         )
@@ -149,10 +156,10 @@ class Keys:
 
 
 def in_force(row: KeyRow, now: datetime | None) -> Key:
-    """Returns the key of this row if it is valid.
+    """Returns the API key of a database row if it is valid at the time `now`.
 
     Raises:
-        BadKeyError: It is expired or revoked.
+        BadKeyError: The key is expired or revoked.
     """
     if row.revoked_at is not None:
         raise BadKeyError("this key was revoked")
@@ -216,6 +223,6 @@ def _fits(hashed: str, secret: str) -> bool:
 
 @cache
 def _nobodys_hash() -> str:
-    """Returns a hash to compare secrets of unknown keys with, so that they take as long as
-    others."""
+    """Returns the hash of a random secret. Secrets of unknown keys are compared with it, so that
+    they take as long to reject as wrong secrets of known keys."""
     return _HASHER.hash(secrets.token_urlsafe(_SECRET_BYTES))

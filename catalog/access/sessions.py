@@ -1,7 +1,7 @@
-"""Sessions of web pages, opened with a key and closed by signing out or after a time.
+"""Sessions of web pages, opened with an API key and closed by signing out or after a time.
 
 A session token has 256 random bits; the database stores its digest, without a salt because tokens
-can not be guessed. A session has the permissions of its key, and ends with it.
+cannot be guessed. A session has the permissions of its key, and ends with it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ _TOKEN_BYTES = 32
 
 
 class Sessions:
-    """Gateway to the sessions of all workspaces, for authentication."""
+    """Opens, finds and closes the web sessions of all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def open(self, key_id: str, seconds: float) -> tuple[str, datetime]:
-        """Opens a session with this key; returns (token, which is not stored; time of expiry)."""
+        """Opens a web session for an API key that lasts `seconds`; returns (token, time of expiry).
+
+        The token is not stored.
+        """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         with self._database.writing() as session:
             session.execute(delete(SessionRow).where(SessionRow.expires_at <= database_clock()))
@@ -42,10 +45,10 @@ class Sessions:
             return token, row.expires_at
 
     def find(self, token: str) -> tuple[Key, datetime]:
-        """Returns (key of a session, time of expiry).
+        """Returns (API key with which a web session was opened, time at which the session expires).
 
         Raises:
-            BadKeyError: The session is unknown or over, or its key is expired or revoked.
+            BadKeyError: The session is unknown or has ended, or its key is expired or revoked.
         """
         query = (
             select(KeyRow, SessionRow.expires_at, database_clock())
@@ -60,7 +63,7 @@ class Sessions:
             return in_force(row, now), expires_at
 
     def close(self, token: str) -> None:
-        """Closes the session. Closing twice is allowed."""
+        """Closes the web session with this token. Closing twice is allowed."""
         with self._database.writing() as session:
             session.execute(delete(SessionRow).where(SessionRow.token_sha256 == _digest(token)))
 

@@ -1,6 +1,6 @@
 """The database's clock as an SQL expression, and the column type of timestamps.
 
-Leases are compared by the database's clock only, so differences between the clocks of workers do
+Leases are compared only by the database's clock, so differences between the clocks of workers do
 not matter.
 """
 
@@ -17,7 +17,8 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class Timestamp(TypeDecorator[datetime]):
-    """A time: seconds since 1970 (UTC) in the database, an aware datetime in Python."""
+    """SQLAlchemy column type of a time: seconds since 1970 (UTC) in the database, an aware datetime
+    in Python."""
 
     impl = Double
     cache_ok = True
@@ -30,7 +31,7 @@ class Timestamp(TypeDecorator[datetime]):
 
 
 class _DatabaseClock(FunctionElement[datetime]):
-    """The database's current time plus its argument in seconds."""
+    """SQL expression of the database's current time plus its argument in seconds."""
 
     name = "database_clock"
     type = Timestamp()
@@ -38,7 +39,8 @@ class _DatabaseClock(FunctionElement[datetime]):
 
 
 def database_clock(plus_seconds: Any = 0.0) -> _DatabaseClock:
-    """Returns the database's current time plus `plus_seconds` (a number or an SQL expression)."""
+    """Returns an SQL expression of the database's current time plus `plus_seconds`, a number or an
+    SQL expression."""
     is_number = isinstance(plus_seconds, (int, float))
     return _DatabaseClock(literal(float(plus_seconds), Float()) if is_number else plus_seconds)
 

@@ -1,7 +1,7 @@
-"""Persistent counters and histograms, written in the transaction that they count.
+"""Counters and histograms in the database, written in the same transaction as the counted event.
 
-A count is therefore neither lost with a killed process nor counted twice by a lost attempt, and
-every process reports the same values.
+A count is therefore neither lost when a process is killed nor counted twice by an attempt that lost
+its lease, and every process reports the same values.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from catalog.database.tables import CountRow
 _UNWRITTEN = "unwritten counts"
 
 BUCKETS_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 12 * 3600)
-"""Upper bounds of the duration histograms; the last bucket is unbounded. Histograms are stored in
-the database because worker processes end with their jobs, and every API process reports all jobs.
-"""
+"""Upper bounds in seconds of the buckets of duration histograms; the last bucket is unbounded.
+Histograms are stored in the database because worker processes end with their jobs, and every API
+process reports all jobs."""
 
 
 class Counted(StrEnum):
-    """Names of counters. Labels are few and fixed, never ids."""
+    """Names of the counters and histograms. Labels have few, fixed values, never ids."""
 
     CREATED = "jobs_created"
     ATTEMPTS = "job_attempts"
@@ -38,23 +38,28 @@ class Counted(StrEnum):
 
 
 def count(session: Session, what: Counted, by: float = 1.0, **labels: str) -> None:
-    """Adds `by` to a counter when the session's transaction is committed."""
+    """Adds `by` to the counter with this name and these labels when the session's transaction is
+    committed."""
     unwritten: Counter[tuple[str, str]] = session.info.setdefault(_UNWRITTEN, Counter())
     unwritten[what.value, json.dumps(labels, sort_keys=True)] += by  # type: ignore[assignment]
 
 
 def observe(session: Session, what: Counted, seconds: float, **labels: str) -> None:
-    """Adds a duration to a histogram: to its bucket and to the sum."""
+    """Adds a duration to a histogram when the session's transaction is committed.
+
+    It increments the count of the duration's bucket (label `le`) and the sum of all durations.
+    """
     bound = next((str(bound) for bound in BUCKETS_SECONDS if seconds <= bound), "+Inf")
     count(session, what, 1.0, le=bound, **labels)
     count(session, what, max(seconds, 0.0), le="sum", **labels)
 
 
 def write_counts(session: Session) -> None:
-    """Writes the counts; must be the last statement of a transaction.
+    """Writes the collected counts to the database; this must be the last statement of a
+    transaction.
 
-    Rows are sorted, so that transactions with the same counters lock them in the same order.
-    Nothing is locked afterwards, so deadlocks are impossible.
+    Counters are updated in sorted order, so concurrent transactions lock them in the same order.
+    Nothing is locked afterwards, so counters cause no deadlocks.
     """
     unwritten: Counter[tuple[str, str]] = session.info.pop(_UNWRITTEN, Counter())
     if not unwritten:

@@ -1,4 +1,4 @@
-"""Connection to the database, SQLite or PostgreSQL depending on its URL."""
+"""Connects to the database: SQLite or PostgreSQL, depending on its URL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from catalog.errors import DatabaseUrlError
 from runtime.extras import require_extra
 
 ANSWER_SECONDS = 10.0
-"""Time limit of a statement, and of waiting for a pooled connection."""
+"""Time limit in seconds of a statement, and of waiting for a pooled connection."""
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 _LOG_PAUSE_SECONDS = 0.01
@@ -29,11 +29,11 @@ _WRITES = "catalog_writes"
 
 
 class Database:
-    """Sessions on one database. Reads see one committed state; writes are one transaction.
+    """Opens sessions on a database. Each writing session is one transaction.
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
-        answer_seconds: Time limit of a statement in PostgreSQL; None for none.
+        answer_seconds: Time limit of a statement in PostgreSQL; None for no limit.
     """
 
     def __init__(self, database_url: str, answer_seconds: float | None = ANSWER_SECONDS) -> None:
@@ -42,13 +42,14 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Yields a session for queries."""
+        """Context manager that yields a database session for queries."""
         with Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Yields a session whose changes are committed together at the end, or not at all."""
+        """Context manager that yields a database session; all its changes are committed at the end
+        of the block, or none if an exception is raised."""
         with Session(self._writing_engine, expire_on_commit=False) as session, session.begin():
             yield session
             write_counts(session)
@@ -57,18 +58,18 @@ class Database:
         """Checks that the database responds.
 
         Raises:
-            sqlalchemy.exc.OperationalError: It does not.
+            sqlalchemy.exc.OperationalError: The database does not respond.
         """
         with self.engine.connect() as connection:
             connection.execute(text("SELECT 1"))
 
     def close(self) -> None:
-        """Closes all pooled connections."""
+        """Closes all pooled database connections."""
         self.engine.dispose()
 
 
 def parse_database_url(database_url: str) -> URL:
-    """Returns the URL with its driver.
+    """Parses a database URL and adds the driver for PostgreSQL.
 
     Raises:
         DatabaseUrlError: The URL is invalid, or its scheme is neither SQLite nor PostgreSQL.
@@ -117,9 +118,10 @@ def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
 
 
 def _keep_a_log(cursor: Any) -> None:
-    """Switches a database file to write-ahead logging.
+    """Switches a SQLite file to write-ahead logging.
 
-    If two connections to a new file do this at once, SQLite refuses one of them without waiting.
+    If two connections to a new file do this at once, SQLite rejects one of them without waiting, so
+    this function retries.
     """
     tries_until = time.monotonic() + _BUSY_TIMEOUT_SECONDS
     while True:

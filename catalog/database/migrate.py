@@ -1,4 +1,4 @@
-"""Migrates a database's tables to this version, with Alembic.
+"""Migrates a database's tables to the revision that this program uses, with Alembic.
 
 Alembic is imported only when it is used, because worker processes never migrate.
 """
@@ -23,10 +23,15 @@ _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
-    """Creates or upgrades the tables. Several processes may call it at once.
+    """Creates the database's tables, or upgrades them to a revision. Several processes may call
+    this function at once.
+
+    Args:
+        database_url: URL of the database.
+        revision: Alembic revision; `head` is the newest.
 
     Raises:
-        DatabaseUrlError: The URL's scheme is neither SQLite nor PostgreSQL.
+        DatabaseUrlError: The URL is invalid, or its scheme is neither SQLite nor PostgreSQL.
         SchemaVersionError: The tables have a revision that this program does not know.
     """
     from alembic import command
@@ -43,12 +48,12 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
 
 def downgrade(database_url: str, revision: str) -> None:
-    """Reverts the tables to an earlier revision, or with `base` removes them.
+    """Reverts the database's tables to an earlier revision; the revision `base` removes the tables.
 
     Data that only later revisions can represent is lost. No other process may use the database.
 
     Raises:
-        DatabaseUrlError: The URL's scheme is neither SQLite nor PostgreSQL.
+        DatabaseUrlError: The URL is invalid, or its scheme is neither SQLite nor PostgreSQL.
     """
     from alembic import command
 
@@ -57,10 +62,10 @@ def downgrade(database_url: str, revision: str) -> None:
 
 
 def check(database_url: str) -> None:
-    """Checks that the tables have this version.
+    """Checks that the database's tables have the revision that this program uses.
 
     Raises:
-        SchemaVersionError: They are older or newer.
+        SchemaVersionError: The tables have an older or newer revision.
     """
     from alembic.runtime.migration import MigrationContext
 
@@ -78,7 +83,7 @@ def check(database_url: str) -> None:
 
 
 def newest_revision() -> str | None:
-    """Returns the revision of this version's tables."""
+    """Returns the Alembic revision of the tables that this program uses."""
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory(str(_MIGRATIONS)).get_current_head()
@@ -86,7 +91,8 @@ def newest_revision() -> str | None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """Yields a connection in a transaction without time limits, while no other process migrates."""
+    """Yields a database connection in a transaction without time limits; other migrations wait
+    until it ends."""
     database = Database(database_url, answer_seconds=None)
     try:
         with database.writing() as session:
@@ -107,7 +113,7 @@ def _config(connection: Connection) -> Config:
 
 
 def _wait_for_others(connection: Connection) -> None:
-    # SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs a lock of its own.
+    # SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
     if connection.dialect.name == "postgresql":
         lock = text("SELECT pg_advisory_xact_lock(:number)")
         connection.execute(lock, {"number": _UPGRADE_LOCK})

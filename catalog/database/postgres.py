@@ -1,7 +1,7 @@
 """PostgreSQL connections with time limits on the client's side.
 
-A server that is down refuses connections at once. A frozen server, or one behind a network that
-drops packets, does not respond at all, so the client has to stop waiting by itself.
+A server that is down rejects connections at once. A frozen server, or one behind a network that
+drops packets, does not respond at all, so the client itself has to stop waiting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ _INTERVAL_SECONDS = 0.1
 
 
 def make_postgres_engine(url: URL, answer_seconds: float | None, **options: Any) -> Engine:
-    """Returns an engine whose statements end within `answer_seconds`; None sets no limit."""
+    """Returns an SQLAlchemy engine whose statements fail after `answer_seconds`.
+
+    Args:
+        url: URL of the database.
+        answer_seconds: Time limit of a statement; None for no limit.
+        **options: Further arguments of `create_engine`.
+    """
     limits = {} if answer_seconds is None else {"pool_timeout": answer_seconds}
     engine = create_engine(url, pool_pre_ping=True, **limits, **options)
 
@@ -36,10 +42,10 @@ def make_postgres_engine(url: URL, answer_seconds: float | None, **options: Any)
 
 
 class ImpatientConnection(psycopg.Connection[Any]):
-    """A connection that closes itself if the server does not respond in time.
+    """psycopg connection that closes itself if the server does not respond in time.
 
     Attributes:
-        answer_seconds: Time limit of a response; None for none.
+        answer_seconds: Time limit of a response; None for no limit.
     """
 
     answer_seconds: float | None = None
@@ -50,10 +56,15 @@ class ImpatientConnection(psycopg.Connection[Any]):
         interval: float = _INTERVAL_SECONDS,
         timeout: float | None = None,
     ) -> RV:
-        """Returns the result of `gen`.
+        """Runs a psycopg operation to its end and returns its result.
+
+        Args:
+            gen: The operation, as psycopg's generator.
+            interval: Seconds between checks for interrupts.
+            timeout: Time limit in seconds; None for `answer_seconds`.
 
         Raises:
-            psycopg.OperationalError: The server does not respond.
+            psycopg.OperationalError: The server does not respond in time.
         """
         limit = self.answer_seconds if timeout is None else timeout
         try:
@@ -64,7 +75,8 @@ class ImpatientConnection(psycopg.Connection[Any]):
 
 
 def _session_limits(answer_seconds: float | None) -> str:
-    """Returns server-side limits: on statements, and on idle transactions of frozen clients."""
+    """Returns PostgreSQL options that limit statements, and idle transactions of frozen clients, on
+    the server's side."""
     if answer_seconds is None:
         return ""
     limits = {

@@ -1,4 +1,4 @@
-"""Database tables (SQLAlchemy 2 models). Their history is in `migrations/`."""
+"""Database tables as SQLAlchemy 2 classes; `migrations/` contains the changes between versions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def _word(words: type[StrEnum]) -> Enum:
 
 
 class Base(DeclarativeBase):
-    """Base class of all tables; constraints have explicit names for migrations."""
+    """Base class of all database tables; it names constraints explicitly, because migrations refer
+    to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -63,7 +64,7 @@ class Base(DeclarativeBase):
 
 
 class DatasetRow(Base):
-    """An uploaded table, or a database of linked tables."""
+    """Database row of an uploaded table or database; see `catalog.records.Dataset`."""
 
     __tablename__ = "datasets"
     __table_args__ = (Index(None, "workspace", "id"),)
@@ -88,7 +89,12 @@ class DatasetRow(Base):
 
 
 class SpendingRow(Base):
-    """Privacy budget that a training spends on a table. It outlives model, job and dataset."""
+    """Database row of the privacy budget that a training spends on a table. It is kept when the
+    model, job or dataset is deleted.
+
+    Attributes:
+        caps: Caps that applied when the budget was reserved.
+    """
 
     __tablename__ = "spendings"
     __table_args__ = (Index(None, "workspace", "sha256"),)
@@ -108,7 +114,8 @@ class SpendingRow(Base):
 
 
 class UnboundedRow(Base):
-    """A model of a table without a privacy guarantee. It outlives model, job and dataset."""
+    """Database row of a model that was trained on a table without differential privacy. It is kept
+    when the model, job or dataset is deleted."""
 
     __tablename__ = "unbounded_models"
     __table_args__ = (Index(None, "workspace", "sha256"),)
@@ -120,7 +127,8 @@ class UnboundedRow(Base):
 
 
 class ModelRow(Base):
-    """A model; it outlives its training dataset."""
+    """Database row of a model, which is kept when its training dataset is deleted; see
+    `catalog.records.Model`."""
 
     __tablename__ = "models"
     __table_args__ = (Index(None, "workspace", "id"),)
@@ -145,7 +153,12 @@ class ModelRow(Base):
 
 
 class JobRow(Base):
-    """A job and its lease."""
+    """Database row of a job with its lease; see `catalog.records.Job`.
+
+    Attributes:
+        sends: Number of messages sent to workers since the job was last queued.
+        rests_until: End of the pause after a failed attempt; None without a pause.
+    """
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -203,7 +216,8 @@ class JobRow(Base):
 
 
 class FairShareRow(Base):
-    """When a workspace last got a worker from a queue, for fair scheduling."""
+    """Database row with the time at which a workspace last got a worker from a queue, used for fair
+    scheduling."""
 
     __tablename__ = "turns"
 
@@ -213,7 +227,7 @@ class FairShareRow(Base):
 
 
 class WorkerRow(Base):
-    """Last heartbeat of a worker group."""
+    """Database row of a worker group's last heartbeat; see `catalog.records.Worker`."""
 
     __tablename__ = "workers"
 
@@ -225,7 +239,7 @@ class WorkerRow(Base):
 
 
 class ResultRow(Base):
-    """Table made by a sample, score or imputation job."""
+    """Database row of a table or report that a job has made; see `catalog.records.Result`."""
 
     __tablename__ = "results"
     __table_args__ = (Index(None, "workspace", "kind", "id"),)
@@ -246,7 +260,12 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Bytes in the store without a record."""
+    """Database row of a store prefix whose bytes have no record.
+
+    Attributes:
+        sweep_at: Time from which the bytes may be deleted.
+        being_swept: Whether deletion has begun, so that no record can be created any more.
+    """
 
     __tablename__ = "leftovers"
 
@@ -256,7 +275,7 @@ class OrphanRow(Base):
 
 
 class CountRow(Base):
-    """A counter; `labels` is a sorted JSON object."""
+    """Database row of a counter; `labels` is a JSON object with sorted keys."""
 
     __tablename__ = "counts"
 
@@ -266,7 +285,8 @@ class CountRow(Base):
 
 
 class IdempotencyRow(Base):
-    """An idempotency key with the response to its request."""
+    """Database row of an idempotency key with the response to its request; None until it is
+    complete."""
 
     __tablename__ = "idempotency_keys"
 
@@ -278,7 +298,7 @@ class IdempotencyRow(Base):
 
 
 class KeyRow(Base):
-    """An API key: a salted hash of its secret."""
+    """Database row of an API key, with a salted hash of its secret; see `catalog.records.Key`."""
 
     __tablename__ = "keys"
 
@@ -294,7 +314,7 @@ class KeyRow(Base):
 
 
 class SessionRow(Base):
-    """A session of a web page: digest of its token, and its key."""
+    """Database row of a web session: digest of its token, id of its API key, and time of expiry."""
 
     __tablename__ = "sessions"
 
@@ -304,7 +324,8 @@ class SessionRow(Base):
 
 
 class AuditRow(Base):
-    """An entry of the audit log; it is never changed or deleted."""
+    """Database row of an audit log entry, never changed or deleted; see
+    `catalog.records.AuditEntry`."""
 
     __tablename__ = "audit"
     __table_args__ = (Index(None, "workspace", "id"),)

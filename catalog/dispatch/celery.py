@@ -1,4 +1,4 @@
-"""Dispatcher on Celery, with Redis or the folder broker."""
+"""Sends messages to workers with Celery, through Redis or a broker in a folder."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ _SENDER_SECONDS = 0.7
 
 
 def queue_name(queue: Queue) -> str:
-    """Returns the broker's name of a queue."""
+    """Returns the name by which the message broker knows a queue."""
     return f"gcvae-{queue.value}"
 
 
 def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Celery:
-    """Returns a Celery application on `redis://…` or `filesystem:///FOLDER`.
+    """Returns a Celery application for the broker at `redis://…` or `filesystem:///FOLDER`.
 
-    It has no results, remote control or events: state is in the database, the queue carries ids.
+    Celery's results, remote control and events are disabled: the database contains the state of
+    jobs, and messages contain only their ids.
 
     Args:
         broker_url: URL of the broker.
-        answer_seconds: Time limit of Redis responses. Requests wait for it, so the default is
-            short; unsent messages are sent later by the reconciler. Consumers may use more.
+        answer_seconds: Time limit of Redis responses. HTTP requests wait for them, so the default
+            is short; unsent messages are sent later by the reconciler. Workers may use a longer
+            time.
 
     Raises:
-        MissingExtraError: The URL is of Redis, and its client is not installed.
+        MissingExtraError: The broker is Redis, and its client is not installed.
     """
     if broker_url.startswith("redis"):
         require_extra("broker_url", "redis", "the package redis", "redis")
@@ -65,13 +67,14 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
 
 
 class CeleryDispatcher:
-    """Wakes workers by Celery tasks."""
+    """Notifies workers of queued jobs by Celery messages; see
+    `catalog.dispatch.port.Dispatcher`."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
 
     def send(self, job: Job) -> None:
-        """Tells a worker that the job's queue has work.
+        """Notifies a worker that the job's queue contains work.
 
         Raises:
             DispatchError: The broker did not accept the message.
@@ -88,10 +91,10 @@ class CeleryDispatcher:
             raise DispatchError(f"the broker did not accept job {job.id}: {error}") from error
 
     def ping(self) -> None:
-        """Checks that the broker responds.
+        """Checks that the message broker responds.
 
         Raises:
-            DispatchError: It does not.
+            DispatchError: The broker does not respond.
         """
         try:
             with self._app.connection_for_write() as connection:
@@ -101,7 +104,8 @@ class CeleryDispatcher:
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:
-        """Exceptions of the broker's client if it is unavailable, full or read-only."""
+        """Exceptions that the broker's client raises if the broker is unavailable, full or
+        read-only."""
         connection: Connection = self._app.connection_for_write()
         return (
             KombuError,
@@ -120,15 +124,15 @@ def _broker_settings(broker_url: str, answer_seconds: float) -> dict[str, Any]:
             "broker_transport": Transport,
             "broker_transport_options": options,
         }
-    # kombu sweeps for unacknowledged messages only every interval × throttle; its own values
-    # make that 100 s.
+    # kombu restores unacknowledged messages only every interval × throttle seconds, by default
+    # every 100 s.
     options = {
         "visibility_timeout": _VISIBILITY_SECONDS,
         "unacked_restore_interval": _RESTORE_SECONDS,
         "unacked_restore_throttle": 1,
         "socket_connect_timeout": answer_seconds,
         "socket_timeout": answer_seconds,
-        # A request waits for a broker that is away only so long; the reconciler sends later.
+        # A request waits only briefly for an unavailable broker; the reconciler sends later.
         "max_retries": 1,
         "interval_start": 0.0,
         "interval_step": 0.2,

@@ -1,9 +1,9 @@
-"""A broker in a folder: a kombu transport between processes without a server.
+"""A message broker in a folder: a kombu transport between processes without a server.
 
-A message is written under a temporary name in the queue's folder, synced to the disk and renamed;
-it is taken by renaming it again. Readers therefore never see incomplete messages, and only one of
-several readers gets a message. Source: kombu's own `filesystem` transport, which writes in place
-and loses messages that are read too early.
+A message is written under a temporary name in the queue's folder, synced to the disk and renamed; a
+reader takes it by renaming it again. Readers therefore never see incomplete messages, and only one
+of several readers gets a message. Source: kombu's `filesystem` transport, which writes files under
+their final names and loses messages that are read too early.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HIDDEN_SECONDS = 3600.0
 
 
 class Channel(virtual.Channel):
-    """Queues as folders, messages as files, sorted by age.
+    """kombu channel that stores each queue as a folder and each message as a file, sorted by age.
 
     Every process declares queues and bindings for itself; only messages are shared.
     """
@@ -87,7 +87,10 @@ class Channel(virtual.Channel):
 
 
 class Transport(virtual.Transport):
-    """The folder broker. Transport options: `folder`, `polling_interval` (seconds)."""
+    """kombu transport of the broker in a folder.
+
+    Its options are `folder` and `polling_interval` (seconds).
+    """
 
     Channel = Channel
 

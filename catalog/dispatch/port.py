@@ -1,8 +1,8 @@
-"""Interface for notifying workers of work.
+"""Interface for notifying workers of queued jobs.
 
-A message says that a queue has work, and for which job it was sent. The worker takes the next job
-according to the records (`Leases.claim_next`), so order, loss and duplication of messages do not
-matter.
+A message says that a queue contains work, and for which job it was sent. The worker takes the next
+job according to the database (`Leases.claim_next`), so order, loss and duplication of messages do
+not matter.
 """
 
 from __future__ import annotations
@@ -17,27 +17,31 @@ _log = logging.getLogger(__name__)
 
 
 class Dispatcher(Protocol):
-    """Notifies workers, at least once on success; messages may be lost."""
+    """Interface of an object that notifies workers of queued jobs.
+
+    A message that was sent without an exception is delivered at least once, unless the broker loses
+    it.
+    """
 
     def send(self, job: Job) -> None:
-        """Tells a worker that the job's queue has work.
+        """Notifies a worker that the job's queue contains work.
 
         Raises:
             DispatchError: The broker did not accept the message.
         """
 
     def ping(self) -> None:
-        """Checks that the broker responds.
+        """Checks that the message broker responds.
 
         Raises:
-            DispatchError: It does not.
+            DispatchError: The broker does not respond.
         """
 
 
 def send_soon(dispatcher: Dispatcher, job: Job) -> None:
-    """Sends the message now; on failure the reconciler sends it later.
+    """Notifies workers of a job now; if the broker fails, the reconciler sends the message later.
 
-    One message wakes one worker, so each shard of a job sends one.
+    One message wakes one worker, so a job in shards sends a message for each shard.
     """
     event = {"job": job.id}
     try:

@@ -1,7 +1,7 @@
-"""Reconciler: sends messages again and closes jobs that can not continue.
+"""Reconciler: sends lost messages again and closes jobs that cannot continue.
 
-Messages may therefore be lost: each queued job is sent again, and each running job of a dead worker
-is sent when its lease has expired.
+It sends a message again for each job that stays queued, and for each running job whose lease has
+expired because its worker died. Messages may therefore be lost.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ _IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
 class Reconciler:
-    """Brings queue and records into agreement. Several may run at once."""
+    """Makes the message queue agree with the jobs in the database. Several instances may run at
+    once."""
 
     def __init__(self, catalog: Catalog, dispatcher: Dispatcher) -> None:
         self._catalog = catalog
         self._dispatcher = dispatcher
 
     def start(self) -> None:
-        """Sends a message for every queued job, whatever was sent before the start."""
+        """Sends a message for every queued job, because the broker may have lost earlier ones."""
         self._catalog.leases.make_due()
         self.run_once()
 
     def run_once(self) -> None:
-        """Closes abandoned jobs and sends due messages."""
+        """Closes abandoned jobs that may not be retried, and sends all messages that are due."""
         for job_id in self._catalog.leases.close_abandoned():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job in self._catalog.leases.take_due():

@@ -1,4 +1,4 @@
-"""Jobs of all workspaces, for workers and monitoring."""
+"""Reads the jobs of all workspaces, for workers and monitoring."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from catalog.records import Job, JobStatus
 
 @dataclass(frozen=True)
 class QueueState:
-    """Waiting and running work of a workspace in a queue: jobs or, for jobs in shards, shards.
+    """Number of waiting and running jobs of one workspace in one queue.
+
+    A job that is divided into shards is counted by its unfinished shards.
 
     Attributes:
-        oldest_queued_at: Since when the oldest waits; None if nothing waits.
+        oldest_queued_at: Time at which the oldest waiting job was queued; None if nothing waits.
     """
 
     workspace: str
@@ -32,24 +34,25 @@ class QueueState:
 
 
 class AllJobs:
-    """Gateway to the jobs of every workspace; the caller checks who may see them."""
+    """Reads the jobs of all workspaces; the caller checks who may see them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
-        """Returns the existing jobs among these, by id."""
+        """Returns the jobs with these ids, by id; ids without a job are omitted."""
         query = select(JobRow).where(JobRow.id.in_(job_ids))
         with self._database.reading() as session:
             return {row.id: copy_row(Job, row) for row in session.scalars(query)}
 
     def shards(self, job_id: str) -> Sequence[Job]:
-        """Returns the shards of a job, in order."""
+        """Returns the shards of a job (ranges of rows that workers process separately), in the
+        order of their rows."""
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in shard_rows(session, job_id)]
 
     def queues(self) -> Sequence[QueueState]:
-        """Returns every queue with work, by workspace."""
+        """Returns the state of every queue with unfinished jobs, sorted by workspace and queue."""
         is_queued = JobRow.status == JobStatus.QUEUED
         query = (
             select(
@@ -67,7 +70,8 @@ class AllJobs:
             return [QueueState(*found) for found in session.execute(query)]
 
     def held(self, limit: int) -> Sequence[Job]:
-        """Returns the jobs that a worker has, or had when it was lost, the oldest first."""
+        """Returns up to `limit` running jobs that are owned by a worker, even one that has died,
+        the oldest first."""
         query = (
             select(JobRow)
             .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))

@@ -1,10 +1,10 @@
-"""Fair scheduling between workspaces; by priority and age within one.
+"""Fair scheduling between workspaces, and by priority and age within a workspace.
 
-    next = the claimable job of the workspace with the fewest jobs running in its queue, of these
-           the one that got a worker longest ago; of its jobs the highest priority, then the oldest
+    next job = from the workspace with the fewest running jobs in the queue (if several, the one
+               that got a worker longest ago): the job with the highest priority, then the oldest
 
-A workspace with hundreds of queued jobs gets every second worker if another one has jobs, and
-priorities apply within a workspace only.
+If two workspaces have waiting jobs, each gets every second worker, even if one has hundreds of
+jobs. Priorities apply only within a workspace.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _CLAIM_LOCK = 7_203_119  # any number, the same in every process
 
 
 def serialize_claims(session: Session) -> None:
-    """Serialises claims, so that each sees the earlier ones.
+    """Makes other transactions that claim jobs wait until this one ends, so that each sees the
+    earlier claims.
 
-    SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs a lock of its own.
+    SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CLAIM_LOCK})
@@ -34,7 +35,14 @@ def serialize_claims(session: Session) -> None:
 def next_job(
     queues: Collection[Queue], claimable: ColumnElement[bool], running_limit: int | None
 ) -> Select[str]:
-    """Returns a query for the id of the next claimable job."""
+    """Returns a query for the id of the job that a free worker should take next.
+
+    Args:
+        queues: Queues that the worker serves.
+        claimable: SQL condition that a job may be taken.
+        running_limit: Maximum number of running jobs of a workspace in each queue; None for no
+            limit.
+    """
     running = (
         select(JobRow.workspace, JobRow.queue, func.count().label("n"))
         .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_expires_at >= database_clock())
@@ -61,7 +69,7 @@ def next_job(
 
 
 def note_claim(session: Session, job: Job) -> None:
-    """Records that the job's workspace got a worker."""
+    """Records that the job's workspace got a worker now, for fair scheduling."""
     share = session.get(FairShareRow, (job.workspace, job.queue))
     if share is None:
         share = FairShareRow(workspace=job.workspace, queue=job.queue)
@@ -70,5 +78,5 @@ def note_claim(session: Session, job: Job) -> None:
 
 
 def _has_rested() -> ColumnElement[bool]:
-    """Returns the condition that the pause after a failed attempt is over."""
+    """Returns the SQL condition that the pause after a failed attempt is over."""
     return JobRow.rests_until.is_(None) | (JobRow.rests_until <= database_clock())

@@ -28,17 +28,18 @@ from catalog.records import (
 )
 
 _UNASKED = -100
-"""Priority of a job that the service itself queued: below all others."""
+"""Priority of a job that the service itself queued: below that of all other jobs."""
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Writes a job's outcome with its model or result, and records its other bytes as orphans.
+    """Ends a job: writes its outcome and its model or result, and marks for deletion all bytes that
+    are no longer needed.
 
-    After the last shard of a job, the job continues, or ends too. The caller has locked the job of
-    a shard before (`catalog.jobs.shards.lock_parent`).
+    When the last shard (part) of a job ends, the job continues with joining the shards' results, or
+    ends too. For a shard, the caller has locked the job before (`catalog.jobs.shards.lock_parent`).
 
-    All changes are in the caller's transaction, so a job never appears succeeded while its model is
-    not ready or its fraction is below one.
+    All changes are in the caller's transaction, so a job never appears as succeeded while its model
+    is not ready or its fraction is below one.
     """
     row.status = _final_status(outcome)
     row.error = outcome.to_json() if isinstance(outcome, Failed) else None
@@ -63,7 +64,8 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def close_where_shards_are(session: Session, job: JobRow) -> None:
-    """Lets a job continue when all its shards have ended, or ends it as they did."""
+    """If all shards (parts) of a job have ended, lets the job continue with joining their results,
+    or ends it as failed or cancelled."""
     if job.open_shards:
         return
     if job.error is not None:
@@ -79,7 +81,7 @@ def _close_shard(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Counts a job that has ended; for a job in shards only the job."""
+    """Adds a job that has ended to the statistics; shards are not counted separately."""
     labels = {"kind": row.kind.value, "outcome": row.status.value}
     count(session, Counted.FINISHED, 1.0, **labels)
     if isinstance(outcome, Produced):
@@ -110,7 +112,7 @@ def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
-    """Queues a follow-up job on the model that the job has trained."""
+    """Queues a follow-up job on the model that this job has trained."""
     kind = next(kind for kind in JobKind if kind == next_job["kind"])
     session.add(
         queued_row(
@@ -133,7 +135,7 @@ def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
 
 
 def _delete_earlier(session: Session, row: JobRow) -> None:
-    """Deletes earlier results of this kind for the model."""
+    """Deletes earlier results of the same kind for the same model."""
     earlier = select(ResultRow).where(
         ResultRow.model_id == row.model_id, ResultRow.kind == row.kind
     )
@@ -161,8 +163,8 @@ def _result_row(row: JobRow, produced: Produced) -> ResultRow:
 
 
 def _prefixes_over(session: Session, row: JobRow, outcome: Outcome) -> list[str]:
-    """Returns the prefixes that are not needed after the job: all except what the outcome
-    published."""
+    """Returns the store prefixes that are not needed after the job: all except those of the
+    published outcome."""
     attempts = range(1, row.attempt + 1)
     prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
     outputs = [output_prefix(row, attempt) for attempt in attempts]

@@ -1,4 +1,4 @@
-"""Jobs from the users' side: enqueue, poll, cancel, retry. Workers use `leases.py`."""
+"""Jobs from the users' side: queue, poll, cancel and retry. Workers use `leases.py`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ from catalog.records import (
 
 
 class Jobs:
-    """Gateway to a workspace's jobs. Committed jobs exist whatever the broker does."""
+    """Creates, reads, cancels and retries the jobs of one workspace.
+
+    A job is stored in the database, so it is not lost if the message broker fails.
+    """
 
     def __init__(self, database: Database, workspace: str, resend_seconds: float) -> None:
         self._database = database
@@ -59,10 +62,20 @@ class Jobs:
         scoring: Scoring = Scoring.FULL,
         privacy: PrivacyRequest | None = None,
     ) -> tuple[Model, Job]:
-        """Creates a model in training and its queued job; the caller then dispatches the job.
+        """Creates the records of a model and of its queued training job; the caller then notifies
+        workers.
+
+        Args:
+            dataset_id: Dataset to train on.
+            name: Name of the model.
+            training: Preset, seed, device and settings.
+            priority: Priority among the workspace's jobs; higher runs sooner.
+            estimate: Estimated cost; None if unknown.
+            scoring: Limit on the scores that the model may return.
+            privacy: Privacy cost to reserve; None to skip the check of privacy caps.
 
         Raises:
-            NotFoundError: The dataset does not exist in this workspace.
+            NotFoundError: The workspace contains no such dataset.
             BudgetError: The models of the table would exceed a privacy cap.
             IdempotencyBusyError: Another request took over the idempotency key.
         """
@@ -94,23 +107,23 @@ class Jobs:
         priority: int = 0,
         estimate: Document | None = None,
     ) -> Job:
-        """Creates a queued job on a ready model; the caller then dispatches it.
+        """Creates a queued job that uses a ready model; the caller then notifies workers.
 
         Args:
             kind: Kind of the job.
             model_id: Id of the model.
             spec: Specification of the job.
-            dataset_id: Dataset that the job reads, if any.
-            job_id: Given if the job's input table is already stored under the reserved prefix
-                `input_prefix(job_id)`.
-            shards: Ranges of rows for several workers; empty for a job of one attempt.
-            priority: Higher is sooner.
-            estimate: Estimated cost.
+            dataset_id: Dataset that the job reads; None for none.
+            job_id: Id from `new_id` if the job's input table is already stored under the reserved
+                prefix `input_prefix(job_id)`; None to create an id.
+            shards: Ranges of rows to be processed by several workers; empty if one worker does all.
+            priority: Priority among the workspace's jobs; higher runs sooner.
+            estimate: Estimated cost; None if unknown.
 
         Raises:
-            NotFoundError: The model or dataset does not exist in this workspace.
+            NotFoundError: The workspace contains no such model or dataset.
             ModelNotReadyError: The model is not ready.
-            ReservationLostError: The input's reservation has expired.
+            ReservationLostError: The reservation of the input's prefix has expired.
             IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
@@ -131,19 +144,19 @@ class Jobs:
             return _added(session, row, Job)
 
     def get(self, job_id: str) -> Job:
-        """Returns the job.
+        """Returns the job or shard with this id.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
+            NotFoundError: The workspace contains no such job.
         """
         with self._database.reading() as session:
             return copy_row(Job, self._find(session, job_id))
 
     def find_by_result(self, result_id: str) -> Job:
-        """Returns the job that makes, or made, a result.
+        """Returns the job whose result has, or will have, this id.
 
         Raises:
-            NotFoundError: No job of this workspace does.
+            NotFoundError: The workspace contains no such job.
         """
         query = self._seen().where(JobRow.result_id == result_id)
         with self._database.reading() as session:
@@ -161,7 +174,16 @@ class Jobs:
         kind: JobKind | None = None,
         model_id: str | None = None,
     ) -> Page[Job]:
-        """Returns a page of jobs without shards, the newest first."""
+        """Returns one page of the workspace's jobs, the newest first, without shards.
+
+        Args:
+            limit: Maximum number of jobs on the page.
+            cursor: `next_cursor` of the previous page; None for the first page.
+            status, kind, model_id: Only jobs with this status, kind or model; None for all.
+
+        Raises:
+            CursorError: The cursor is not from a page of this list.
+        """
         query = self._seen()
         for column, wanted in (
             (JobRow.status, status),
@@ -174,18 +196,19 @@ class Jobs:
             return read_page(session, query, JobRow, Job, limit, cursor)
 
     def count(self, statuses: Collection[JobStatus]) -> int:
-        """Returns the number of jobs with one of these statuses, without shards."""
+        """Returns the number of the workspace's jobs with one of these statuses; shards are not
+        counted."""
         found = self._seen().where(JobRow.status.in_(statuses)).subquery()
         query = select(func.count()).select_from(found)
         with self._database.reading() as session:
             return int(session.scalar(query) or 0)
 
     def request_cancel(self, job_id: str) -> Job:
-        """Cancels a queued job at once, or asks a running one to stop. Cancelling twice is allowed.
+        """Cancels a queued job at once, or asks a running job to stop. Cancelling twice is allowed.
 
         Raises:
-            NotFoundError: It does not exist in this workspace.
-            ConflictError: It has succeeded or failed.
+            NotFoundError: The workspace contains no such job.
+            ConflictError: The job has succeeded or failed.
         """
         with self._database.writing() as session:
             row = self._find_seen(session, job_id)
@@ -204,14 +227,17 @@ class Jobs:
             return _refreshed(session, row, Job)
 
     def retry(self, job_id: str, privacy: PrivacyRequest | None = None) -> Job:
-        """Queues a failed or cancelled job again; the caller then dispatches it.
+        """Queues a failed or cancelled job again; the caller then notifies workers.
 
-        A private training queries the table again, and needs the same budget again.
+        Args:
+            job_id: Id of the job.
+            privacy: Privacy cost to reserve, as in `enqueue_training`: a private training queries
+                the table again, and spends the same budget again.
 
         Raises:
             BudgetError: The models of the table would exceed a privacy cap.
-            NotFoundError: It does not exist in this workspace.
-            ConflictError: It is neither failed nor cancelled, or its input was deleted.
+            NotFoundError: The workspace contains no such job.
+            ConflictError: The job is neither failed nor cancelled, or its input was deleted.
         """
         with self._database.writing() as session:
             row = self._find_seen(session, job_id)
@@ -255,7 +281,7 @@ class Jobs:
         )
 
     def _seen(self) -> Select[JobRow]:
-        """Returns a query for the jobs that users see, without shards."""
+        """Returns a query for the workspace's jobs, without shards, which users do not see."""
         ours = JobRow.workspace == self._workspace
         return select(JobRow).where(ours, JobRow.parent_id.is_(None))
 
@@ -264,7 +290,7 @@ class Jobs:
         return _found(session.scalar(select(JobRow).where(ours, JobRow.id == job_id)), job_id)
 
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
-        """Returns the job, locked. Shards are not found."""
+        """Returns the locked database row of a job. Shards are not found."""
         query = self._seen().where(JobRow.id == job_id)
         return _found(session.scalar(query.with_for_update()), job_id)
 

@@ -1,8 +1,9 @@
-"""Leases: ownership of jobs by workers.
+"""Leases: temporary ownership of jobs by workers.
 
-A worker owns a job while its lease (owner, attempt, expiry by the database's clock) is valid. Every
-write is conditional on owner and attempt, so an attempt that lost its lease can not overwrite its
-successor's data: its writes change no row, and it stops.
+A worker owns a job until its lease expires, by the database's clock; heartbeats renew the lease.
+The lease names the worker (owner) and the number of the attempt. Every write is conditional on
+owner and attempt, so an attempt that lost its lease cannot overwrite its successor's data: its
+writes change no row, and it stops.
 """
 
 from __future__ import annotations
@@ -30,19 +31,34 @@ from catalog.pages import copy_row
 from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Promise
 
 _PATIENCE = 10
+"""Factor of the limit of attempts for jobs whose attempts do not count."""
 
 
 @dataclass(frozen=True)
 class HeartbeatAnswer:
-    """Response to a heartbeat: whether the attempt still owns the job, and whether it has to
-    stop."""
+    """Response to a heartbeat of an attempt.
+
+    Attributes:
+        alive: Whether the attempt still owns the job.
+        cancel_requested: Whether the attempt should stop, because a user cancelled the job.
+    """
 
     alive: bool
     cancel_requested: bool
 
 
 class Leases:
-    """The life cycle of jobs from the workers' side."""
+    """Claims, renews and ends jobs from the workers' side, in all workspaces.
+
+    Args:
+        database: Database with the jobs.
+        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
+        resend_seconds: First pause before a message is sent again or a failed job is retried; it
+            doubles each time.
+        resend_limit_seconds: Maximum pause.
+        running_jobs_limit: Maximum number of running jobs of one workspace in each queue; None for
+            no limit.
+    """
 
     def __init__(
         self,
@@ -61,9 +77,18 @@ class Leases:
     def claim_next(
         self, queues: Collection[Queue], owner: str, lease_seconds: float
     ) -> Claim | None:
-        """Claims the next job in these queues; None if there is none.
+        """Gives the next waiting job in these queues to a worker, by fair scheduling.
 
-        Claims are serialised, so that workers together do not exceed a workspace's limit.
+        Claims of all workers are serialised, so that together they do not exceed a workspace's
+        limit.
+
+        Args:
+            queues: Queues that the worker serves.
+            owner: Unique name of the worker.
+            lease_seconds: Time until the lease expires without a heartbeat.
+
+        Returns:
+            The claim on the job; None if no job can be taken.
         """
         query = next_job(queues, self._claimable(), self._running_jobs_limit)
         with self._database.reading() as session:
@@ -81,11 +106,11 @@ class Leases:
     def _take(
         self, session: Session, job_id: str, owner: str, lease_seconds: float
     ) -> Claim | None:
-        """Claims a job; None if it is not available.
+        """Claims a job for a new attempt; returns None if the job is not available.
 
-        It is available while queued, or while running with an expired lease, unless it is to be
-        cancelled or has used up its attempts. One conditional UPDATE: only one of several workers
-        succeeds.
+        A job is available while queued, or while running with an expired lease, unless it is to be
+        cancelled or has used up its attempts. Because the claim is one conditional UPDATE, only one
+        of several workers succeeds.
         """
         begin(session, job_id)
         statement = (
@@ -119,13 +144,20 @@ class Leases:
     def find_claim(
         self, job_id: str, owner: str, attempt: int, lease_seconds: float
     ) -> Claim | None:
-        """Returns the claim of a parent process, for its child process; None if it is lost."""
+        """Returns the claim on a job with this owner and attempt, with which a child process
+        continues its parent's attempt; None if the lease was lost."""
         with self._database.reading() as session:
             row = session.scalar(select(JobRow).where(_owned_by(job_id, owner, attempt)))
             return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
 
     def heartbeat(self, claim: Claim, progress: Document | None = None) -> HeartbeatAnswer:
-        """Renews the lease, writes new progress, and returns whether to continue."""
+        """Renews an attempt's lease (temporary ownership of a job) and returns whether the attempt
+        should continue.
+
+        Args:
+            claim: Claim of the attempt.
+            progress: New progress to store; None if unchanged.
+        """
         values: dict[str, Any] = {"lease_expires_at": database_clock(claim.lease_seconds)}
         if progress is not None:
             values |= {"progress": progress, "version": JobRow.version + 1}
@@ -135,18 +167,25 @@ class Leases:
         with self._database.writing() as session:
             cancel_requested = session.scalar(statement)
         if progress is not None and claim.job.parent_id is not None:
-            # In a transaction of its own, because a shard's job has to be locked before the shard.
+            # In a separate transaction, because a shard's job has to be locked before the shard.
             with self._database.writing() as session:
                 report_progress(session, claim.job.parent_id)
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
 
     def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
-        """Makes this the checkpoint to resume from; the previous one becomes an orphan.
+        """Records the training checkpoint from which the next attempt resumes; the previous one is
+        marked for deletion.
 
         A new checkpoint is progress, so the count of attempts restarts.
 
+        Args:
+            claim: Claim of the attempt.
+            key: Store key of the checkpoint.
+            sha256: Checksum of the checkpoint.
+
         Raises:
-            LeaseLostError: The attempt no longer owns the job; delete the checkpoint.
+            LeaseLostError: The attempt no longer owns the job; the caller should delete the
+                checkpoint.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -156,22 +195,29 @@ class Leases:
             row.attempts_since_checkpoint = 0
 
     def begin_counting(self, claim: Claim, promise: Promise, admits: Admits) -> None:
-        """Records that a private training is about to query its table, and the cost.
+        """Records in the privacy ledger that a training with differential privacy is about to query
+        its table.
+
+        Args:
+            claim: Claim of the attempt.
+            promise: Maximum privacy cost of the training.
+            admits: Raises an exception if the cost exceeds a cap.
 
         Raises:
-            LeaseLostError: The attempt no longer owns the job; it must not query.
-            BudgetError: It has queried before, and another query would exceed a privacy cap.
+            LeaseLostError: The attempt no longer owns the job and must not query the table.
+            BudgetError: An earlier attempt has already queried the table, and another query would
+                exceed a privacy cap.
         """
         with self._database.writing() as session:
             begin_spending(session, _find_owned(session, claim), promise, admits)
 
     def finish(self, claim: Claim, outcome: Outcome, progress: Document | None = None) -> None:
-        """Writes the outcome of the job, and of its model, in one transaction.
+        """Writes the outcome of a job, and of its model or result, in one transaction.
 
         Args:
             claim: Claim of the attempt.
             outcome: Outcome of the job.
-            progress: Last progress, if it is not written yet.
+            progress: Last progress; None if it is already stored.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was written.
@@ -183,7 +229,12 @@ class Leases:
             close_job(session, row, outcome)
 
     def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
-        """Queues shards again whose results were lost; the claim on their job ends.
+        """Queues those shards of a job again whose results the store has lost; the claim on the job
+        ends.
+
+        Args:
+            claim: Claim of the attempt that joins the shards.
+            numbers: Indices of the lost shards.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was written.
@@ -194,15 +245,18 @@ class Leases:
     def release(
         self, claim: Claim, error: Failed, *, is_counted: bool = True, smaller_batch: bool = False
     ) -> JobStatus:
-        """Gives the job back for another attempt, or fails it if the attempts are used up.
+        """Ends a failed attempt: the job is queued again, or it fails if its attempts are used up.
 
         Args:
             claim: Claim of the attempt.
             error: Error of the attempt.
-            is_counted: False if a server caused the failure; such a job fails only after many times
-                as many attempts.
+            is_counted: Whether the attempt counts; False if an unavailable server caused the error.
+                A job whose attempts do not count fails only after ten times as many.
             smaller_batch: Whether the next attempt uses half the batch size; checkpoints of this
-                one are discarded.
+                attempt are then discarded.
+
+        Returns:
+            The new status of the job.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was written.
@@ -226,7 +280,7 @@ class Leases:
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
-        """Gives the job back because the worker shuts down, without counting the attempt.
+        """Queues a job again because its worker shuts down, without counting the attempt.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was written.
@@ -239,11 +293,11 @@ class Leases:
             count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
     def take_due(self, limit: int = 100) -> list[Job]:
-        """Returns the jobs whose message is to be sent (again) now, and schedules their next
-        message.
+        """Returns up to `limit` jobs whose message is due to be sent (again), and schedules their
+        next message.
 
-        These are queued jobs that nobody has taken since the last message, and running ones with an
-        expired lease. The pause doubles with every message, up to the limit.
+        A message is due for a queued job that nobody has taken since the last message, and for a
+        running job whose lease has expired. The pause doubles with every message, up to the limit.
         """
         query = select(JobRow).where(self._due()).order_by(JobRow.id).limit(limit)
         if not self._any(query):
@@ -257,8 +311,8 @@ class Leases:
             return jobs
 
     def make_due(self) -> None:
-        """Makes every queued job due now, because the broker may have lost messages before a
-        start."""
+        """Makes a message due now for every queued job, because the broker may have lost earlier
+        messages."""
         with self._database.writing() as session:
             session.execute(
                 update(JobRow)
@@ -267,8 +321,14 @@ class Leases:
             )
 
     def close_abandoned(self) -> list[str]:
-        """Closes abandoned jobs that no attempt may take: cancelled ones, and those out of
-        attempts."""
+        """Closes abandoned jobs that will not be retried, because they were cancelled or have used
+        up their attempts.
+
+        A job is abandoned if no worker holds a valid lease on it.
+
+        Returns:
+            The ids of the closed jobs.
+        """
         query = select(JobRow.id, JobRow.parent_id).where(_abandoned(), ~self._allowed())
         with self._database.reading() as session:
             found = session.execute(query).all()
@@ -277,7 +337,7 @@ class Leases:
         ]
 
     def _close_if_abandoned(self, job_id: str, parent_id: str | None) -> bool:
-        """Closes the job, unless another process just did."""
+        """Closes a job; returns False if another process has closed or claimed it meanwhile."""
         query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
         with self._database.writing() as session:
             lock_parent(session, parent_id)
@@ -317,8 +377,8 @@ class Leases:
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Returns the condition that nobody works on the job or its shards: queued, or its lease
-    expired."""
+    """Returns the SQL condition that nobody works on a job or its shards: it is queued, or its
+    lease has expired."""
     expired = JobRow.lease_expires_at < database_clock()
     is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
     return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
@@ -355,10 +415,10 @@ def _unlease(row: JobRow) -> None:
 def _count_claim(
     session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
 ) -> None:
-    """Counts an attempt, and a lost one if the job had an owner.
+    """Adds a new attempt to the statistics, and a lost lease if the job had an owner.
 
-    Shards that wait to be joined have no owner. The waiting time is observed for whole jobs only,
-    because shards wait for each other (`catalog.jobs.shards.begin`).
+    A job whose shards wait to be joined has no owner. The waiting time is observed only for jobs,
+    not for shards, because shards wait for each other (`catalog.jobs.shards.begin`).
     """
     count(session, Counted.ATTEMPTS, kind=job.kind)
     if last_owner is not None:

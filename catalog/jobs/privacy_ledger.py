@@ -1,10 +1,10 @@
 """Privacy ledgers: the budget that private models of a table have spent together, and its caps.
 
 A training reserves its cost when it is queued and spends it before the first query. If it ends
-before that, the reservation is released; nothing else releases it, neither failure nor deletion of
-model, job or dataset. Tables are identified by their bytes: a table that is uploaded again has the
-same ledger, and the caps of all its datasets apply. Models without a guarantee are recorded when
-they are made.
+before that, the reservation is released; a cost that was spent remains, even if the training fails
+or the model, job or dataset is deleted. Tables are identified by the checksum of their bytes: a
+table that is uploaded again has the same ledger, and the caps of all its datasets apply. Models
+without a privacy guarantee are recorded when they are made.
 """
 
 from __future__ import annotations
@@ -24,18 +24,23 @@ from catalog.pages import copy_row
 from catalog.records import Dataset, Document, Promise, Spending
 
 Admits = Callable[[Sequence[Document], Document | None, int], None]
-"""Function that receives the caps, `nano_rho` and `threshold_delta` of all trainings (None without
-a guarantee) and the `nano_rho` of earlier ones; an exception refuses the training."""
+"""Function that raises an exception if a training would exceed a cap.
+
+Its arguments are the caps; the sums of `nano_rho` and `threshold_delta` of all trainings of the
+table with the requested one (None if that one has no privacy guarantee); and the sum of `nano_rho`
+without the requested one.
+"""
 
 
 @dataclass(frozen=True)
 class PrivacyRequest:
-    """Privacy cost of a training.
+    """Privacy cost that a new training asks for.
 
     Attributes:
-        promise: The cost; None without a guarantee.
-        caps: Caps of the service; those of the table are in its datasets' records.
-        admits: Decides whether the training is allowed.
+        promise: Maximum cost; None for a training without a privacy guarantee.
+        caps: Caps that the service sets on every table; those of a table are in its datasets'
+            records.
+        admits: Raises an exception if the training would exceed a cap.
     """
 
     promise: Promise | None
@@ -44,14 +49,18 @@ class PrivacyRequest:
 
 
 class PrivacyLedgers:
-    """Gateway to the ledgers of a workspace's tables."""
+    """Reads and changes the privacy budgets of the tables of one workspace."""
 
     def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     def spendings(self, sha256s: Iterable[str]) -> dict[str, list[Spending]]:
-        """Returns spent and reserved budget of each table, the oldest first, by checksum."""
+        """Returns the spent and reserved privacy costs of each table, the oldest first, by the
+        table's checksum.
+
+        Tables without costs are omitted.
+        """
         found: dict[str, list[Spending]] = {}
         with self._database.reading() as session:
             for row in _rows(session, self._workspace, list(sha256s)):
@@ -59,7 +68,11 @@ class PrivacyLedgers:
         return found
 
     def unbounded(self, sha256s: Iterable[str]) -> dict[str, int]:
-        """Returns the number of models without a guarantee of each table, by checksum."""
+        """Returns the number of models that were trained on each table without differential
+        privacy, by the table's checksum.
+
+        Tables without such models are omitted.
+        """
         ours = (UnboundedRow.workspace == self._workspace, UnboundedRow.sha256.in_(list(sha256s)))
         query = select(UnboundedRow.sha256, func.count()).where(*ours)
         with self._database.reading() as session:
@@ -67,7 +80,8 @@ class PrivacyLedgers:
             return {sha256: int(n) for sha256, n in rows}
 
     def caps(self, sha256s: Iterable[str]) -> dict[str, dict[str, Document]]:
-        """Returns the caps of each table, by checksum and dataset id."""
+        """Returns the privacy caps of each table: a dictionary by the table's checksum, then by
+        dataset id."""
         found: dict[str, dict[str, Document]] = {}
         with self._database.reading() as session:
             for sha256, name, cap in _caps(session, self._workspace, list(sha256s)):
@@ -75,12 +89,13 @@ class PrivacyLedgers:
         return found
 
     def set_cap(self, dataset_id: str, cap: Document | None) -> Dataset:
-        """Sets the cap on the joint privacy cost of a dataset's models; None removes it.
+        """Sets the cap on the joint privacy cost of the models of a dataset's table; None removes
+        the cap.
 
         Caps of other datasets with the same table remain.
 
         Raises:
-            NotFoundError: The dataset does not exist in this workspace.
+            NotFoundError: The workspace contains no such dataset.
         """
         with self._database.writing() as session:
             row = _locked(session, self._workspace, dataset_id)
@@ -91,10 +106,10 @@ class PrivacyLedgers:
 
 
 def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
-    """Reserves the privacy cost of a training.
+    """Reserves the privacy cost of a training after checking all caps of its table.
 
     Raises:
-        BudgetError: From `asked.admits`.
+        BudgetError: A cap would be exceeded (raised by `asked.admits`).
     """
     dataset = _locked(session, job.workspace, dataset_id)
     caps = [*_caps_of(session, dataset), *asked.caps]
@@ -104,13 +119,13 @@ def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyReques
 
 
 def release(session: Session, job_id: str) -> None:
-    """Releases the reservation of a training that has not begun to spend it."""
+    """Releases the reserved privacy cost of a training that has not queried its table."""
     unspent = (SpendingRow.job_id == job_id, SpendingRow.begun_at.is_(None))
     session.execute(delete(SpendingRow).where(*unspent))
 
 
 def note_unbounded(session: Session, job: JobRow) -> None:
-    """Records that a training without a guarantee has made a model of its table."""
+    """Records that a training without differential privacy has made a model of its table."""
     dataset = session.get(DatasetRow, job.dataset_id)
     assert dataset is not None, "a dataset can not be deleted while a training reads it"
     session.add(
@@ -124,12 +139,13 @@ def note_unbounded(session: Session, job: JobRow) -> None:
 
 
 def begin_spending(session: Session, job: JobRow, promise: Promise, admits: Admits) -> None:
-    """Records that a training is about to query its table: the reservation is spent.
+    """Records that a training is about to query its table: the reserved privacy cost is now spent.
 
-    A training that lost the results of earlier queries spends the same again.
+    If an earlier attempt has queried the table and its results were lost, the same cost is spent
+    again.
 
     Raises:
-        BudgetError: From `admits`.
+        BudgetError: A cap would be exceeded (raised by `admits`).
     """
     own = select(SpendingRow).where(SpendingRow.job_id == job.id).order_by(SpendingRow.id)
     rows = session.scalars(own).all()
@@ -171,7 +187,8 @@ def _caps_of(session: Session, dataset: DatasetRow) -> list[Document]:
 def _caps(
     session: Session, workspace: str, sha256s: Sequence[str]
 ) -> list[tuple[str, str, Document]]:
-    """Returns (checksum, dataset id, cap) of each dataset of these tables with a cap."""
+    """Returns (checksum, dataset id, cap) of each dataset that contains one of these tables and has
+    a cap."""
     ours = (DatasetRow.workspace == workspace, DatasetRow.sha256.in_(sha256s))
     query = select(DatasetRow.sha256, DatasetRow.id, DatasetRow.privacy_cap).where(*ours)
     rows = session.execute(query.order_by(DatasetRow.id)).all()
@@ -202,10 +219,10 @@ def _rows(session: Session, workspace: str, sha256s: Sequence[str]) -> Sequence[
 
 
 def _dataset(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
-    """Returns the row of a dataset.
+    """Returns the current database row of a dataset.
 
     Raises:
-        NotFoundError: It does not exist.
+        NotFoundError: The workspace contains no such dataset.
     """
     ours = (DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
     query = select(DatasetRow).where(*ours).execution_options(populate_existing=True)
@@ -216,13 +233,13 @@ def _dataset(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
 
 
 def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
-    """Returns the row of a dataset after locking the ledger of its table.
+    """Returns the database row of a dataset after locking the privacy ledger of its table.
 
     All datasets of one table are locked in a fixed order, so that concurrent trainings wait for
     each other.
 
     Raises:
-        NotFoundError: It does not exist (any more).
+        NotFoundError: The workspace contains no such dataset (any more).
     """
     sha256 = _dataset(session, workspace, dataset_id).sha256
     same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)

@@ -1,4 +1,4 @@
-"""Creates the record of a queued job or shard."""
+"""Creates the database row of a queued job or shard."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from catalog.records import JobStatus
 
 
 def queued_row(**fields: Any) -> JobRow:
-    """Returns the row of a job that no worker has taken yet.
+    """Returns a new database row of a job that no worker has taken yet.
 
     Args:
-        **fields: Fields of `JobRow`.
+        **fields: Values of the columns of `JobRow` that differ between jobs.
     """
     now = database_clock()
     return JobRow(

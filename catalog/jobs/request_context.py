@@ -1,6 +1,7 @@
-"""Request context of a job: the request that queued it, and its trace.
+"""The HTTP request during which a job is queued, so that logs and traces of the job refer to it.
 
-The service sets it for the duration of a request; jobs queued in it carry it to the worker.
+The service sets the context for the duration of a request; jobs that are queued during the request
+store it for the worker.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RequestContext:
-    """A request, as the records identify it.
+    """Identity of an HTTP request in logs and traces; both members are None outside of requests.
 
     Attributes:
         request_id: The X-Request-ID of the response.
-        traceparent: The request's span (W3C Trace Context), if it is traced.
+        traceparent: The request's trace span (W3C Trace Context); None if it is not traced.
     """
 
     request_id: str | None = None
@@ -29,13 +30,13 @@ _context: ContextVar[RequestContext] = ContextVar("request context", default=_OU
 
 
 def request_context() -> RequestContext:
-    """Returns the current request; an empty context outside of requests."""
+    """Returns the identity of the current HTTP request; an empty context outside of requests."""
     return _context.get()
 
 
 @contextmanager
 def in_request(context: RequestContext) -> Iterator[None]:
-    """Jobs queued in this block belong to this request."""
+    """Context manager: jobs that are queued within the block refer to this HTTP request."""
     token = _context.set(context)
     try:
         yield

@@ -1,11 +1,12 @@
-"""Shards: a job whose rows are made by several workers, and joined by one.
+"""Shards: parts of a job, each a range of rows that one worker processes; one worker then joins
+their results.
 
 Shards are jobs with their own leases, so a lost one is repeated alone. The job waits while shards
 are open. The transaction that ends the last shard lets the job continue, and one attempt at a time
-joins the parts; the result is thus published once. Users do not see shards; the job shows their
-progress.
+joins the results; the joined result is thus published once. Users do not see shards; the job shows
+their progress.
 
-The job has to be locked before its shards.
+To avoid deadlocks, a job is always locked before its shards.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from catalog.orphans import add_orphans
 from catalog.records import Document, Failed, JobStatus, Outcome, Produced
 
 _SHARDS = 0.98
-"""Fraction of a job whose shards are done but not joined yet."""
+"""Fraction of the work that is done when all shards have ended but are not joined yet."""
 _PAST_SECONDS = -0.01
 
 
 def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
-    """Adds shards to a new job, one for each range of rows."""
+    """Divides a new job into shards, one for each range of rows, so that several workers can
+    process them."""
     job.n_shards = job.open_shards = len(shards)
     for number, rows in enumerate(shards):
         spec = ShardSpec(number, len(shards), rows.start, rows.stop)
@@ -56,21 +58,26 @@ def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
 
 
 def lock_parent(session: Session, parent_id: str | None) -> JobRow | None:
-    """Locks and returns the job of a shard; None if it has none."""
+    """Locks and returns the database row of the job to which a shard belongs.
+
+    Returns None if `parent_id` is None, or if the job does not exist.
+    """
     if parent_id is None:
         return None
     return session.get(JobRow, parent_id, with_for_update=True, populate_existing=True)
 
 
 def shard_rows(session: Session, job_id: str) -> Sequence[JobRow]:
-    """Returns the shards of a job, in order."""
+    """Returns the database rows of the shards (parts) of a job, in the order of the table rows that
+    they process."""
     return session.scalars(
         select(JobRow).where(JobRow.parent_id == job_id).order_by(JobRow.id)
     ).all()
 
 
 def begin(session: Session, shard_id: str) -> None:
-    """Sets the job of a shard to running with its first shard."""
+    """Sets a job to running if the given shard is its first to be claimed; does nothing for a job
+    without shards."""
     parent_id = select(JobRow.parent_id).where(JobRow.id == shard_id).scalar_subquery()
     started_at = case((JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at)
     begun = session.execute(
@@ -85,7 +92,7 @@ def begin(session: Session, shard_id: str) -> None:
 
 
 def stop_shards(session: Session, job: JobRow) -> None:
-    """Closes waiting shards of a job, and asks running ones to stop."""
+    """Cancels the waiting shards (parts) of a job, and asks running ones to stop."""
     waiting = session.execute(
         update(JobRow)
         .where(JobRow.parent_id == job.id, JobRow.status == JobStatus.QUEUED)
@@ -107,7 +114,12 @@ def stop_shards(session: Session, job: JobRow) -> None:
 
 
 def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
-    """Counts an ended shard; returns its job, which continues or ends when `open_shards` is 0."""
+    """Records the outcome of a shard (part of a job) in its job's database row: progress, first
+    error and number of open shards.
+
+    Returns:
+        The database row of the job; the caller lets it continue or ends it when `open_shards` is 0.
+    """
     job = lock_parent(session, shard.parent_id)
     assert job is not None, "a job is there while shards of it are"
     job.open_shards -= 1
@@ -123,22 +135,29 @@ def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
 
 
 def let_join(job: JobRow) -> None:
-    """Makes the job available to the next worker, which joins the shards."""
-    # As after a lost attempt: the job is running, and nobody owns it.
+    """Makes a job whose shards have all succeeded available to the next free worker, which joins
+    their results."""
+    # The same state as after a lost attempt: the job is running with an expired lease.
     job.lease_expires_at = database_clock(_PAST_SECONDS)
     job.next_dispatch_at = database_clock()
     job.sends = 0
 
 
 def reset_shards(session: Session, job: JobRow) -> None:
-    """Queues every shard of a job again, without its results."""
+    """Queues every shard of a job again and removes the shards' results."""
     job.open_shards = job.n_shards
     if job.n_shards:
         _queue(session, job, [row.id for row in shard_rows(session, job.id)])
 
 
 def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
-    """Queues shards again whose results the store has lost; the job waits for them."""
+    """Queues those shards again whose results the store has lost; the job waits for them.
+
+    Args:
+        session: Database session.
+        job: Database row of the job.
+        numbers: Indices of the lost shards.
+    """
     lost = [row for row in shard_rows(session, job.id) if row.spec["number"] in numbers]
     for row in lost:
         add_orphans(session, [output_prefix(row, row.attempt)])
@@ -152,7 +171,7 @@ def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> No
 
 
 def report_progress(session: Session, parent_id: str) -> None:
-    """Updates the progress of a job from its shards."""
+    """Updates the progress of a job from the progress of its shards (parts)."""
     job = lock_parent(session, parent_id)
     if job is not None and job.open_shards:
         job.progress = _progress(session, job)
@@ -160,7 +179,8 @@ def report_progress(session: Session, parent_id: str) -> None:
 
 
 def shard_prefixes(session: Session, job: JobRow) -> list[str]:
-    """Returns the prefixes under which the shards of a job have published, in all attempts."""
+    """Returns the key prefixes of the object store under which all attempts at a job's shards may
+    have stored results."""
     return [
         output_prefix(row, attempt)
         for row in shard_rows(session, job.id)
@@ -194,9 +214,10 @@ def _queue(session: Session, job: JobRow, shard_ids: Collection[str]) -> None:
 
 
 def _progress(session: Session, job: JobRow) -> Document:
-    """Returns the mean fraction of the shards, scaled to leave room for joining; it never falls.
+    """Returns the progress of a job: the mean fraction of its shards, scaled to leave room for
+    joining.
 
-    Remaining seconds are not reported for jobs in shards.
+    The fraction never falls. The remaining time is not reported for jobs in shards.
     """
     query = select(JobRow.status, JobRow.progress).where(JobRow.parent_id == job.id)
     fractions, phase = [], "preparing"

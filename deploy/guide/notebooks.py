@@ -1,6 +1,8 @@
-"""The notebooks of `docs/notebooks/` as pages of the guide, with what they printed when they ran.
+"""Converts the notebooks of `docs/notebooks/`, with their stored outputs, to pages of the
+documentation site.
 
-Outputs lose their styles: the site has its own, and its policy lets no others in.
+Styles are removed from outputs, because the site has its own and its content security policy
+forbids others.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from typing import Any
 
 
 def notebook_page(path: Path) -> tuple[str, dict[str, bytes]]:
-    """The page in Markdown, and its pictures by the names that it shows them by.
+    """Converts a notebook to a page of the documentation site.
 
-    It stands where the pages of `docs/` do, one folder above the notebook.
+    The page lies with those of `docs/`, one folder above the notebook, and its links are adapted.
+
+    Returns:
+        The page in Markdown, and the PNG images of its outputs by their paths in the site.
     """
     parts: list[str] = []
     pictures: dict[str, bytes] = {}
@@ -38,12 +43,13 @@ def notebook_page(path: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def _alt(output: dict[str, Any], cell: dict[str, Any]) -> str:
-    """What a picture shows in words: its own, else those of the cell."""
+    """Returns the alternative text of an output image, or else of its cell."""
     return str(output["metadata"].get("image/png", {}).get("alt") or cell["metadata"]["alt"])
 
 
 def _shown(output: dict[str, Any]) -> str:
-    """What a cell printed, in one block of HTML without an empty line, which would end it."""
+    """Returns what a cell printed as one block of HTML, without empty lines, which would end the
+    block."""
     data = output.get("data", {"text/plain": output.get("text", "")})
     if "text/html" not in data:
         return f"<pre>{html.escape(''.join(data['text/plain']).rstrip())}</pre>"

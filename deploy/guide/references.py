@@ -1,4 +1,5 @@
-"""The reference pages of the guide, written from the code: library, client, REST and commands."""
+"""Generates the reference pages of the documentation site from the code: library, client, REST API
+and commands."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def library_page() -> str:
-    """Every public name of the library, from its docstrings."""
+    """Returns a Markdown page that documents every public name of the library.
+
+    Names are listed as `::: module.name`; a plugin of MkDocs inserts their docstrings.
+    """
     import gcvae
 
     homes = {name: getattr(gcvae, name).__module__ for name in gcvae.__all__}
@@ -29,7 +33,10 @@ def library_page() -> str:
 
 
 def client_page() -> str:
-    """Every public name of the client."""
+    """Returns a Markdown page that documents every public name of the Python client.
+
+    Names are listed as `::: module.name`; a plugin of MkDocs inserts their docstrings.
+    """
     import gcvae_client
 
     calls = ("Client", "AsyncClient", "Dataset", "Model", "Job")
@@ -45,7 +52,8 @@ def client_page() -> str:
 
 
 def rest_page() -> str:
-    """Every call of the REST API, from the OpenAPI document."""
+    """Returns a Markdown page that documents every call of the REST API, generated from its OpenAPI
+    document."""
     document = _openapi()
     by_tag: dict[str, list[str]] = {}
     for path, calls in document["paths"].items():
@@ -64,7 +72,7 @@ def rest_page() -> str:
 
 
 def commands_page() -> str:
-    """Every command, with its options."""
+    """Returns a Markdown page that documents every command of the command line with its options."""
     from typer.main import get_command
 
     from gcvae_cli.app import app
@@ -116,7 +124,8 @@ def _fields(schema: dict[str, Any], document: dict[str, Any]) -> list[tuple[str,
 
 
 def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """The schema that a reference names; of several forms the first that is an object."""
+    """Returns the JSON schema to which a reference leads; of alternatives, the first that is an
+    object."""
     while "$ref" in schema or "anyOf" in schema:
         if "anyOf" in schema:
             forms = [_resolved(form, document) for form in schema["anyOf"]]
@@ -126,7 +135,7 @@ def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any
 
 
 def _said(schema: dict[str, Any], document: dict[str, Any]) -> str:
-    """What a schema says of a value: its own words, its type, its default."""
+    """Returns the description, type and default of a JSON schema in one line."""
     found = _resolved(schema, document)
     kind = " or ".join(
         sorted({str(form.get("type", "any")) for form in schema.get("anyOf", [found])})
@@ -155,7 +164,8 @@ def _example(method: str, path: str, bodies: dict[str, Any], document: dict[str,
 
 
 def _body(bodies: dict[str, Any], document: dict[str, Any]) -> Any:
-    """A body with the members that are needed, or the example that the document has."""
+    """Returns an example of a request body: the one in the OpenAPI document, or one with the
+    required members."""
     content = bodies["application/json"]
     if examples := content.get("examples"):
         return next(iter(examples.values()))["value"]

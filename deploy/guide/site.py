@@ -1,7 +1,7 @@
-"""What `mkdocs` builds the guide from beside the pages of `docs/`: the README and its like, the
-notebooks, and the references.
+"""Hooks with which MkDocs adds further pages to those of `docs/`: the README and similar files, the
+notebooks, and the generated references.
 
-mkdocs calls `on_files` and `on_page_markdown`, as mkdocs.yml says.
+MkDocs calls `on_files` and `on_page_markdown`, as configured in mkdocs.yml.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _REFERENCES = {
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages that stand elsewhere, or are written from the code."""
+    """MkDocs hook: adds pages whose source lies outside `docs/`, and pages generated from the code,
+    and returns all files."""
     for place, name in _OF_THE_PROJECT.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         files.append(File.generated(config, place, content=_links_from_the_root(text)))
@@ -49,7 +50,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A page as the site has it: blocks without the names that tests know them by."""
+    """MkDocs hook: returns the page's Markdown with adapted links and without the labels of code
+    blocks, which only tests use."""
     markdown = re.sub(r"(?m)^(```\w+) .*$", r"\1", markdown)
     markdown = re.sub(r"\]\((?:notebooks/)?(\w+)\.ipynb\)(?!{)", r"](notebook-\1.md)", markdown)
     for place, name in _OF_THE_PROJECT.items():
@@ -58,7 +60,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def _links_from_the_root(text: str) -> str:
-    """Links to pages of `docs/`, from within it; what is nowhere on the site is only named."""
+    """Adapts links of a file in the root folder to the site; links to files that the site does not
+    contain become plain text."""
     text = text.replace("](docs/", "](")
     for place, name in _OF_THE_PROJECT.items():
         text = text.replace(f"]({name}", f"]({place}")

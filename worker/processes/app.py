@@ -1,7 +1,6 @@
-"""The Celery task around `run_jobs`, and the process that serves it.
+"""A Celery process that runs jobs, one at a time, in one slot of the worker.
 
-`python -m worker.processes.app --parent PID` is one slot of the worker group and is started by it
-only.
+Only the worker group starts it, by `python -m worker.processes.app --parent PID`.
 """
 
 from __future__ import annotations
@@ -35,8 +34,13 @@ _BROKER_SECONDS = 10.0
 def make_worker_app(
     settings: WorkerSettings, shutdown: threading.Event, server: ForkServer
 ) -> Celery:
-    """Returns the Celery application with its only task, which does nothing once `shutdown` is
-    set."""
+    """Returns the Celery application of a worker; its only task runs jobs until none is waiting.
+
+    Args:
+        settings: Settings of the worker.
+        shutdown: Once set, no further job begins.
+        server: Fork server that starts the jobs' processes.
+    """
     app = make_celery(settings.catalog.broker_url, _BROKER_SECONDS)
 
     @app.task(name=RUN_JOBS, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -54,7 +58,7 @@ def make_worker_app(
 
 
 def open_catalog(settings: WorkerSettings) -> Catalog:
-    """Returns the catalog of the settings."""
+    """Opens the database that the worker's settings name."""
     return Catalog(
         settings.catalog.database_url,
         attempts_limit=settings.catalog.attempts_limit,
@@ -65,8 +69,8 @@ def open_catalog(settings: WorkerSettings) -> Catalog:
 
 
 def serve(settings: WorkerSettings) -> int:
-    """Takes messages, one at a time, until asked to stop; returns the exit code."""
-    # Celery warns of running as root because of pickle; here messages are JSON only.
+    """Runs jobs as messages arrive, until asked to stop; returns the exit code."""
+    # Celery warns of running as root because of pickle; our messages are only JSON.
     warnings.filterwarnings("ignore", message=".*superuser privileges.*")
     shutdown = threading.Event()
     server = ForkServer(JOB_IMPORTS)
@@ -95,7 +99,7 @@ def _keep_our_logs(**_: Any) -> None:
 
 
 def main() -> int:
-    """Serves until the parent ends or asks to stop."""
+    """Runs the Celery process until its parent ends or asks it to stop; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m worker.processes.app", description=__doc__)
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
     arguments = parser.parse_args()

@@ -1,6 +1,7 @@
-"""Child process of one attempt, shown by `ps` as `gcvae-job JOB_ID --attempt N`.
+"""Child process of one attempt at a job, shown by `ps` as `gcvae-job JOB_ID --attempt N`.
 
-It does the work and reports the outcome to its supervisor, which records it.
+It does the work and reports the outcome to its supervisor (`worker.processes.supervisor`), which
+records it.
 """
 
 from __future__ import annotations
@@ -33,16 +34,24 @@ from worker.work.messages import SERVER_AWAY, LastMessage, TryAgain, finite
 _log = structlog.get_logger(__name__)
 
 _AWAY = (UnavailableError, SQLAlchemyError)
-"""Errors of unavailable servers, which end when the server is back."""
+"""Errors that mean that the database or the store is unavailable; the attempt is repeated without
+counting."""
 
 _PASSING = (CorruptedError, MemoryError, OSError)
-"""Errors of the machine or of a transfer, which another attempt may not have."""
+"""Errors of the machine or of a transfer, which may not occur in another attempt."""
 
 _GPU_MEMORY = "gpu_out_of_memory"
 
 
 def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
-    """Runs the attempt."""
+    """Runs one attempt at a job in this process, and sends progress and outcome to the supervisor.
+
+    Args:
+        pipe: Pipe to the supervisor.
+        job_id: Id of the job.
+        attempt: Number of the attempt.
+        owner: Name of the worker that owns the job's lease. If the lease was lost, nothing is done.
+    """
     _show(f"gcvae-job {job_id} --attempt {attempt}")
     step_back_as_before()
     settings = read_settings()
@@ -60,7 +69,7 @@ def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
 
 def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connection) -> None:
     store = open_store_of(settings.store)
-    folder = Path(tempfile.gettempdir())  # of this process
+    folder = Path(tempfile.gettempdir())  # used only by this process
     attempt = Attempt(catalog, store, claim, settings.jobs, pipe.send, folder)
     signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
     last = do_work(attempt)
@@ -69,9 +78,11 @@ def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connecti
 
 
 def do_work(attempt: Attempt) -> LastMessage | None:
-    """Does the work; returns the final message. Catches all exceptions.
+    """Does the work of an attempt at a job and converts its result or any exception to the final
+    message for the supervisor.
 
-    Returns None for an attempt that lost its lease.
+    Returns:
+        The final message; None if the attempt lost its lease (ownership of the job).
     """
     try:
         return finite(work_of(attempt.job.kind, joins=attempt.job.n_shards > 0)(attempt))
@@ -79,12 +90,12 @@ def do_work(attempt: Attempt) -> LastMessage | None:
         _log.warning("stopped", reason=str(error))
         return None
     except _AWAY as error:
-        _log.warning("this attempt fails, for a server is away", error=str(error))
+        _log.warning("attempt fails: the database or the store does not respond", error=str(error))
         return _server_away(error)
     except GpuMemoryError as error:
         return _smaller_batch_or_failure(attempt, error)
     except _PASSING as error:
-        _log.exception("this attempt fails, another may succeed")
+        _log.exception("attempt fails, another may succeed")
         return TryAgain(Failed("trouble", f"{type(error).__name__}: {error}"))
     except Exception as error:
         return finite(_final_outcome(error))
@@ -95,7 +106,8 @@ def _server_away(error: Exception) -> TryAgain:
 
 
 def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
-    """Returns a request for another attempt with half the batch size, once; then a failure."""
+    """Returns a request for another attempt with half the batch size, or a failure if the batch was
+    already halved."""
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
         return TryAgain(Failed(_GPU_MEMORY, str(error)), smaller_batch=True)
@@ -107,7 +119,7 @@ def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMe
 
 
 def _final_outcome(error: Exception) -> Outcome:
-    """Returns the outcome of a job whose work raises this error in every attempt."""
+    """Returns the outcome for an exception that would occur again in every attempt."""
     if isinstance(error, CancelledError):
         return Cancelled()
     if isinstance(error, InputError):
@@ -121,5 +133,6 @@ def _final_outcome(error: Exception) -> Outcome:
 
 
 def _show(command: str) -> None:
-    """Sets the command that `ps` shows, padded with blanks over the previous one."""
+    """Sets the command that `ps` shows for this process, padded with blanks over the previous
+    one."""
     setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

@@ -1,8 +1,9 @@
-"""The worker group: the reconciler's loop, and a supervised Celery process for each slot.
+"""The worker group: the reconciler's loop, and a supervised Celery process for each slot (room for
+one running job).
 
     worker group ── Celery process of each slot ── fork server ── gcvae-job
 
-A thread of the Celery process supervises the job. Each process ends with the one before it.
+A thread of the Celery process supervises the job. Each process ends with the one on its left.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _SEEN_SECONDS = 5.0
 
 
 def run_worker(settings: WorkerSettings) -> int:
-    """Runs until SIGTERM or SIGINT; returns the exit code.
+    """Runs the worker group until SIGTERM or SIGINT; returns the exit code.
 
-    On a signal the worker gives its running jobs back to the queue, to be resumed by the next
+    On a signal the worker gives its running jobs back to the queue, to be resumed by another
     worker. Processes that have not ended after `shutdown_seconds` are killed.
 
     Raises:
-        SchemaVersionError: The database's tables have another version.
+        SchemaVersionError: The database's tables have an older or newer version.
         MissingExtraError: Traces are configured, and OpenTelemetry is not installed.
         MetricsPortError: The port for metrics is not available.
     """
@@ -69,7 +70,8 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 class WorkerGroup:
-    """The reconciler's loop and the slots' Celery processes."""
+    """Runs a Celery process for each slot (room for one running job), and the reconciler, which
+    sends lost messages again."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -86,7 +88,8 @@ class WorkerGroup:
         self._forget_at = self._seen_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Runs the reconciler and keeps the slots alive until `stop` is set."""
+        """Runs the reconciler and restarts Celery processes that have ended, until `stop` is
+        set."""
         self._try(self._reconciler.start)
         while not stop.is_set():
             for slot in self._slots:
@@ -95,7 +98,8 @@ class WorkerGroup:
             stop.wait(self._settings.jobs.reconcile_seconds)
 
     def close(self) -> None:
-        """Stops the slots, which give their running jobs back, and waits for them."""
+        """Asks all Celery processes to give their running jobs back, and waits until they have
+        ended."""
         for slot in self._slots:
             slot.ask_to_stop()
         for slot in self._slots:
@@ -126,7 +130,7 @@ class WorkerGroup:
             _log.info("old results are deleted", results=n_deleted)
 
     def _try(self, action: Callable[[], object]) -> None:
-        """Runs an action, which may fail while servers are unavailable."""
+        """Runs an action and logs errors of unavailable servers instead of raising them."""
         failed = False
         try:
             action()
@@ -137,7 +141,8 @@ class WorkerGroup:
 
 
 class SlotProcess:
-    """The Celery process of one slot, restarted when it ends."""
+    """Celery process of one slot (room for one running job); `keep` restarts it when it has
+    ended."""
 
     def __init__(self, slot: Slot, settings: WorkerSettings, metrics: WorkerMetrics) -> None:
         self._slot = slot
@@ -147,7 +152,7 @@ class SlotProcess:
         self._restart_at = 0.0
 
     def keep(self) -> None:
-        """Starts the process if it is not running."""
+        """Starts the Celery process if it is not running, at most once in two seconds."""
         if self._celery is not None and self._celery.poll() is not None:
             _log.warning("the Celery process ended", exit_code=self._celery.returncode)
             self._celery = None
@@ -157,12 +162,12 @@ class SlotProcess:
             self._restart_at = time.monotonic() + _RESTART_SECONDS
 
     def ask_to_stop(self) -> None:
-        """Asks the process to give its job back and end."""
+        """Asks the Celery process to give its job back and end."""
         if self._celery is not None:
             self._celery.terminate()
 
     def stop(self) -> None:
-        """Waits for the end of the process."""
+        """Waits until the Celery process has ended, and kills processes that it has left."""
         if self._celery is not None:
             _end_session(self._celery)
 
@@ -171,17 +176,17 @@ class SlotProcess:
         environment = self._settings.child_environment() | self._slot.variables
         environment.pop("GCVAE_QUEUES_FILE", None)  # a slot serves some of the queues
         _log.info("slot starts", queues=self._slot.queues, gpu=self._slot.gpu)
-        # A session of its own: a terminal's Ctrl-C comes to the group alone, which then stops
-        # the others in order.
+        # In a separate session, a terminal's Ctrl-C reaches only the group, which then stops
+        # its processes in order.
         return subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
         )
 
 
 def _end_session(celery: subprocess.Popen[bytes]) -> None:
-    """Waits for a stopping Celery process, and kills the rest of its session.
+    """Waits for a stopping Celery process, then kills what is left of its session.
 
-    A job's process is in a session of its own, and ends with its parent.
+    A job's process is in a separate session, and ends with its parent.
     """
     celery.wait()
     with suppress(ProcessLookupError):

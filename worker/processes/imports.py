@@ -1,4 +1,5 @@
-"""Imports of jobs, done once by the server from which their processes are forked."""
+"""Imports the modules that jobs need; the fork server imports this module before it forks their
+processes."""
 
 import sys
 from importlib import import_module
@@ -12,7 +13,8 @@ _IMPORTED_LATE = (
     "sklearn.ensemble",
     "gcvae.linked.database_synthesizer",
 )
-"""Modules that are otherwise imported during the work: torch's compiler, statistics, databases."""
+"""Modules that would otherwise be imported during the work: torch's compiler, statistics,
+databases."""
 
 for _name in (*_LIBRARY, "worker.processes.child", *(f"worker.work.{kind}" for kind in JobKind)):
     import_module(_name)

@@ -1,7 +1,7 @@
-"""Prometheus metrics of one worker, on a port of its own.
+"""Prometheus metrics of one worker group, served on a separate port.
 
-Outcomes of jobs are counted in the database and reported by the API, because counts of a killed
-worker would be lost. Here are only the metrics of the worker's own loop.
+They describe only the worker's loop. Outcomes of jobs are counted in the database and reported by
+the API, because counts of a killed worker would be lost.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkerMetrics:
-    """Metrics of the worker group."""
+    """Counts the rounds of the worker's loop and the starts of Celery processes, as Prometheus
+    metrics."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._looks = Counter(
             "gcvae_worker_looks",
-            "Looks after queue and store, by how they ended",
+            "Rounds of the worker's loop, by result",
             ["result"],
             registry=self.registry,
         )
@@ -34,32 +35,36 @@ class WorkerMetrics:
             self._looks.labels(result)
         self._last_look = Gauge(
             "gcvae_worker_last_look_timestamp_seconds",
-            "When the worker last found database, queue and store in reach",
+            "Time at which database, queue and store last responded",
             registry=self.registry,
         )
         self._starts = Counter(
             "gcvae_worker_celery_starts",
-            "Starts of the Celery process; more than one tells of a crash",
+            "Starts of Celery processes; more than one for each slot shows a crash",
             registry=self.registry,
         )
         ProcessCollector(registry=self.registry)
 
     def looked(self, *, failed: bool) -> None:
-        """Counts a round of the worker's loop."""
+        """Counts one round of the worker's loop.
+
+        Args:
+            failed: Whether the database, the queue or the store was unavailable.
+        """
         self._looks.labels("failed" if failed else "done").inc()
         if not failed:
             self._last_look.set(time.time())
 
     def celery_started(self) -> None:
-        """Counts a start of a Celery process."""
+        """Counts one start of a Celery process."""
         self._starts.inc()
 
 
 class MetricsServer:
-    """Serves the metrics until it is closed; does nothing if no port is configured."""
+    """HTTP server of the worker's metrics; it does nothing if no port is configured."""
 
     def __init__(self, settings: JobSettings, metrics: WorkerMetrics) -> None:
-        """Opens the port.
+        """Opens the port and starts serving.
 
         Raises:
             MetricsPortError: The port is not available.
@@ -78,7 +83,7 @@ class MetricsServer:
         _log.info("metrics are served", host=address[0], port=address[1])
 
     def close(self) -> None:
-        """Closes the port."""
+        """Stops the HTTP server and closes its port."""
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._thread.join()

@@ -1,8 +1,8 @@
 """Slots of a worker group: each runs one job at a time on a device.
 
-On a machine with GPUs each GPU is a slot for training, and the CPU serves `compute`; otherwise
-every slot uses the CPU and serves all queues. A slot sees its own GPU only, so jobs share a GPU
-only if it is configured.
+On a machine with GPUs each GPU is a slot for training, and the CPU serves the queue `compute`;
+otherwise every slot uses the CPU and serves all queues. A slot sees only its own GPU;
+`slots_per_gpu` allows several slots on one GPU.
 """
 
 from __future__ import annotations
@@ -21,24 +21,29 @@ _COUNT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Slot:
-    """Room for one job at a time. `gpu` is the device's name in CUDA; None for the CPU."""
+    """Room for one running job on a device.
+
+    Attributes:
+        queues: Queues from which the slot takes jobs.
+        gpu: The GPU's name as in `CUDA_VISIBLE_DEVICES`; None for the CPU.
+    """
 
     queues: tuple[Queue, ...]
     gpu: str | None
 
     def __str__(self) -> str:
-        """Returns device and queues."""
+        """Returns device and queues of the slot, such as `GPU 0: train`."""
         device = "CPU" if self.gpu is None else f"GPU {self.gpu}"
         return f"{device}: {', '.join(self.queues)}"
 
     @property
     def variables(self) -> dict[str, str]:
-        """Environment variables of the slot's processes, in addition to the worker's settings."""
+        """Environment variables for the slot's Celery process, overriding the worker's settings."""
         return {"GCVAE_QUEUES": ",".join(self.queues), "CUDA_VISIBLE_DEVICES": self.gpu or ""}
 
 
 def make_slots(settings: JobSettings, gpus: list[str]) -> list[Slot]:
-    """Returns the slots of a machine with these GPUs."""
+    """Returns the slots of a machine with these GPUs (names as in `CUDA_VISIBLE_DEVICES`)."""
     queues = settings.queues
     if not gpus or Queue.TRAIN not in queues:
         return [Slot(queues, None)] * settings.cpu_slots
@@ -48,12 +53,14 @@ def make_slots(settings: JobSettings, gpus: list[str]) -> list[Slot]:
 
 
 def find_gpus() -> list[str]:
-    """Returns the GPUs for training, as `CUDA_VISIBLE_DEVICES` names them.
+    """Returns the names of the GPUs for training, as in `CUDA_VISIBLE_DEVICES`; empty if there are
+    none.
 
-    Torch counts them in a separate process, because CUDA must not be initialised before forking.
+    Torch counts them in a separate process, because CUDA must not be initialised before this
+    process forks.
 
     Raises:
-        subprocess.SubprocessError: The process fails.
+        subprocess.SubprocessError: The process that counts the GPUs fails.
     """
     named = visible_gpus()
     if named == [] or not _has_driver():
@@ -64,7 +71,7 @@ def find_gpus() -> list[str]:
 
 
 def _has_driver() -> bool:
-    """Returns whether the GPU's driver is installed, without importing torch, which takes
+    """Returns whether the GPU's driver is installed; importing torch to find out would take
     seconds."""
     try:
         ctypes.CDLL("libcuda.so.1")

@@ -1,4 +1,4 @@
-"""Supervisor of one attempt at a job, in a child process that may fail in any way."""
+"""Supervises attempts at jobs; each runs in a child process, which may crash or stop responding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JOB_IMPORTS = "worker.processes.imports"
 
 _log = structlog.get_logger(__name__)
 
-T = TypeVar("T")  # what a write gives back
+T = TypeVar("T")  # result of a write
 
 _KEEPING = (JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.QUEUED)
 
@@ -48,18 +48,19 @@ def run_jobs(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Runs jobs of the settings' queues until none is available.
+    """Takes and runs jobs of the queues in `settings`, one after the other, until none is
+    available.
 
-    A message is only a request to look for work. A worker continues until nothing waits, so jobs
-    that waited for their workspace's limit need no message.
+    A message to a worker is only a request to look for work. Because the worker continues until
+    nothing waits, jobs that waited for their workspace's limit need no message.
 
     Args:
-        catalog: Records.
-        store: Bytes.
+        catalog: Database records.
+        store: Object store.
         settings: Settings of the worker.
-        shutdown: Once set, the job is given back at once, and no other begins.
-        server: Forks the jobs' processes.
-        traces: Receives the attempt's span, a child of the request's.
+        shutdown: Once set, the running job is given back at once, and no other begins.
+        server: Fork server that starts the jobs' processes.
+        traces: Creates a trace span for each attempt, as a child of the request's span.
     """
     while not shutdown.is_set():
         claim = catalog.leases.claim_next(settings.queues, new_owner(), settings.lease_seconds)
@@ -69,7 +70,7 @@ def run_jobs(
 
 
 def new_owner() -> str:
-    """Returns a unique name for the owner of a lease, with host and process."""
+    """Returns a unique name for a lease owner, with host and process id."""
     return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
@@ -82,7 +83,11 @@ def run_attempt(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Runs one attempt at a job; its outcome is recorded."""
+    """Runs one attempt at a claimed job, records its outcome, and deletes bytes that are due for
+    deletion.
+
+    The arguments are those of `run_jobs`, with the claim on the job.
+    """
     job = claim.job
     with (
         log_context(request=job.request_id, job=job.id, attempt=claim.attempt),
@@ -96,7 +101,15 @@ def run_attempt(
 
 
 class Supervisor:
-    """Supervises the child process of one attempt and records its outcome."""
+    """Runs the child process of one attempt, sends heartbeats, and records the outcome.
+
+    Args:
+        catalog: Database records.
+        claim: Claim of the attempt.
+        settings: Settings of the worker.
+        shutdown: Once set, the job is given back at once.
+        server: Fork server that starts the child process.
+    """
 
     def __init__(
         self,
@@ -121,10 +134,15 @@ class Supervisor:
         self._alive_until = time.monotonic() + claim.lease_seconds
 
     def run(self) -> str:
-        """Runs the child to its end and records the outcome; returns it as one word."""
+        """Runs the child process to its end and records the outcome.
+
+        Returns:
+            How the attempt ended: `trained`, `produced`, `failed`, `cancelled`, `handed back`,
+            `lost`, or the error code of an attempt that may be repeated.
+        """
         claim = self._claim
         child = self._server.fork(do_job, claim.job_id, claim.attempt, claim.owner)
-        # In a thread, so that a child that stops in the middle of a message delays no heartbeat.
+        # In a thread, so that heartbeats continue if the child stops in the middle of a message.
         listener = threading.Thread(target=self._listen, args=(child,), daemon=True)
         listener.start()
         try:
@@ -142,7 +160,7 @@ class Supervisor:
             return "lost"
 
     def _listen(self, child: Process) -> None:
-        """Forwards the child's messages, and None at its end."""
+        """Puts the child's messages into the inbox, and None when the child has ended."""
         try:
             while True:
                 self._inbox.put(child.pipe.recv())
@@ -150,7 +168,7 @@ class Supervisor:
             self._inbox.put(None)
 
     def _take(self, seconds: float) -> None:
-        """Processes the next message if it arrives within `seconds`."""
+        """Processes the next message from the child if it arrives within `seconds`."""
         try:
             message = self._inbox.get(timeout=seconds)
         except queue.Empty:
@@ -177,7 +195,7 @@ class Supervisor:
             _log.warning("the job's process does not end and is killed")
 
     def _take_progress(self) -> Document | None:
-        """Returns the newest progress once."""
+        """Returns the newest progress and forgets it; None if there is no new progress."""
         progress, self._progress = self._progress, None
         return progress
 
@@ -198,11 +216,12 @@ class Supervisor:
             child.terminate()
 
     def _insist(self, write: Callable[[], T]) -> T:
-        """Writes, and retries while the database is unavailable; no one can take the job meanwhile.
+        """Calls `write`, and retries while the database is unavailable; no one else can take the
+        job meanwhile.
 
         Raises:
-            LeaseLostError: Another attempt owns the job, or it is over.
-            SQLAlchemyError: The worker shuts down before the database is back.
+            LeaseLostError: Another attempt owns the job, or the job has ended.
+            SQLAlchemyError: The worker shuts down before the database is available again.
         """
         while True:
             try:
@@ -214,7 +233,7 @@ class Supervisor:
             time.sleep(self._settings.heartbeat_seconds)
 
     def _conclude(self, exit_code: int | None) -> str:
-        """Records the outcome.
+        """Records the outcome of the attempt; returns it as in `run`.
 
         Raises:
             LeaseLostError: Another attempt owns the job; nothing was written.
@@ -248,12 +267,13 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Deletes what this attempt published, unless it may still be needed."""
+        """Marks for deletion the bytes that this attempt stored, unless they may still be
+        needed."""
         claim, job = self._claim, self._job()
         if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:
-            # Its outcome was written, though the database's answer did not arrive; or nobody took
-            # the job yet, and whoever ends it leaves these bytes as orphans.
-            _log.warning("attempt ends: it is over, or gave its job up")
+            # The outcome was written although the database's response was lost; or no other attempt
+            # has begun, and the one that ends the job marks these bytes for deletion.
+            _log.warning("attempt ends: its outcome is recorded, or the job is queued again")
             return
         _log.warning("attempt ends: another attempt owns the job, or it is deleted")
         prefixes = [output_prefix(claim.job, claim.attempt)]
@@ -276,7 +296,7 @@ def _report_ending(span: Span, ending: str) -> None:
 
 
 def _death(exit_code: int | None) -> Failed:
-    """Returns the failure of a child that ended without a final message."""
+    """Returns the failure of a child process that ended without a final message."""
     assert exit_code is not None, "it was waited for"
     if exit_code >= 0:
         return Failed("process_ended", f"the job's process ended with exit code {exit_code}")

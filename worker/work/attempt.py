@@ -1,4 +1,4 @@
-"""One attempt at a job, from the view of the work."""
+"""The context of one attempt at a job: records, store, progress and model."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ if TYPE_CHECKING:
 
 _REPORT_SECONDS = 0.1
 _WORK = 0.99
-"""Fraction when the work is done and its result not published; 1 means success."""
+"""Fraction reported when the work is done but its result is not published yet; 1 means success."""
 
 
 @dataclass
 class Attempt:
-    """Context of the work: records, store, settings and progress.
+    """Context of one attempt at a job, passed to the function that does the work.
 
     Attributes:
-        send: Sends a message to the supervisor.
-        folder: Folder for files, deleted after the attempt.
+        catalog: Database records.
+        store: Object store.
+        claim: Claim of the attempt on the job.
+        settings: Settings of the worker.
+        send: Function that sends a message to the supervisor.
+        folder: Folder for temporary files, deleted after the attempt.
+        stop_asked: Whether the next report of progress should end the work.
     """
 
     catalog: Catalog
@@ -44,27 +49,33 @@ class Attempt:
     _fraction: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        """Continues the job's fraction from that of the previous attempt."""
+        """Starts the reported fraction where the job's previous attempt ended."""
         self._begun_at = min(self.claim.job.progress.get("fraction") or 0.0, _WORK)
 
     @property
     def job(self) -> Job:
-        """The job as it was when this attempt began."""
+        """The job's record when this attempt began."""
         return self.claim.job
 
     @property
     def workspace(self) -> Workspace:
-        """The records of the job's workspace."""
+        """Records of the workspace (tenant) to which the job belongs."""
         return self.catalog.workspace(self.job.workspace)
 
     def ask_to_stop(self) -> None:
-        """Makes the next report of progress end the work."""
+        """Requests the end of the work: the next call of `report` raises CancelledError."""
         self.stop_asked = True
 
     def report(self, phase: str, fraction: float, **more: Any) -> None:
-        """Reports the phase of the work and the fraction that is done.
+        """Sends the phase of the work and the finished fraction to the supervisor.
 
-        The job's fraction never falls: the attempt's fraction is scaled to the job's remaining one.
+        Within a phase, at most ten messages a second are sent. The job's fraction never falls: if
+        an earlier attempt has reached a fraction, this attempt's fraction is scaled to the rest.
+
+        Args:
+            phase: Name of the phase, such as `training`.
+            fraction: Finished fraction of the attempt, 0 to 1.
+            **more: Further members of the job's progress.
 
         Raises:
             CancelledError: The attempt was asked to stop.
@@ -80,7 +91,8 @@ class Attempt:
             self._reported = (phase, now)
 
     def publish(self, name: str, data: Path) -> Published:
-        """Publishes the result of the attempt.
+        """Stores a file in the object store as the result of the attempt; `name` is appended to the
+        attempt's key prefix.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was published.
@@ -99,10 +111,10 @@ class Attempt:
         torch.set_num_threads(self.settings.job_threads)
 
     def load_synthesizer(self) -> Synthesizer:
-        """Prepares the work and returns the job's model, after checking its bytes.
+        """Reports that the work begins, and loads the job's model of a table.
 
         Raises:
-            NotFoundError, MissingObjectError: It was deleted meanwhile.
+            NotFoundError, MissingObjectError: The model was deleted meanwhile.
         """
         from gcvae import Synthesizer
 
@@ -113,10 +125,10 @@ class Attempt:
         return synthesizer
 
     def load_database(self) -> DatabaseSynthesizer:
-        """Returns the job's model of a database.
+        """Reports that the work begins, and loads the job's model of a database.
 
         Raises:
-            NotFoundError, MissingObjectError: It was deleted meanwhile.
+            NotFoundError, MissingObjectError: The model was deleted meanwhile.
         """
         from gcvae import DatabaseSynthesizer
 
@@ -127,7 +139,7 @@ class Attempt:
         """Returns the current record of the job's model.
 
         Raises:
-            NotFoundError: It was deleted meanwhile.
+            NotFoundError: The model was deleted meanwhile.
         """
         return self.workspace.models.get(str(self.job.model_id))
 

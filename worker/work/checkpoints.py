@@ -1,4 +1,5 @@
-"""Checkpoints of one attempt: bytes in the store, the newest named in the job's record."""
+"""Checkpoints of a training job: the bytes are in the store, and the job's record names the
+newest."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ _log = structlog.get_logger(__name__)
 
 
 class JobCheckpoints:
-    """`CheckpointStore` of the library for one attempt at a job.
+    """Stores and loads the training checkpoints of one attempt; implements the library's
+    `CheckpointStore`.
 
     Attributes:
-        interval_seconds: Time to the next checkpoint; shorter before the attempt's first.
+        interval_seconds: Time until the next checkpoint; shorter before the attempt's first.
     """
 
     def __init__(self, catalog: Catalog, store: Store, claim: Claim, settings: JobSettings) -> None:
@@ -35,11 +37,12 @@ class JobCheckpoints:
         self._saved = 0
 
     def counting(self) -> None:
-        """Records that the table is about to be queried, and the cost in its privacy ledger.
+        """Records the privacy cost of the training, because it is about to query its table.
 
         Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing may be queried.
-            BudgetError: It has queried before, and another query would exceed a privacy cap.
+            LeaseLostError: The attempt no longer owns the job and must not query the table.
+            BudgetError: An earlier attempt has already queried the table, and another query would
+                exceed a privacy cap.
         """
         setting = TrainSpec.from_json(self._claim.job.spec).training["differential_privacy"]
         promise = promised(setting)
@@ -47,8 +50,8 @@ class JobCheckpoints:
         self._catalog.leases.begin_counting(self._claim, Promise(**promise), require_within)
 
     def load(self) -> bytes | None:
-        """Returns the newest checkpoint of all attempts; None if training starts from the
-        beginning."""
+        """Returns the newest checkpoint of all attempts; None if there is none, or if its bytes are
+        lost."""
         job = self._claim.job
         if job.checkpoint_key is None or job.checkpoint_sha256 is None:
             return None
@@ -61,29 +64,31 @@ class JobCheckpoints:
         return data
 
     def restored(self, *, is_continued: bool) -> None:
-        """Logs whether training resumes."""
+        """Logs whether training resumes from the loaded checkpoint."""
         key = self._claim.job.checkpoint_key
         if is_continued:
             _log.info("training resumes", checkpoint=key)
         else:
-            reason = "it is of another version, or the table or a setting is another"
+            reason = "it was saved by another version, or for another table or other settings"
             _log.warning(
                 "training begins anew, not from the checkpoint", checkpoint=key, why=reason
             )
 
     def save(self, data: bytes) -> None:
-        """Publishes a checkpoint, records it, and deletes the previous one.
+        """Stores a checkpoint, records it for the next attempt, and deletes the previous one.
 
-        While a server is unavailable training continues without checkpoints; left-over bytes are
-        deleted with the job's.
+        If the store or the database is unavailable, training continues without this checkpoint; its
+        bytes are deleted when the job ends.
 
         Raises:
-            LeaseLostError: The attempt no longer owns the job; its bytes were deleted.
+            LeaseLostError: The attempt no longer owns the job; the checkpoint was deleted.
         """
         try:
             self._save(data)
         except (UnavailableError, SQLAlchemyError) as error:
-            _log.warning("no checkpoint: a server is away", error=str(error))
+            _log.warning(
+                "no checkpoint: the database or the store does not respond", error=str(error)
+            )
 
     def _save(self, data: bytes) -> None:
         self._saved += 1

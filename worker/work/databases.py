@@ -28,14 +28,22 @@ if TYPE_CHECKING:
     from gcvae import DatabaseSynthesizer
 
 _DRAWN = 0.9
-"""Fraction of a sample job when all rows are generated."""
+"""Fraction of a sampling job that is done when all rows are generated but not written."""
 
 
 def fit_database(
     attempt: Attempt, dataset: Dataset, spec: TrainSpec, settings: Document
 ) -> DatabaseSynthesizer:
-    """Trains the model of a database. It has no checkpoints; another attempt gives the same
+    """Trains and returns the model of a database.
+
+    There are no checkpoints; a repeated attempt starts from the beginning and gives the same
     weights.
+
+    Args:
+        attempt: Attempt at the job.
+        dataset: Record of the database.
+        spec: Specification of the job.
+        settings: Training settings that override those of the preset.
 
     Raises:
         Exception: As `worker.work.train.train`.
@@ -56,7 +64,8 @@ def fit_database(
 
 
 def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> Document:
-    """Returns the training record of a database model, with the formats of its tables."""
+    """Returns the training record of a database's model, with the file format of each table
+    added."""
     formats = {table["name"]: {"format": table["format"]} for table in dataset.tables or ()}
     tables = {name: table | formats.get(name, {}) for name, table in record["tables"].items()}
     how = {name: spec.training[name] for name in ("preset", "seed", "device")}
@@ -64,7 +73,8 @@ def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> D
 
 
 def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
-    """Generates the tables and publishes them as a ZIP file, or one of them as a file.
+    """Generates a synthetic database and publishes it as a ZIP file, or only one of its tables as a
+    file.
 
     Raises:
         Exception: As `worker.work.sample.sample`.
@@ -125,9 +135,11 @@ def _publish_tables(
 
 
 def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
-    """Score the households of a database and publish a line for each.
+    """Scores each household of a database (a row without a parent, with all rows below it) and
+    publishes a table with a line for each.
 
-    Raises: as `worker.work.score.score`.
+    Raises:
+        Exception: As `worker.work.score.score`.
     """
     import pandas as pd
 
@@ -170,9 +182,11 @@ _PLACE = ("table", "row")
 
 
 def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
-    """Judge the model of a database, table by table, and publish the report.
+    """Compares the model of a database with real tables, one after the other, and publishes the
+    report.
 
-    Raises: as `worker.work.report.report`.
+    Raises:
+        Exception: As `worker.work.report.report`.
     """
     synthesizer = attempt.load_database()
     real, holdout = (
@@ -196,10 +210,10 @@ def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
 
 
 def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame]:
-    """The tables of a dataset without invalid references, as training has them.
+    """Returns the tables of a dataset without invalid references, as in training.
 
     Raises:
-        DeletedTableError: it is deleted.
+        DeletedTableError: The dataset was deleted.
     """
     from gcvae.linked.infer_links import infer_database
     from gcvae.linked.references import checked_references
@@ -218,7 +232,8 @@ _VERDICTS = ("red", "amber", "green", "not_measured")
 
 
 def _worst(tables: Document) -> Document:
-    """What a model's record shows of the report: of each part the table with the worst verdict."""
+    """Returns the summary of a report for the model's record: for each part, the table with the
+    worst verdict."""
     found: Document = {"decisions": {}, "verdicts": {}, "sentences": {}}
     for part in ("fidelity", "utility", "likelihood", "privacy"):
         ranked = sorted(tables, key=lambda name: _VERDICTS.index(tables[name][part]["verdict"]))
@@ -229,13 +244,14 @@ def _worst(tables: Document) -> Document:
 
 
 def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], None]:
-    """Returns a callback for the tables' fits, weighted by their number of cells."""
+    """Returns a callback that reports the progress of all tables, each weighted by its number of
+    cells."""
     sizes = {table["name"]: table["rows"] * table["columns"] for table in dataset.tables or ()}
     done: dict[str, float] = {}
     begun_at = time.monotonic()
 
     def report(name: str, fraction: float) -> None:
-        # The entities of a table are learned with it, and a table's gaps after its rows.
+        # The name may be "TABLE by …": a part of the table that is learned with it.
         table = name if name in sizes else name.partition(" by ")[0]
         done[table] = max(done.get(table, 0.0), min(fraction, 1.0))
         whole = sum(sizes[t] * f for t, f in done.items()) / max(sum(sizes.values()), 1)

@@ -1,4 +1,4 @@
-"""Encoding job: latent positions of a table's rows."""
+"""Encoding job: computes the latent vector of each row of a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from worker.work.tables import table_of
 
 
 def encode(attempt: Attempt) -> Produced:
-    """Encodes the rows, or those of the shard, and publishes the encodings.
+    """Computes the latent vectors of the job's rows, or of those of its shard, and publishes them
+    as a table.
 
     Raises:
         InputError: The table does not fit the model.

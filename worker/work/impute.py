@@ -1,4 +1,4 @@
-"""Imputation job: completes a table with missing cells."""
+"""Imputation job: fills the missing cells of a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from worker.work.tables import table_of
 
 
 def impute(attempt: Attempt) -> Produced:
-    """Imputes the rows, or those of the shard, and publishes them.
+    """Fills the missing cells of the job's rows, or of those of its shard, and publishes the
+    completed rows.
 
     Raises:
         InputError: The table does not fit the model.

@@ -1,8 +1,8 @@
-"""Joins the results of a job's shards.
+"""Joins the results of a job's shards (ranges of rows processed by several workers) to one table.
 
-Text tables stay in shards, listed by a manifest: concatenated they are the file. Parquet has an
-index at the end, so its shards can not be concatenated; they are rewritten as one file with the row
-groups of all shards.
+Text files stay in shards, listed by a manifest, because their concatenation is the complete file. A
+Parquet file has an index at its end, so shards cannot be concatenated; they are rewritten as one
+file with the row groups of all shards.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _log = structlog.get_logger(__name__)
 
 
 Summary = tuple[Document, bytes]
-"""Summary of a joined result, and the bytes after its last shard."""
+"""Summary of a joined result, and bytes to append after its last shard."""
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns the first shard's summary, if it applies to all."""
+    """Returns the first shard's summary, for jobs in which it applies to all shards, and no bytes
+    to append."""
     return shards[0].summary, b""
 
 
@@ -36,11 +37,15 @@ def join_shards(
     attempt: Attempt,
     summarize: Callable[[Attempt, Sequence[Produced]], Summary] = summary_of_first,
 ) -> Produced:
-    """Publishes the result of a job whose shards are done.
+    """Joins the results of a job whose shards have all succeeded, and publishes the joined table.
+
+    Args:
+        attempt: Attempt at the job.
+        summarize: Function that returns the summary of the joined result and the bytes to append.
 
     Raises:
-        LeaseLostError: The attempt no longer owns the job; or shards were lost, and the job waits
-            until they are made again.
+        LeaseLostError: The attempt no longer owns the job; or results of shards were lost, and the
+            job waits until they are made again.
     """
     attempt.report("joining", 0.0)
     jobs = attempt.catalog.all_jobs.shards(attempt.job.id)
@@ -52,7 +57,7 @@ def join_shards(
             return _join_row_groups(attempt, shards, summary)
         return _list_shards(attempt, shards, summary, end)
     except ShardsLostError as error:
-        _log.error("parts are lost and made again", shards=error.numbers)
+        _log.error("shards are lost and made again", shards=error.numbers)
         attempt.catalog.leases.redraw(attempt.claim, error.numbers)
         raise LeaseLostError(attempt.job.id, attempt.claim.attempt) from error
 
@@ -60,7 +65,7 @@ def join_shards(
 def _list_shards(
     attempt: Attempt, shards: Sequence[Produced], summary: Document, end: bytes
 ) -> Produced:
-    """Returns the result as a manifest of its shards."""
+    """Publishes a manifest that lists the shards' files, and returns the joined result."""
     parts = [Published(shard.object_key, shard.size_bytes, shard.sha256) for shard in shards]
     if end:
         file = attempt.folder / "end"
@@ -82,7 +87,8 @@ def _list_shards(
 
 
 def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Document) -> Produced:
-    """Returns the result as one Parquet file."""
+    """Publishes one Parquet file with the row groups of all shards, and returns the joined
+    result."""
     from gcvae.files.table_stream import join_parquet
 
     files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]
@@ -107,7 +113,7 @@ def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) 
 
 
 def _each_once(files: Sequence[Path]) -> Iterator[Path]:
-    """Yields the files; each is deleted when the next is requested."""
+    """Yields each file, and deletes it when the next one is requested."""
     for file in files:
         yield file
         file.unlink()

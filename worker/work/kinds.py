@@ -1,4 +1,4 @@
-"""Finds the work of each kind of job by the kind's name."""
+"""Finds the function that does the work of a kind of job, by the kind's name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from worker.work.joining import join_shards
 
 
 def work_of(kind: JobKind, *, joins: bool) -> Callable[[Attempt], Outcome]:
-    """Returns the function for jobs of this kind: `<kind>` in `worker/work/<kind>.py`.
+    """Returns the function that does the work of an attempt at a job.
 
     Args:
-        kind: Kind of the job.
-        joins: Whether the shards are done; then it is the function `join` of the module, or the
-            common one.
+        kind: Kind of the job; the function is `<kind>` in `worker/work/<kind>.py`.
+        joins: Whether all shards have succeeded and are to be joined; the function is then `join`
+            of that module if it exists, otherwise `join_shards`.
     """
     module = import_module(f"worker.work.{kind}")
     work: Callable[[Attempt], Outcome]

@@ -1,4 +1,4 @@
-"""Messages from a job's process to its supervisor."""
+"""Messages that a job's process sends to its supervisor."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from catalog import Document, Failed, Outcome
 ValueT = TypeVar("ValueT")
 
 SERVER_AWAY = "server_away"
-"""Error code of an attempt that failed because database or store did not respond."""
+"""Error code of an attempt that failed because the database or the store did not respond."""
 
 
 @dataclass(frozen=True)
 class TryAgain:
-    """Final message of a failed attempt that may succeed when repeated.
+    """Final message of a failed attempt that may succeed when it is repeated.
 
     Attributes:
-        smaller_batch: Whether to use half the batch size.
+        failed: The error.
+        smaller_batch: Whether the next attempt should use half the batch size.
     """
 
     failed: Failed
@@ -28,11 +29,11 @@ class TryAgain:
 
 LastMessage = Outcome | TryAgain
 Message = Document | LastMessage
-"""Progress as a document, or the final message."""
+"""Progress as a JSON object, or the final message."""
 
 
 def finite(value: ValueT) -> ValueT:
-    """Returns the message with None for NaN and infinities, which JSON lacks."""
+    """Returns a message in which None replaces NaN and infinities, which JSON cannot represent."""
     made: Any = value
     if is_dataclass(value) and not isinstance(value, type):
         changes = {field.name: finite(getattr(value, field.name)) for field in fields(value)}

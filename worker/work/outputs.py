@@ -1,4 +1,5 @@
-"""Writes the result of a job block by block, and publishes it."""
+"""Reports progress while the result of a job is written block by block, and publishes the
+result."""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ def reporting(
     blocks: Iterator[pd.DataFrame],
     fraction_of: Callable[[int], float],
 ) -> Iterator[pd.DataFrame]:
-    """Yields the blocks, and reports progress and speed with each.
+    """Yields the blocks unchanged, and reports progress and speed after each.
 
     Args:
         attempt: Attempt at the job.
-        phase: Phase of the work.
+        phase: Name of the phase in the job's progress.
         blocks: Blocks of rows.
-        fraction_of: Fraction of the work for a number of rows.
+        fraction_of: Function that maps the number of finished rows to the finished fraction of the
+            work.
 
     Raises:
         CancelledError: The attempt was asked to stop.
@@ -46,20 +48,21 @@ def reporting(
 
 
 def fraction_of_rows(rows: int) -> Callable[[int], float]:
-    """Returns a function from a number of rows to the fraction of `rows`."""
+    """Returns a function that divides a number of finished rows by `rows`; it returns 1 if `rows`
+    is 0."""
     return lambda done: done / rows if rows else 1.0
 
 
 def fraction_of_table(
     table: TableReader, among: range | None, lines_per_row: int = 1
 ) -> Callable[[int], float]:
-    """Returns a function from a number of output lines to the fraction of the table.
+    """Returns a function that maps a number of written lines to the finished fraction of the work.
 
     Args:
         table: Table that is read.
         among: Range of rows that are used; None for all, whose number is known only at the file's
             end.
-        lines_per_row: Number of output lines for each row of the table.
+        lines_per_row: Number of written lines for each row of the table.
     """
     if among is not None:
         return fraction_of_rows(len(among) * lines_per_row)
@@ -69,7 +72,15 @@ def fraction_of_table(
 def publish(
     attempt: Attempt, name: str, file: Path, *, media_type: str, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Publishes a file as the job's result.
+    """Stores a file as the job's result and returns the outcome of the job.
+
+    Args:
+        attempt: Attempt at the job.
+        name: Name of the result in the store.
+        file: File with the result.
+        media_type: Media type of the file.
+        rows: Number of rows in the file.
+        summary: Summary of the result, as JSON.
 
     Raises:
         LeaseLostError: The attempt no longer owns the job.
@@ -89,7 +100,8 @@ def publish(
 def publish_report(
     attempt: Attempt, document: dict[str, Any], *, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Publishes a report as the job's result, in JSON; arguments and errors as `publish`."""
+    """Stores a report as the job's result, in JSON; other arguments and errors are those of
+    `publish`."""
     file = attempt.folder / "report.json"
     file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
     kind = "application/json"

@@ -1,4 +1,4 @@
-"""Report job: compares a model with its training rows and with unseen rows."""
+"""Report job: compares a model with its training rows and with rows that training did not use."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PARTS = "fidelity", "utility", "likelihood", "privacy"
 
 
 def report(attempt: Attempt) -> Produced:
-    """Makes and publishes the report.
+    """Compares the job's model with real rows and publishes the report.
 
     Raises:
         InputError: A table does not fit the model.
-        DeletedTableError: A table was deleted.
+        DeletedTableError: A dataset was deleted.
         CancelledError: The attempt was asked to stop.
         LeaseLostError: The attempt no longer owns the job.
     """
@@ -52,8 +52,8 @@ def report(attempt: Attempt) -> Produced:
 
 
 def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
-    """Returns the report job that follows a training with rows set aside; None without such
-    rows."""
+    """Returns the report job to queue after a training, with `kind`, `spec` and `estimate`; None if
+    training set no rows aside for a report."""
     if not trained.holds_back:
         return None
     spec, preset = ReportSpec(dataset.id, trained.training["seed"]), trained.training["preset"]
@@ -63,10 +63,10 @@ def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
 
 
 def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
-    """Returns a reader of a dataset, through a local file of this name.
+    """Fetches a dataset to a local file with this name and returns a reader of it.
 
     Raises:
-        DeletedTableError: It was deleted.
+        DeletedTableError: The dataset was deleted.
         CorruptedError: The bytes are not those that were uploaded.
     """
     try:
@@ -78,7 +78,7 @@ def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
 
 
 def _summary(document: Document) -> Document:
-    """Returns the summary of a report in the model's record."""
+    """Returns the summary of a report for the model's record."""
     decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
     return {"decisions": decisions} | {
         f"{member}s": {part: document[part][member] for part in _PARTS}

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def sample(attempt: Attempt) -> Produced:
-    """Generates the rows, or those of the shard, and publishes them.
+    """Generates the job's rows, or those of its shard, and publishes them.
 
     Raises:
-        InputError: The model can not generate rows that satisfy the conditions.
+        InputError: The model cannot generate rows that satisfy the conditions.
         CancelledError: The attempt was asked to stop.
         LeaseLostError: The attempt no longer owns the job.
     """
@@ -61,7 +61,7 @@ def sample(attempt: Attempt) -> Produced:
 
 
 def _conditions(spec: SampleSpec) -> dict[str, Any]:
-    """Returns the given conditions, by name."""
+    """Returns the conditions of the specification that are not None, by name."""
     conditions = {
         "given": spec.given,
         "distribution": spec.distribution,

@@ -1,10 +1,10 @@
-"""The schema used in training.
+"""The schema with which a model is trained.
 
 A dataset's schema is inferred from all rows when it is uploaded, and shown to its user, who agrees
-to kinds and formats. The dataset knows which limits were declared and which were inferred; training
-infers the latter again, rounded. If rows are set aside for a report, inferred values (levels,
-limits, decimals, steps, rules) may come from these rows, so they are inferred again from the
-remaining ones. Declarations are kept.
+to kinds and formats. The dataset's record shows which limits the user specified and which were
+inferred; training infers the latter again, rounded. If rows are set aside for a report, inferred
+values (levels, limits, decimals, steps, rules) may come from these rows, so they are inferred again
+from the remaining ones. What the user specified is kept.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _LIMITS = ("minimum", "maximum")
 
 
 def schema_as_said(dataset: Dataset) -> Document:
-    """Returns a dataset's schema without inferred limits and level names.
+    """Returns a dataset's schema without limits and level names that the user did not specify.
 
-    Training rounds or suppresses what it infers from few rows.
+    Training infers them again, and rounds or suppresses those that would reveal few rows.
     """
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
@@ -38,12 +38,14 @@ def schema_as_said(dataset: Dataset) -> Document:
 
 
 def _is_of_cells(member: str, column: Document) -> bool:
-    """Returns whether a member lists cells: a limit, or levels without an order."""
+    """Returns whether a schema member contains values of single cells: a limit, or the levels of a
+    categorical column."""
     return member in _LIMITS or (member == "levels" and column["kind"] == "categorical")
 
 
 def schema_without_values(dataset: Dataset) -> Document:
-    """Returns a dataset's schema without members that were inferred from values."""
+    """Returns a dataset's schema without the members that were inferred from cells, except kinds
+    and formats."""
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
         _without_values(column) | _said(given.get(column["name"], {}))
@@ -57,7 +59,8 @@ def schema_without_values(dataset: Dataset) -> Document:
 
 
 def _without_values(column: Document) -> Document:
-    """Returns the kind and the formats of a column."""
+    """Returns a column's schema with only its name, its kind, its formats, and levels that cannot
+    be inferred."""
     left = {member: column[member] for member in _AGREED if member in column}
     missing = column.get("missing", {})
     open_missing = {name: missing[name] for name in ("markers", "is_value") if name in missing}
@@ -69,8 +72,8 @@ def _without_values(column: Document) -> Document:
 
 
 def _levels_are_agreed(column: Document) -> bool:
-    """Returns whether levels can not be inferred from cells: booleans as words, or an order of
-    texts."""
+    """Returns whether a column's levels cannot be inferred from cells: words for true and false, or
+    an order of texts."""
     if column.get("drop") or not column.get("levels"):
         return False
     outcomes = next(kind.outcomes for kind in ColumnKind if kind == column["kind"])
@@ -80,5 +83,5 @@ def _levels_are_agreed(column: Document) -> bool:
 
 
 def _said(column: Document) -> Document:
-    """Returns the user's declarations of a column; null declares nothing."""
+    """Returns the members of a column's schema that the user specified; null specifies nothing."""
     return {member: value for member, value in column.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Scoring job: a table of log-likelihood bounds of rows."""
+"""Scoring job: computes a lower bound on the log-likelihood of each row of a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from worker.work.tables import table_of
 
 
 def score(attempt: Attempt) -> Produced:
-    """Scores the rows, or those of the shard, and publishes the scores.
+    """Scores the job's rows, or those of its shard, and publishes the scores as a table.
 
     Raises:
         InputError: The table does not fit the model.
@@ -45,7 +45,7 @@ def score(attempt: Attempt) -> Produced:
     blocks = scorer.blocks(table, options, among)
     heading = {"model_id": attempt.job.model_id} | scorer.heading(options)
     totals = new_totals(scorer.scoring)
-    # The end has the totals of all; with shards it is written when they are joined.
+    # The end of the file contains the totals of all rows; with shards, joining writes it.
     of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
     file = attempt.folder / "scores"
     with file.open("wb") as target:
@@ -62,7 +62,8 @@ def score(attempt: Attempt) -> Produced:
 
 
 def join(attempt: Attempt) -> Produced:
-    """Publishes the scores of a job whose shards are done, with the totals of all.
+    """Joins the scores of a job whose shards have all succeeded, adds the totals, and publishes
+    them.
 
     Raises:
         LeaseLostError: As `join_shards`.

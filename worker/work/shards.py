@@ -1,4 +1,4 @@
-"""Rows of an attempt: all rows of the job, or those of one shard."""
+"""The rows that an attempt processes: all rows of the job, or those of one shard."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SpecT = TypeVar("SpecT", bound=JobSpec)
 
 @dataclass(frozen=True)
 class Shard(Generic[SpecT]):
-    """The part of a job that one attempt makes; the whole job if it has no shards.
+    """The part of a job's rows that one attempt processes; all rows if the job has no shards.
 
     Attributes:
         spec: Specification of the job.
-        place: Specification of the shard; None for the whole job.
+        place: Number and rows of the shard; None for all rows.
     """
 
     spec: SpecT
@@ -26,7 +26,11 @@ class Shard(Generic[SpecT]):
 
     @classmethod
     def of(cls, attempt: Attempt, spec_type: type[SpecT]) -> Shard[SpecT]:
-        """Returns the shard of an attempt.
+        """Returns the part of the rows that an attempt processes.
+
+        Args:
+            attempt: Attempt at the job or shard.
+            spec_type: Class of the job's specification.
 
         Raises:
             NotFoundError: The shard's job was deleted.
@@ -39,17 +43,18 @@ class Shard(Generic[SpecT]):
 
     @property
     def is_first(self) -> bool:
-        """Whether it has the job's first row."""
+        """Whether this part of the rows contains the first row of the job."""
         return self.place is None or self.place.number == 0
 
     @property
     def of_file(self) -> FileShard:
-        """Position of its rows in the file of the job."""
+        """Whether this part of the rows is the first and whether it is the last in the job's
+        file."""
         if self.place is None:
             return WHOLE
         return FileShard(self.is_first, self.place.number == self.place.shards - 1)
 
     @property
     def rows(self) -> range | None:
-        """Its rows of the job's table; None for all."""
+        """Range of row numbers in the job's table; None for all rows."""
         return None if self.place is None else self.place.rows

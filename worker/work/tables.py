@@ -1,4 +1,4 @@
-"""Fetches tables from the store."""
+"""Fetches tables from the object store to the local disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def table_of(attempt: Attempt, spec: TableSpec) -> TableReader:
-    """Returns a reader of the job's table.
+    """Fetches the table that a job reads, and returns a reader of it.
 
     Raises:
         MissingObjectError, CorruptedError: As `stored_table`.
@@ -26,7 +26,8 @@ def table_of(attempt: Attempt, spec: TableSpec) -> TableReader:
 def stored_table(
     attempt: Attempt, key: str, sha256: str, encoding: str | None, *, name: str = "table"
 ) -> TableReader:
-    """Fetches a table to the local disk; returns a reader, so that it need not fit into memory.
+    """Fetches a table to the local disk and returns a reader, which does not load the complete
+    table into memory.
 
     Args:
         attempt: Attempt at the job.
@@ -36,7 +37,7 @@ def stored_table(
         name: Name of the local file, unique within the job.
 
     Raises:
-        MissingObjectError: It was deleted meanwhile.
+        MissingObjectError: The table was deleted meanwhile.
         CorruptedError: The bytes are not those that were uploaded.
     """
     from gcvae.files.table_reader import TableReader
@@ -49,7 +50,8 @@ def stored_table(
 def stored_database(
     attempt: Attempt, key: str, sha256: str, encoding: str | None
 ) -> dict[str, pd.DataFrame]:
-    """Returns the tables of a stored ZIP file, by name; arguments and errors as `stored_table`."""
+    """Reads all tables of a ZIP file in the store and returns them by name; arguments and errors
+    are those of `stored_table`."""
     from gcvae.files.table_archives import opened_archive, unpack
     from gcvae.files.table_reader import TableReader
     from gcvae.files.tables import read_table

@@ -1,4 +1,4 @@
-"""Training job: trains and publishes a model of a dataset."""
+"""Training job: trains a model on a dataset and publishes it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def train(attempt: Attempt) -> Trained:
-    """Trains the model and publishes its artifact.
+    """Trains the job's model, stores its file, and returns the outcome.
 
     Raises:
         InputError: The table, its schema or the settings are not suitable.
-        TrainingError: Training can not continue.
+        TrainingError: Training cannot continue.
         GpuMemoryError: The GPU has too little memory.
         CancelledError: The attempt was asked to stop.
         LeaseLostError: The attempt no longer owns the job.
@@ -54,7 +54,7 @@ def train(attempt: Attempt) -> Trained:
 
 
 def _require_device(device: str) -> None:
-    """Checks that this worker has the device, which the service can not know.
+    """Checks that this worker has the requested device, which the service cannot know.
 
     Raises:
         SettingError: CUDA is requested, and this worker has no GPU.
@@ -99,14 +99,14 @@ def _fit_table(
 
 
 def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
-    """Returns the schema for training; under differential privacy only the user's declarations."""
+    """Returns the schema for training; under differential privacy only what the user specified."""
     if spec.is_private:
         return dataset.given_schema
     return (schema_without_values if spec.holds_back else schema_as_said)(dataset)
 
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:
-    """Returns the batch size: as set, or by the preset's rule."""
+    """Returns the batch size that the user set, or else the one that the preset determines."""
     from gcvae.training.held_back import report_rows
 
     given = spec.settings.get("batch_size")
