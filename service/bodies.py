@@ -1,4 +1,4 @@
-"""Pydantic models of request and response bodies, as the OpenAPI document shows them."""
+"""Pydantic models of request and response bodies, from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from gcvae.schema.suggestions import unknown_name
 from gcvae.training.settings import meant_setting
 
 UNKNOWN_MEMBER = "unknown_member"
-"""Pydantic error type of an unknown member of a body."""
+"""Type of the pydantic error about a JSON member that the request body does not support."""
 
 
 def _whole(value: object) -> object:
-    """Refuses text and booleans as numbers, because JSON has separate types."""
+    """Returns a number unchanged; refuses text and booleans, which pydantic would convert."""
     if isinstance(value, str | bool):
         raise ValueError("Input should be a whole number, not text or a boolean")
     return value
@@ -44,14 +44,16 @@ ItemT = TypeVar("ItemT")
 
 
 class RequestBody(BaseModel):
-    """Body of a request. Errors about unknown members suggest the member that was meant."""
+    """Base class of request bodies, which refuse unknown members and suggest the one that was
+    meant.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Replaces the errors of unknown members."""
+        """Validates the body, and adds suggestions to errors about unknown members."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -60,7 +62,7 @@ class RequestBody(BaseModel):
 
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
-        """Returns an error with the suggestion for an unknown member."""
+        """Returns a pydantic error, with a suggestion if it is about an unknown member."""
         if found["type"] != "extra_forbidden":
             return found
         problem = cls.unknown_member(str(found["loc"][-1]))
@@ -69,7 +71,7 @@ class RequestBody(BaseModel):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """Returns the problem of an unknown member."""
+        """Returns the description of the error that the body has an unknown member `name`."""
         return unknown_name(f"unknown member {name!r}", name, cls.model_fields)
 
 
@@ -81,20 +83,20 @@ class PageBody(BaseModel, Generic[ItemT]):
 
 
 class PrivacyCapBody(RequestBody):
-    """A cap on the joint epsilon of all models of a table."""
+    """A cap on the joint privacy loss (epsilon at delta) of all models of a table."""
 
     epsilon: float = Field(gt=0, le=1e6)
     delta: float = Field(gt=0, lt=1)
 
 
 class NewPrivacyCapBody(RequestBody):
-    """A new cap on the privacy budget of a dataset's models; null removes the cap."""
+    """A new cap on the joint privacy loss of a dataset's models; null removes the cap."""
 
     cap: PrivacyCapBody | None
 
 
 class EffectiveCapBody(BaseModel):
-    """The cap that is in force."""
+    """The privacy cap in force: a limit on the joint epsilon of the models at `delta`."""
 
     epsilon: float
     delta: float
@@ -137,14 +139,16 @@ class SpendingBody(BaseModel):
 
 
 class PrivacyLedgerBody(PrivacyBody):
-    """The privacy ledger of a table, including deleted models and failed trainings."""
+    """All privacy budget spent or reserved for a table, also by deleted models and failed
+    trainings.
+    """
 
     dataset_id: str
     spendings: list[SpendingBody]
 
 
 class LinkedTableBody(BaseModel):
-    """A table of a database."""
+    """One table of a database."""
 
     name: str
     format: str
@@ -192,21 +196,21 @@ class DatasetBody(BaseModel):
 
 
 class ChangeBody(BaseModel):
-    """Old and new value of a schema member; null if it is missing."""
+    """The old and new value of a schema member; null if the schema does not contain the member."""
 
     before: Any = None
     after: Any = None
 
 
 class RuleChangesBody(BaseModel):
-    """Rules that were added to the schema and rules that were removed."""
+    """Rules (expressions over columns) that a request added to the schema or removed from it."""
 
     added: list[dict[str, Any]]
     lost: list[dict[str, Any]]
 
 
 class SchemaChangesBody(BaseModel):
-    """Changes of a schema by a request."""
+    """Differences between the schema before and after a request."""
 
     columns: dict[str, dict[str, ChangeBody]] = Field(
         description="changed members by column; of a newly dropped column only `drop`"
@@ -216,20 +220,20 @@ class SchemaChangesBody(BaseModel):
 
 
 class ChangedDatasetBody(DatasetBody):
-    """A dataset with changed schema."""
+    """A dataset after a change of its schema, with a list of the changes."""
 
     changes: SchemaChangesBody
 
 
 class HistogramBody(BaseModel):
-    """A histogram: `counts[i]` values are between `edges[i]` and `edges[i + 1]`."""
+    """A histogram: `counts[i]` values are between `edges[i]` and `edges[i + 1]`; dates are text."""
 
     edges: list[float] | list[str]
     counts: list[int]
 
 
 class LevelBody(BaseModel):
-    """A level and its number of cells."""
+    """A level (category) of a column and the number of cells with this level."""
 
     level: str | int | float | bool
     count: int
@@ -261,7 +265,7 @@ class RuleExceptionBody(BaseModel):
 
 
 class RuleBody(BaseModel):
-    """A rule that most rows of a table satisfy."""
+    """A rule (an expression over columns) that most rows of a table satisfy."""
 
     rule: dict[str, Any] = Field(description="the rule's members in the schema")
     columns: list[str] = Field(description="columns of the rule, the dependent column first")
@@ -272,7 +276,7 @@ class RuleBody(BaseModel):
 
 
 class ProfileBody(BaseModel):
-    """Summary of a table's columns, and its rules."""
+    """A summary of each column of a table, and the rules that most of its rows satisfy."""
 
     dataset_id: str
     rows: int
@@ -281,7 +285,7 @@ class ProfileBody(BaseModel):
 
 
 class RulesBody(BaseModel):
-    """Rules that most rows of a table satisfy."""
+    """The rules (expressions over columns) that most rows of a table satisfy."""
 
     dataset_id: str
     rules: list[RuleBody]
@@ -303,7 +307,7 @@ SCORING = "scoring of rows: full scores (full), only whether each row is rare (f
 
 
 class ReportSummaryBody(BaseModel):
-    """Summary of a model's report."""
+    """Summary of a model's quality report."""
 
     id: str
     job_id: str
@@ -321,7 +325,7 @@ class ReportSummaryBody(BaseModel):
 
 
 class ModelBody(BaseModel):
-    """A model, ready or in training."""
+    """A model, which is ready, in training, or failed."""
 
     id: str
     name: str
@@ -410,7 +414,7 @@ class JobBody(BaseModel):
 
 
 class ResultBody(BaseModel):
-    """The result of a job, or its state while the job runs."""
+    """The result of a job, or, before it exists, the state of the job that makes it."""
 
     id: str
     model_id: str | None
@@ -427,7 +431,7 @@ class ResultBody(BaseModel):
 
 
 class TrainingBody(BaseModel):
-    """Training options. Further members override settings of the preset, such as `max_steps`."""
+    """Training options. Additional members override settings of the preset, such as `max_steps`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -449,7 +453,7 @@ PRIORITY = "order among the waiting jobs of the workspace; higher is earlier, 0 
 
 
 class NewModelBody(RequestBody):
-    """A training request."""
+    """A request to train a model on a dataset."""
 
     dataset_id: str
     name: Name | None = None
@@ -459,7 +463,10 @@ class NewModelBody(RequestBody):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """Returns the problem of an unknown member; a setting is referred to `training`."""
+        """Returns the description of the error that the body has an unknown member `name`.
+
+        If the name is a training setting, the error says that it belongs in `training`.
+        """
         problem = super().unknown_member(name)
         setting = meant_setting(name)
         if setting is None or (problem.suggestion is not None and setting != name):
@@ -469,7 +476,7 @@ class NewModelBody(RequestBody):
 
 
 class ChangedModelBody(RequestBody):
-    """Changes to a model."""
+    """New name or more restrictive scoring of a model; omitted members do not change."""
 
     scoring: Scoring | None = Field(
         None, description=f"{SCORING}; it can only become more restrictive"
@@ -487,13 +494,13 @@ Cell = str | int | float | bool | None
 
 
 class RowsBody(RequestBody):
-    """Rows in JSON. A missing cell is null."""
+    """Rows as JSON objects by column name. A missing cell is null."""
 
     rows: list[dict[str, Cell]] = Field(min_length=1)
 
 
 class NewMapBody(RequestBody):
-    """Row or latent vector of a local dependency map."""
+    """Either the row or the latent vector for which a local dependency map is computed."""
 
     row: dict[str, Cell] | None = Field(
         None, description="known cells by column; missing ones are integrated out"
@@ -503,25 +510,30 @@ class NewMapBody(RequestBody):
 
 
 class HealthBody(BaseModel):
-    """The process is running."""
+    """The response of a running process."""
 
     status: Literal["alive"] = "alive"
 
 
 class ReadinessBody(BaseModel):
-    """All servers that the service depends on respond."""
+    """The response when all servers that the service depends on respond."""
 
     status: Literal["ready"]
     checks: dict[str, str] = Field(description="`ok`, by name")
 
 
 def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> DatasetBody:
-    """Returns the response body of a dataset."""
+    """Returns the response body of a dataset; `privacy` is None if it has no budget spent and no
+    cap.
+    """
     return DatasetBody.model_validate(vars(dataset) | {"privacy": privacy})
 
 
 def model_body(model: Model, report: Result | None = None) -> ModelBody:
-    """Returns the response body of a model, with the summary of its report."""
+    """Returns the response body of a model, with the summary of its quality report if it has one.
+
+    If the scoring of the model is restricted, the scores of held-out rows are left out.
+    """
     record = model.record
     bound = (record or {}).get("bound_held_out")
     if record is not None and model.scoring != Scoring.FULL:
@@ -533,12 +545,17 @@ def model_body(model: Model, report: Result | None = None) -> ModelBody:
 
 
 def job_body(job: Job) -> JobBody:
-    """Returns the response body of a job."""
+    """Returns the response body that describes a job and its progress."""
     return JobBody.model_validate(vars(job))
 
 
 def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
-    """Returns the response body of a result, or of its job if there is no result yet."""
+    """Returns the response body of a job's result.
+
+    Args:
+        result: The result; None if the job has not finished.
+        content: URL path from which the result can be downloaded.
+    """
     internal = job.kind.spec.internal
     return ResultBody(
         id=str(job.result_id),
