@@ -19,8 +19,7 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def get_workspace(request: Request) -> OpenedWorkspace:
-    """Returns the database records of the request's workspace (its tenant), as a FastAPI
-    dependency.
+    """FastAPI dependency: returns the database records of the request's workspace (its tenant).
 
     `service.http.gate.Gate` has determined the workspace.
 

@@ -44,9 +44,7 @@ ItemT = TypeVar("ItemT")
 
 
 class RequestBody(BaseModel):
-    """Base class of request bodies, which refuse unknown members and suggest the one that was
-    meant.
-    """
+    """Base class of request bodies, which refuse unknown members and suggest similar ones."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -139,9 +137,7 @@ class SpendingBody(BaseModel):
 
 
 class PrivacyLedgerBody(PrivacyBody):
-    """All privacy budget spent or reserved for a table, also by deleted models and failed
-    trainings.
-    """
+    """All privacy budget spent or reserved for a table, also by deleted or failed models."""
 
     dataset_id: str
     spendings: list[SpendingBody]
@@ -523,9 +519,7 @@ class ReadinessBody(BaseModel):
 
 
 def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> DatasetBody:
-    """Returns the response body of a dataset; `privacy` is None if it has no budget spent and no
-    cap.
-    """
+    """Returns the response body of a dataset; `privacy` is None without spent budget and cap."""
     return DatasetBody.model_validate(vars(dataset) | {"privacy": privacy})
 
 

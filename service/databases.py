@@ -134,9 +134,7 @@ def profile_of_table(
     encoding: str | None,
     settings: ServiceSettings,
 ) -> dict[str, Any]:
-    """Returns the profile (column summaries and rules) of table `name` in a ZIP file that was
-    checked.
-    """
+    """Returns the JSON profile of table `name` in a ZIP file that `check_database` accepted."""
     from gcvae.cells.values import parse_table
     from gcvae.files.tables import read_table
     from gcvae.rules.search import find_rules
@@ -154,9 +152,7 @@ def profile_of_table(
 def first_rows_of_table(
     file: BinaryIO, name: str, n_rows: int, encoding: str | None, settings: ServiceSettings
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Returns the first rows of table `name` in a ZIP file that was checked, as `first_rows_of`
-    does.
-    """
+    """Returns (column names, first `n_rows` rows as text) of table `name` in a checked ZIP file."""
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
         return first_rows_of(table, n_rows, text)
@@ -168,8 +164,8 @@ def check_scored_database(
     """Checks tables in a ZIP file that a model is to score. Returns their number of rows, summed.
 
     Args:
-        tables: Training records of the model's tables, by name; copied tables need not be in the
-            file.
+        tables: Training records of the model's tables by name; tables that it copies may be
+            missing.
 
     Raises:
         TableError: The file is not a ZIP file of the model's tables.

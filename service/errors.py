@@ -59,9 +59,7 @@ class RequestError(ServiceError):
 
 
 class MediaTypeError(ServiceError):
-    """The call does not accept a request body of this media type; `readable` lists those it
-    accepts.
-    """
+    """The call does not accept bodies of this media type; `readable` lists the types it accepts."""
 
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
         stated = "has no Content-Type" if given is None else f"is {given!r}"
@@ -94,7 +92,7 @@ class NotOfferedError(ServiceError):
 
 
 class LimitError(ServiceError):
-    """A limit of this service is exceeded; `setting` is the environment variable that changes it."""
+    """A limit of this service is exceeded; `setting` is the environment variable to change it."""
 
     def __init__(self, what: str, limit: float, field: str, *problems: Problem) -> None:
         self.limit = limit

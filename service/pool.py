@@ -15,11 +15,11 @@ ResultT = TypeVar("ResultT")
 
 
 class WorkPool:
-    """Runs `workers` calls at once; at most `waiting` further calls wait for a thread.
+    """Pool of threads that runs `workers` calls at once and lets at most `waiting` more calls wait.
 
     Args:
-        name: Name of the work, for threads and errors.
-        waiting_setting: Setting that `waiting` came from, for errors.
+        name: What the threads do, such as "reading tables"; for thread names and errors.
+        waiting_setting: Name of the setting that determines `waiting`, for errors.
     """
 
     def __init__(self, name: str, workers: int, waiting: int, waiting_setting: str) -> None:
@@ -30,10 +30,11 @@ class WorkPool:
         self._waiting_setting = waiting_setting
 
     async def run(self, work: Callable[[], ResultT]) -> ResultT:
-        """Calls `work` in a thread of the pool and returns its result.
+        """Calls `work()` in a thread of the pool and returns its result.
 
         Raises:
-            PoolFullError: All threads are busy and the queue is full.
+            PoolFullError: All threads are busy, and `waiting` calls are waiting already.
+            Exception: Any exception of `work`.
         """
         if not self._slots.acquire(blocking=False):
             what = (
@@ -46,5 +47,5 @@ class WorkPool:
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Waits for running work and refuses new work."""
+        """Waits for running calls, cancels waiting ones, and refuses new ones."""
         self._executor.shutdown(wait=True, cancel_futures=True)
