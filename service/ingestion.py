@@ -115,8 +115,7 @@ def check_rows(
     *,
     is_json: bool,
 ) -> CheckedRows:
-    """Checks rows to score, impute or encode against a model's schema. Returns them if they are
-    few.
+    """Checks rows to score, impute or encode against a model's schema; returns them if few.
 
     Args:
         is_json: Whether the file was made from the `rows` of a JSON body.

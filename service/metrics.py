@@ -114,9 +114,7 @@ class RecordsCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yields all metrics; only `gcvae_records_up`, which is 0, if the database does not
-        respond.
-        """
+        """Yields all metrics; if the database does not respond, only `gcvae_records_up` as 0."""
         up = GaugeMetricFamily("gcvae_records_up", "1 if the database responded to this scrape")
         try:
             kinds = self._statistics.kinds()

@@ -42,7 +42,7 @@ class WorkPool:
             )
             raise PoolFullError(what, self._waiting, self._waiting_setting)
         future = self._executor.submit(copy_context().run, work)  # for the request id in log lines
-        # The slot is held until the thread is done, also if the client disconnects.
+        # The thread counts as busy until it is done, also if the client disconnects.
         future.add_done_callback(lambda _: self._slots.release())
         return await asyncio.wrap_future(future)
 

@@ -1,4 +1,4 @@
-"""Protection of stored bytes until their database record exists, and deletion of bytes without one."""
+"""Protection of stored bytes that have no database record yet, and deletion of abandoned ones."""
 
 from __future__ import annotations
 

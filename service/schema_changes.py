@@ -21,8 +21,9 @@ _MOST_CHARACTERS = 60
 
 
 def stated_schema(document: Document) -> Document:
-    """Returns the members of a JSON schema that a user has specified; of dropped columns only
-    `drop`.
+    """Returns the members of a JSON schema that a user has specified, given the request's schema.
+
+    Null members are left out, and all members of dropped columns except `drop`.
     """
     columns = [
         {"name": column["name"], "drop": True} if column.get("drop") else _given(column)

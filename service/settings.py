@@ -164,7 +164,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         return f"sqlite:///{self._folder() / DATABASE_FILE}"
 
     def has_database(self) -> bool:
-        """Returns whether a database is configured or the default file exists; does not create it."""
+        """Returns whether a database is configured or the default file exists; creates nothing."""
         return self.database_url is not None or (self.home_dir / DATABASE_FILE).exists()
 
     def broker(self) -> str:
