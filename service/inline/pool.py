@@ -99,8 +99,7 @@ class InlinePool:
         return result
 
     async def open(self, work: Callable[[InlineContext], Streamed]) -> Opened:
-        """Starts a stream of chunks and waits for the first one; others are made when they are
-        read.
+        """Starts a stream of chunks and waits for the first one; others are made when read.
 
         The stream occupies a place in the pool until its last chunk is read. After `inline_seconds`
         it loses the place, and the chunks end with SlowReaderError.

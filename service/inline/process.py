@@ -137,7 +137,7 @@ class Raised:
         return raised
 
     def error(self) -> BaseException:
-        """Returns the exception, with the traceback of the process that raised it as `__cause__`."""
+        """Returns the exception; its `__cause__` is the traceback of the process that raised it."""
         error = self.error_type.__new__(self.error_type, *self.arguments)
         vars(error).update(self.members)
         error.__cause__ = OtherProcessError(self.trace)

@@ -1,4 +1,4 @@
-"""Scores: log-likelihoods of rows under a model, inline or by a job."""
+"""Call that scores rows, which returns their log-likelihoods under a model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 
 class NewScoresBody(RowsBody):
-    """Rows to score, in JSON. A missing cell is null and is integrated out."""
+    """Rows to score, and options. A missing cell is null and is integrated out."""
 
     draws: Whole | None = Field(
         None, ge=1, description="fixed number of draws of z per row, instead of a tolerance"
@@ -161,7 +161,7 @@ async def score_rows(
 async def _score_database(
     call: RowsRequest, model: Model, query: Mapping[str, Any], format: str | None
 ) -> Response:
-    """Responds with 202 and a job that scores the households of a database.
+    """Queues a job that scores each household: a row without a parent with all rows below it.
 
     Raises:
         NotOfferedError: An option is only for single tables.
@@ -203,6 +203,9 @@ result_routes(router, JobKind.SCORE)
 def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
     """Returns the scoring options of a request.
 
+    Args:
+        scoring: Scoring that the model allows: "full" or "flag".
+
     Raises:
         RequestError: The options exclude each other, or the model's scoring forbids them.
     """
@@ -217,11 +220,12 @@ def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
 def _check_draws(
     options: ScoreOptions, query: Mapping[str, Any], settings: ServiceSettings
 ) -> None:
-    """Checks the number of draws. With a tolerance, the library limits draws, and jitters multiply
-    it.
+    """Checks that the number of draws, times jitters, does not exceed `max_score_draws`.
+
+    If a tolerance determines the draws, the library limits them, and only jitters are checked.
 
     Args:
-        query: Options in the query; the others are in the body.
+        query: Options that were given in the query instead of the body, for errors.
 
     Raises:
         TableLimitError: There are too many draws.

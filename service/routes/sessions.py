@@ -1,4 +1,4 @@
-"""Page sessions: sign in with a key, read the session, sign out."""
+"""Calls for sessions of web pages: sign in with an API key, read the session, sign out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix=SESSION_PATH, tags=["session"])
 
 
 class SessionBody(BaseModel):
-    """Workspace, key and scopes of the caller."""
+    """Workspace, API key and scopes (permissions) of the caller."""
 
     workspace: str
     key_id: str | None = Field(description="null if the service has no keys")
@@ -33,9 +33,9 @@ class SessionBody(BaseModel):
 async def sign_in(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Sign a page in with the key of this request. The response sets a cookie with the key's
-    rights, until `DELETE` or `expires_at`. Requests with the cookie that change something need
-    `X-Gcvae-Page: 1`.
+    """Sign in a web page with the API key of this request. The response sets a cookie with the
+    rights of the key, valid until `DELETE` or `expires_at`. Requests with the cookie that change
+    something need the header `X-Gcvae-Page: 1`.
     """
     key: Key | None = request.state.key
     if key is None:
@@ -67,7 +67,7 @@ async def sign_out(request: Request, response: Response, resources: Shared) -> N
 
 
 def _end(resources: Resources, request: Request) -> datetime | None:
-    """Returns when the session of a request ends; None without a session."""
+    """Returns when the session of a request expires; None if the request uses no session."""
     token = session_of(request)
     if token is None or request.state.key is None or "Authorization" in request.headers:
         return None
@@ -78,7 +78,7 @@ def _end(resources: Resources, request: Request) -> datetime | None:
 
 
 def _body(workspace: str, key: Key | None, expires_at: datetime | None) -> SessionBody:
-    """Returns the response body of a session."""
+    """Returns the response body for the caller; `key` is None if the service has no API keys."""
     return SessionBody(
         workspace=workspace,
         key_id=None if key is None else key.id,
