@@ -74,7 +74,7 @@ class RequestBody(BaseModel):
 
 
 class PageBody(BaseModel, Generic[ItemT]):
-    """A page of a list, newest items first."""
+    """One page of a list, newest records first."""
 
     items: list[ItemT]
     next_cursor: str | None = Field(description="the next page's `cursor`; null at the end")
@@ -101,14 +101,14 @@ class EffectiveCapBody(BaseModel):
 
 
 class PrivacyBody(BaseModel):
-    """The privacy budget that the models of a table have spent."""
+    """The privacy budget (differential privacy) that all models of a table have spent together."""
 
-    rho_spent: float = Field(0.0, description="of zero-concentrated differential privacy")
-    rho_set_aside: float = Field(0.0, description="reserved by trainings that have not started")
+    rho_spent: float = Field(0.0, description="spent rho, as in zero-concentrated privacy (zCDP)")
+    rho_set_aside: float = Field(0.0, description="rho reserved by trainings that have not started")
     epsilon: float | None = Field(
         0.0,
-        description="of all spent budget at `delta`; null if thresholds used all of delta or if "
-        "there are models without differential privacy, which have no bound",
+        description="joint epsilon of all spent budget at `delta`; null if thresholds used all of "
+        "delta or if there are models without differential privacy, which have no bound",
     )
     delta: float | None = None
     cap: EffectiveCapBody | None = Field(
@@ -156,17 +156,19 @@ class LinkedTableBody(BaseModel):
 
 
 class DatasetBody(BaseModel):
-    """An uploaded table or database."""
+    """An uploaded table, or an uploaded database of several tables."""
 
     id: str
     name: str
     kind: DataKind
-    rows: int = Field(description="of a database: of all tables")
+    rows: int = Field(description="number of rows; for a database the sum over its tables")
     columns: int
-    tables: list[LinkedTableBody] | None = Field(description="of a database; null of one table")
+    tables: list[LinkedTableBody] | None = Field(
+        description="tables of a database; null for a single table"
+    )
     table_schema: dict[str, Any] = Field(
         alias="schema",
-        description="of a table its columns; of a database `tables`, each with its `primary_key`, "
+        description="for a table its columns; for a database `tables`, with their `primary_key`, "
         "`foreign_keys` and `order`, and `invalid_references`, the treatment of rows whose foreign "
         "key does not exist",
     )
@@ -180,7 +182,7 @@ class DatasetBody(BaseModel):
     )
     size_bytes: int
     format: str
-    encoding: str | None = Field(description="of the text file; null for UTF-8, and for Parquet")
+    encoding: str | None = Field(description="text encoding; null for UTF-8, and for Parquet")
     created_at: datetime
     warnings: list[str]
     privacy: PrivacyBody | None = Field(
@@ -236,8 +238,8 @@ class LevelBody(BaseModel):
 
 
 class ColumnProfileBody(BaseModel):
-    """Summary of one column. Dates are text. Members that do not apply to the kind, or to a dropped
-    column, are null.
+    """Summary of one column of a table; dates are text. Members that do not apply to the column's
+    kind, or to a column that is dropped, are null.
     """
 
     name: str
@@ -254,10 +256,10 @@ class ColumnProfileBody(BaseModel):
 
 
 class RuleExceptionBody(BaseModel):
-    """A row that violates a rule."""
+    """A row of the uploaded table that violates a rule."""
 
-    row: int = Field(description="position, counted from 0")
-    line: int | None = Field(description="in the file; null if the format has no lines")
+    row: int = Field(description="number of the row in the table, counted from 0")
+    line: int | None = Field(description="line in the file; null if the format has no lines")
 
 
 class RuleBody(BaseModel):
@@ -335,9 +337,9 @@ class ModelBody(BaseModel):
     training: dict[str, Any]
     table_schema: dict[str, Any] | None = Field(alias="schema")
     record: dict[str, Any] | None = Field(
-        description="training record; with hard rules it has `hard_rule_acceptance`, the share "
-        "of proposed rows that keep them; for a database it has the `plan` of each of its "
-        "`tables`, how it is generated; null until the model is ready"
+        description="training record; with hard rules it contains `hard_rule_acceptance`, the "
+        "share of proposed rows that satisfy them; for a database, the `plan` by which each of "
+        "its `tables` is generated; null until the model is ready"
     )
     bound_held_out: float | None = Field(
         description="held-out log-likelihood: a lower bound, in nats per row; higher is better"
@@ -357,8 +359,8 @@ class ProgressBody(BaseModel):
     table: str | None = Field(None, description="of a database: the table in training")
     fraction: float | None = Field(
         None,
-        description="share of the whole job, all phases and attempts; it never decreases and is 1 "
-        "only once the result is published",
+        description="completed share of the job over all phases and attempts; it never decreases "
+        "and is 1 only once the result is published",
     )
     epoch: int | None = None
     epochs: int | None = None
@@ -376,7 +378,7 @@ class ProgressBody(BaseModel):
 
 
 class EstimateBody(BaseModel):
-    """Estimated cost of a job, before it starts."""
+    """Estimated time and memory of a job, made before it starts."""
 
     seconds: float = Field(description="on one CPU core; for training an upper estimate")
     memory_bytes: int = Field(description="peak memory")
@@ -481,7 +483,7 @@ class ChangedModelBody(RequestBody):
 
 
 class ChangedNameBody(RequestBody):
-    """The new name of a dataset."""
+    """A request to change the name of a dataset."""
 
     name: Name
 
@@ -506,20 +508,24 @@ class NewMapBody(RequestBody):
 
 
 class HealthBody(BaseModel):
-    """The response of a running process."""
+    """Response of the liveness check: the process is running."""
 
     status: Literal["alive"] = "alive"
 
 
 class ReadinessBody(BaseModel):
-    """The response when all servers that the service depends on respond."""
+    """Response of the readiness check if all servers that the service depends on respond."""
 
     status: Literal["ready"]
     checks: dict[str, str] = Field(description="`ok`, by name")
 
 
 def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> DatasetBody:
-    """Returns the response body of a dataset; `privacy` is None without spent budget and cap."""
+    """Returns the response body of a dataset.
+
+    Args:
+        privacy: Spent privacy budget; None if nothing was spent and there is no cap.
+    """
     return DatasetBody.model_validate(vars(dataset) | {"privacy": privacy})
 
 

@@ -99,7 +99,7 @@ def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
     """Reads the JSON schema of a database that a user has specified.
 
     Returns:
-        (`tables` member with the user's tables and keys, one of `INVALID_REFERENCES`).
+        (schema with only the user's `tables`, treatment of foreign keys that do not exist).
 
     Raises:
         SchemaError: A member or the value of `invalid_references` is unknown.

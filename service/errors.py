@@ -4,8 +4,8 @@ Errors whose message does not say how to proceed carry `advice`, which the respo
 
     ServiceError
     ├── RequestError            the request is not valid; carries `problems`
-    ├── MediaTypeError          the call does not accept bodies of this media type
-    ├── NotAcceptableError      the call can not respond in an accepted media type
+    ├── MediaTypeError          the endpoint does not accept bodies of this media type
+    ├── NotAcceptableError      the endpoint can not respond in an accepted type
     ├── NotOfferedError         a valid request that this version does not support
     ├── LimitError              a limit is exceeded; carries its setting and value
     │   ├── TooLargeError       bytes of a body or table
@@ -39,7 +39,7 @@ _SHEET = 'save the sheet as "CSV UTF-8" and send that as text/csv'
 
 
 class ServiceError(Exception):
-    """Base class of the service's errors."""
+    """Base class of all exceptions of the service except `CutOffError`."""
 
 
 class PreconditionError(ServiceError):
@@ -59,7 +59,7 @@ class RequestError(ServiceError):
 
 
 class MediaTypeError(ServiceError):
-    """The call does not accept bodies of this media type; `readable` lists the types it accepts."""
+    """The endpoint does not accept bodies of this media type; `readable` lists those it accepts."""
 
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
         stated = "has no Content-Type" if given is None else f"is {given!r}"
@@ -71,7 +71,7 @@ class MediaTypeError(ServiceError):
 
 
 class NotAcceptableError(ServiceError):
-    """The call can not respond in any accepted media type; `writable` lists those it can return."""
+    """The endpoint can respond in no accepted media type; `writable` lists those it can return."""
 
     def __init__(self, accept: str, writable: tuple[str, ...]) -> None:
         super().__init__(f"Accept is {accept!r}; this call can return {', '.join(writable)}")
@@ -102,7 +102,7 @@ class LimitError(ServiceError):
 
 
 class TooLargeError(LimitError):
-    """The body or table has too many bytes."""
+    """The request body, or the uploaded table after decompression, has too many bytes."""
 
 
 class HeadTooLongError(LimitError):
@@ -113,11 +113,11 @@ class HeadTooLongError(LimitError):
 
 
 class TableLimitError(LimitError):
-    """The table has too many rows, columns, cells or levels."""
+    """The table has too many rows, columns or cells, or too many levels (categories) per column."""
 
 
 class QueueFullError(LimitError):
-    """Too many jobs are waiting."""
+    """Too many jobs of the workspace are waiting."""
 
     retry_after_seconds = 30
 
@@ -151,7 +151,7 @@ class InvalidModelError(ServiceError):
 
 
 class StateError(ServiceError):
-    """The current state of the resource does not allow this call."""
+    """The current state of the resource does not allow this request."""
 
 
 class NoReportError(ServiceError):
@@ -231,7 +231,7 @@ class UnauthorizedError(ServiceError):
 
 
 class MissingScopeError(ServiceError):
-    """The API key of the request lacks the scope (permission) that the call requires."""
+    """The API key of the request lacks the scope (permission) that the endpoint requires."""
 
     def __init__(self, scope: str, held: list[str]) -> None:
         super().__init__(
@@ -243,11 +243,11 @@ class MissingScopeError(ServiceError):
 
 
 class ForeignSiteError(ServiceError):
-    """A service without keys was called by a foreign host name or another site's page."""
+    """The request has a foreign host name, or was sent by a web page of another site."""
 
 
 class StartError(ServiceError):
-    """The service can not start with this configuration."""
+    """The service can not start with the current settings, for example if the port is taken."""
 
 
 class CutOffError(BaseException):

@@ -229,7 +229,7 @@ def table_format(file: BinaryIO) -> str:
 
 
 def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str = "") -> None:
-    """Checks that a table has not too many rows, columns or cells.
+    """Checks that a table does not have too many rows, columns or cells.
 
     Args:
         at_least: Text before the counts in errors: "at least " while a file is being read, else "".

@@ -16,10 +16,10 @@ log = logging.getLogger("service")
 
 @contextmanager
 def reserved(resources: Resources, prefix: str) -> Iterator[None]:
-    """Context manager that protects bytes under `prefix` until the block has created their record.
+    """Context manager that protects files stored under `prefix` from deletion until recorded.
 
-    If the block fails, it deletes the bytes; if the database does not respond then, they are
-    deleted when the reservation expires.
+    The block stores the files and creates their record. If it fails, the files are deleted; if the
+    database does not respond then, they are deleted when the reservation expires.
     """
     resources.catalog.orphans.reserve(prefix, resources.settings.reservation_seconds)
     try:
@@ -30,7 +30,7 @@ def reserved(resources: Resources, prefix: str) -> Iterator[None]:
 
 
 def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
-    """Deletes all bytes under these prefixes of the store. Workers repeat deletions that fail."""
+    """Deletes all files under these prefixes of the store. Workers repeat deletions that fail."""
     for prefix in prefixes:
         try:
             resources.store.delete(prefix)

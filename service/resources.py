@@ -49,7 +49,7 @@ class Resources:
     """Set when the server stops, so that event streams end."""
 
     def close(self) -> None:
-        """Stops inline work, waits for tables that are being read, and closes connections."""
+        """Ends child processes, waits for tables that are being read, and closes connections."""
         self.closing.set()
         self.inline.close()
         self.tables.close()

@@ -21,7 +21,7 @@ _MOST_CHARACTERS = 60
 
 
 def stated_schema(document: Document) -> Document:
-    """Returns the members of a JSON schema that a user has specified, given the request's schema.
+    """Returns the schema members that a user has specified in a request, to be stored separately.
 
     Null members are left out, and all members of dropped columns except `drop`.
     """
@@ -35,12 +35,12 @@ def stated_schema(document: Document) -> Document:
 
 
 def stated_database_schema(document: Document) -> Document:
-    """Returns the members that a user has specified in the JSON schema of a database."""
+    """Returns the schema members that a user has specified in a request about a database."""
     return {"tables": document.get("tables", {}), **document}
 
 
 def patched(stated: Document, patch: Document) -> Document:
-    """Returns the schema members that users have specified after a JSON merge patch.
+    """Applies a JSON merge patch to the schema members that users have specified; returns these.
 
     Args:
         stated: Members that users have specified so far.
@@ -60,7 +60,7 @@ def patched(stated: Document, patch: Document) -> Document:
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """Returns `target` after a JSON merge patch (RFC 7396): null in the patch removes a member.
+    """Applies a JSON merge patch (RFC 7396), in which null removes a member. Returns the result.
 
     >>> merge({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": [4]}})
     {'b': {'c': [4], 'd': 3}}

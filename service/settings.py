@@ -155,6 +155,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("allowed_hosts", mode="before")
     @classmethod
     def _split_hosts(cls, hosts: object) -> object:
+        """Splits host names at commas if they are one text, as in an environment variable."""
         return [host.strip() for host in hosts.split(",")] if isinstance(hosts, str) else hosts
 
     def database(self) -> str:

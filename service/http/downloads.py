@@ -135,16 +135,16 @@ class GeneratedFile:
 
     @property
     def size_bytes(self) -> int:
-        """Number of bytes."""
+        """Size of the content."""
         return len(self.content)
 
     @property
     def sha256(self) -> str:
-        """Checksum of the bytes."""
+        """Checksum of the content, hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes."""
+        """Yields the content in chunks of 1 MiB."""
         return self.stream_range(0, len(self.content))
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:

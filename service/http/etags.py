@@ -51,7 +51,7 @@ def tag_of(body: BaseModel) -> str:
 def tagged_json(
     request: Request, body: BaseModel, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Returns a response with `body` as JSON and its entity tag, or 304 if the client has it.
+    """Returns `body` as a JSON response with its entity tag; 304 if the client already has it.
 
     Args:
         headers: Additional headers of the response.
@@ -64,7 +64,7 @@ def tagged_json(
 def tagged(
     request: Request, content: bytes, media_type: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Returns a response with `content` and its entity tag, or 304 if the client has it.
+    """Returns `content` as a response with its entity tag; 304 if the client already has it.
 
     Args:
         headers: Additional headers of the response.

@@ -111,7 +111,7 @@ def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
 
 
 def needed_scope(method: str, path: str) -> KeyScope:
-    """Returns the scope (permission of an API key) that a call requires.
+    """Returns the scope (permission of an API key) that an endpoint requires.
 
     >>> needed_scope("GET", "/v1/jobs").value, needed_scope("POST", "/v1/models").value
     ('read', 'write')

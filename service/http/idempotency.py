@@ -167,7 +167,11 @@ async def _try_to_record(update: Callable[..., None], key: str) -> bool:
 
 
 def fingerprint(request: Request, *contents: object) -> str:
-    """Returns a checksum of the request's method and path, and of `contents` (its parsed body)."""
+    """Returns a checksum of the request's method, path and `contents`.
+
+    Args:
+        contents: JSON values that describe the body, such as its checksum.
+    """
     described = [request.method, request.url.path, *contents]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Pagination by cursor: query parameters and response bodies of all calls that list records."""
+"""Pagination by cursor: query parameters and response bodies of all endpoints that list records."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def query_parameters(app: FastAPI, path: str, method: str) -> list[str]:
-    """Returns the names of the query parameters that the call `method` `path` supports."""
+    """Returns the names of the query parameters that the endpoint `method` `path` supports."""
     parameters = _calls_at(app, path).get(method.lower(), {}).get("parameters", [])
     return [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
 
@@ -64,7 +64,7 @@ def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix
 
     Args:
         given: Names in the request.
-        known: Names that the call supports.
+        known: Names that the endpoint supports.
         kind: What the names are in errors, such as "parameter".
         prefix: Text before a name in the pointers of errors, such as "?" for `?seed`.
 

@@ -60,8 +60,9 @@ class Opened:
 
 
 class InlinePool:
-    """Child processes, at most `inline_workers`, for which at most `inline_waiting` requests wait.
+    """Pool of child processes that run models.
 
+    There are at most `inline_workers` processes, for which at most `inline_waiting` requests wait.
     A process is started when work arrives and none is idle. For use in one event loop only.
 
     Attributes:

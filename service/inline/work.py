@@ -178,8 +178,9 @@ def draw_map(
     """Returns a dependency map (matrix of pairwise dependence) of a model; cached.
 
     Args:
+        kind: Kind of map, such as "expected".
         form: Response format: json, png or svg.
-        order: Kind of the map whose order of columns is used; None for that of this map.
+        order: Kind of the map whose order of columns is used; None for that of `kind`.
     """
 
     def made(kind: str) -> DependencyMap:

@@ -1,4 +1,4 @@
-"""Call that lists the audit log of a workspace, for administrators."""
+"""Endpoint that lists the audit log of a workspace, for administrators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AuditBody(BaseModel):
     subject: str = Field(description="the path with its ids")
     made: str | None = Field(description="path of the created resource")
     address: str | None = Field(
-        description="of the client, or of the proxy in front of the service"
+        description="IP address of the client, or of the proxy in front of the service"
     )
     status: int = Field(description="status of the response; 0 for commands")
     request_id: str | None

@@ -1,4 +1,4 @@
-"""Calls to upload, list, read, rename, profile and delete datasets and to change their schemas."""
+"""Endpoints to upload, list, read, rename, profile and delete datasets and change their schemas."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ async def read_rows(
     limit: Annotated[int, Query(ge=1, le=MOST_FIRST_ROWS)] = 20,
     table: TableName = None,
 ) -> FirstRowsBody:
-    """Read the first rows of a table as they were uploaded."""
+    """Read the first rows of a table, with cells as they were uploaded."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     requested = _requested_table(dataset, table)
     read = partial(_first_rows, resources, dataset, limit, requested)

@@ -1,4 +1,4 @@
-"""Calls that return dependency maps of models: matrices of Kendall's tau between columns."""
+"""Endpoints that return dependency maps of models: matrices of Kendall's tau between columns."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def map_at_row(
 async def pictured_model(
     model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
 ) -> tuple[str, Model]:
-    """Returns (response format, model) for a request of a dependency map or manifold.
+    """Returns (response format, model) for a request for a dependency map or manifold.
 
     Args:
         format: Query parameter `format`; None if it is missing.

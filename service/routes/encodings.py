@@ -1,4 +1,4 @@
-"""Calls that encode rows: they return the posterior of the latent vector z for each row."""
+"""Endpoint that encodes rows: it returns the posterior of the latent vector z for each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls by which a load balancer or operator checks that the service runs and is ready."""
+"""Endpoints by which a load balancer or operator checks that the service runs and is ready."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ async def tell_alive() -> HealthBody:
 
 @router.get("/readyz")
 async def tell_ready(resources: Shared) -> ReadinessBody:
-    """Check that database, store and broker respond. 503 if one does not; `checks` contain the
-    reason.
+    """Check that database, store and broker respond. If one does not, the response is 503, and
+    `checks` contain the reason.
     """
     pings = {
         "database": resources.catalog.ping,

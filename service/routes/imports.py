@@ -1,4 +1,4 @@
-"""Call that imports a model from another service or from `gcvae train`."""
+"""Endpoint that imports a model from another service or from `gcvae train`."""
 
 from __future__ import annotations
 

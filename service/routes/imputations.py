@@ -1,4 +1,4 @@
-"""Calls that impute missing cells of rows."""
+"""Endpoint that imputes missing cells of rows."""
 
 from __future__ import annotations
 

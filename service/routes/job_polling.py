@@ -1,4 +1,4 @@
-"""Call that reads a single job, optimised because hundreds of clients poll it every second."""
+"""Endpoint that reads a job, optimised because hundreds of clients poll it every second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that list, follow, cancel and retry jobs."""
+"""Endpoints that list, follow, cancel and retry jobs."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ async def follow_job(
     workspace: Workspace,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
-    """Follow a job by server-sent events until it ends. The response is 204, which tells the client
-    not to reconnect, if the client has seen the end.
+    """Follow a job by server-sent events until it ends. If the client has already seen the end, the
+    response is 204, which tells the client not to reconnect.
     """
     job = await resources.job_reads.get(job_id, workspace=workspace.name)
     seen = seen_version(last_event_id, job)

@@ -1,4 +1,4 @@
-"""Call that returns the decoder's output over a two-dimensional latent space (the manifold)."""
+"""Endpoint that returns the decoder's output over a two-dimensional latent space (the manifold)."""
 
 from __future__ import annotations
 

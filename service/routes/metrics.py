@@ -1,4 +1,4 @@
-"""Call that returns the metrics for Prometheus."""
+"""Endpoint that returns the metrics for Prometheus."""
 
 from __future__ import annotations
 

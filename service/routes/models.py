@@ -1,4 +1,4 @@
-"""Calls that train, list, read, download, change and delete models."""
+"""Endpoints that train, list, read, download, change and delete models."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from service.routes.reports import newest_report, newest_reports
 
 REPORT_SHARE = 0.1
 REPORTED_ROWS = 1_000
-"""Minimum number of rows in a table for which, by default, `REPORT_SHARE` of the rows is held out of
-training for the quality report."""
+"""Minimum number of rows in a table for which, by default, `REPORT_SHARE` of the rows is held out
+for the quality report."""
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
 
@@ -286,7 +286,7 @@ def report_estimate(training: Document, dataset: Dataset) -> Document | None:
 
 
 def _report_share(training: Document, dataset: Dataset) -> float | None:
-    """Returns the share of rows to hold out for the report; None for the library's default."""
+    """Returns the share of rows to hold out for the report; None to use the library's default."""
     if dataset.kind is DataKind.DATABASE:
         return None
     is_private = TrainSpec(training).is_private
@@ -296,7 +296,7 @@ def _report_share(training: Document, dataset: Dataset) -> float | None:
 
 
 def with_schema(workspace: Workspace, model: Model) -> Model:
-    """Returns the model; one that is not trained yet with the schema of its dataset."""
+    """Returns the model; if it has no schema yet, with the schema of its dataset."""
     if model.schema is not None or model.dataset_id is None:
         return model
     try:

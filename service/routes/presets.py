@@ -1,4 +1,4 @@
-"""Call that lists training presets, with estimates of their cost for a dataset."""
+"""Endpoint that lists training presets, with estimates of their cost for a dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(tags=["models"])
 
 
 class PresetBody(BaseModel):
-    """A training preset (a named model with all its settings) and its estimated cost."""
+    """A training preset (a named combination of settings) and its estimated cost."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""Calls that read and cap the privacy budget spent by all models of a dataset together."""
+"""Endpoints that read and cap the privacy budget spent by all models of a dataset together."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
 
 
 def privacy_bodies(workspace: Workspace, datasets: list[Dataset]) -> dict[str, PrivacyBody]:
-    """Returns privacy budgets by dataset id, only for datasets with spendings or a cap."""
+    """Returns the privacy budgets of datasets by id, only of those with spent budget or a cap."""
     accounts = _accounts(workspace, datasets)
     found = {dataset.id: _totals(accounts[dataset.sha256], None) for dataset in datasets}
     return {name: body for name, body in found.items() if body is not None}

@@ -1,4 +1,4 @@
-"""Calls that make and read the quality report of a model."""
+"""Endpoints that make and read the quality report of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that read, download and delete the results of jobs, the same for all kinds of jobs."""
+"""Endpoints that read, download and delete the results of jobs, for all kinds of jobs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
 
 
 def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) -> None:
-    """Adds the calls to the router that read, download and delete the results of one kind of job.
+    """Adds endpoints to the router that read, download and delete the results of one kind of job.
 
     Args:
         has_tables: Whether a result may be a database, of which `?table=` downloads one table.
@@ -186,8 +186,7 @@ def require_permitted(model: Model, result: Result) -> None:
     """Checks that a result contains only scores that the model's current scoring permits.
 
     Raises:
-        ScoringError: The result contains scores that were computed under a less restrictive
-            scoring.
+        ScoringError: The result contains scores made before the scoring was restricted.
     """
     if not result.kind.spec.tells_scores or model.scoring == Scoring.FULL:
         return

@@ -1,4 +1,4 @@
-"""Parts that the calls to score, impute and encode rows share."""
+"""Parts that the endpoints to score, impute and encode rows share."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """Parameters that all calls with rows have.
+    """Parameters that all endpoints for rows have.
 
     Attributes:
         key: Idempotency-Key header; None if it is missing.
@@ -103,7 +103,7 @@ async def _rows_request(
     key: IdempotencyKey = None,
     priority: Annotated[int, Query(ge=-100, le=100, description=f"{PRIORITY}; only for jobs")] = 0,
 ) -> RowsRequest:
-    """FastAPI dependency that collects the parameters of a call with rows."""
+    """FastAPI dependency that collects the parameters of an endpoint for rows."""
     return RowsRequest(model_id, request, resources, workspace, key, priority)
 
 

@@ -1,4 +1,4 @@
-"""Call that generates synthetic rows, in the response or by a job."""
+"""Endpoint that generates synthetic rows, in the response or by a job."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ result_routes(router, JobKind.SAMPLE, has_tables=True)
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
-    """Returns a response that streams a generated table; its first block is generated before that.
+    """Returns a response that streams a generated table; its first block is generated at once.
 
     Raises:
         PoolFullError: Too many requests wait for a child process.

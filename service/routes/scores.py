@@ -1,4 +1,4 @@
-"""Call that scores rows, which returns their log-likelihoods under a model."""
+"""Endpoint that scores rows, which returns their log-likelihoods under a model."""
 
 from __future__ import annotations
 
@@ -112,19 +112,20 @@ async def score_rows(
     ] = None,
     format: ListFormat = None,
 ) -> Response:
-    """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
-    error, its percentile among held-out rows (with missing cells: among synthetic rows with the
-    same cells missing), an `anomaly` p-value (small is anomalous) with its `odd_cell`, and the
-    contributions of the columns, which add up. `measure` and `notes` in the JSON explain the
-    numbers. Missing cells are integrated out; an unseen level scores -Infinity.
+    """Score rows (JSON, CSV or Parquet). The response contains for each row a lower bound on log
+    p(row) in nats, its standard error, its percentile among held-out rows (for a row with missing
+    cells, among synthetic rows with the same cells missing), an `anomaly` p-value (small is
+    anomalous), the most anomalous cell (`odd_cell`), and the contribution of each column, which sum
+    to the bound. `measure` and `notes` in the JSON explain the numbers. Missing cells are
+    integrated out; a category that training did not contain scores -Infinity.
 
     If the model's `scoring` is `flag`, each row only has `is_rare`; if it is `off`, the response is
-    403. Above the inline limit the response is 202 and a job.
+    403. For more rows than `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job.
 
     For a model of a database, send its tables (a ZIP file, or several files in a form); `draws` and
-    `seed` are the only options. The response is 202 and a job, whose result has a line for each row
-    of a table without a parent: `table`, `row`, `log_likelihood` with all rows below it, and its
-    `anomaly` with `odd_table`, `odd_row` and `odd_cell`.
+    `seed` are the only options. The response is 202 and a job. Its result has a line for each row
+    of a table without a parent: `table`, `row`, `log_likelihood` together with all rows below it,
+    and its `anomaly` with `odd_table`, `odd_row` and `odd_cell`.
     """
     query = given(
         draws=draws,

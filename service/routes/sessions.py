@@ -1,4 +1,4 @@
-"""Calls for sessions of web pages: sign in with an API key, read the session, sign out."""
+"""Endpoints for sessions of web pages: sign in with an API key, read the session, sign out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class SessionBody(BaseModel):
     key_id: str | None = Field(description="null if the service has no keys")
     key_name: str | None
     scopes: list[str]
-    expires_at: datetime | None = Field(description="of the session; null for requests with a key")
+    expires_at: datetime | None = Field(
+        description="end of the session; null for requests with a key"
+    )
 
 
 @router.post("", status_code=201)
@@ -50,7 +52,7 @@ async def sign_in(
 async def read_session(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Read the workspace, key and scopes of the caller, and when a session ends."""
+    """Read the workspace, API key and scopes of the caller, and when its session expires."""
     response.headers["Cache-Control"] = "no-store"
     expires_at = await run_in_threadpool(_end, resources, request)
     return _body(workspace.name, request.state.key, expires_at)
@@ -58,7 +60,7 @@ async def read_session(
 
 @router.delete("", status_code=204)
 async def sign_out(request: Request, response: Response, resources: Shared) -> None:
-    """End the session of the page. Without a session this has no effect."""
+    """End the session of the web page and delete its cookie. Without a session it has no effect."""
     token = session_of(request)
     if token is not None:
         await run_in_threadpool(resources.catalog.sessions.close, token)

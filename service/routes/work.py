@@ -1,4 +1,4 @@
-"""Call that shows queues, workers and running jobs of all workspaces, for operators."""
+"""Endpoint that shows queues, workers and running jobs of all workspaces, for operators."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WorkerBody(BaseModel):
 
 
 class HeldJobBody(BaseModel):
-    """A running job, and the worker that holds its lease (its right to run it for some time)."""
+    """A running job and the worker that holds its lease (a right to run it for a limited time)."""
 
     id: str
     workspace: str
@@ -62,9 +62,9 @@ class HeldJobBody(BaseModel):
 
 
 class WorkBody(BaseModel):
-    """Queues, workers and running jobs of all workspaces."""
+    """Queues, workers and running jobs of all workspaces at one time."""
 
-    now: datetime = Field(description="time of the database, as are all times here")
+    now: datetime = Field(description="current time by the database's clock, like all other times")
     queues: list[QueueBody]
     workers: list[WorkerBody]
     jobs: list[HeldJobBody] = Field(description=f"the first {_MOST_HELD} running jobs")
