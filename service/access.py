@@ -90,7 +90,9 @@ def refuse_open_address(settings: ServiceSettings) -> None:
 
 
 def _has_keys(settings: ServiceSettings) -> bool:
-    """Returns whether the service's database contains an API key; False if it has no tables yet."""
+    """Returns whether the database contains an API key; False if its tables are missing or
+    outdated.
+    """
     if not settings.has_database():
         return False
     try:

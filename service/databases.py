@@ -302,6 +302,6 @@ def _with_valid_references(
     except TableError as error:
         if treatment == INVALID_REFERENCES[0]:
             raise
-        found = checked_references(frames, links, treatment)  # keys that are not unique raise again
+        found = checked_references(frames, links, treatment)  # raises if keys are not unique
         done = {"drop": "they are removed", "null": "their keys are set to missing"}[treatment]
         return found, tuple(f"{problem.message}; {done}" for problem in error.problems)

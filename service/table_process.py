@@ -31,7 +31,7 @@ _FAULTS = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
 """Exit signals of native code that ran out of memory or crashed."""
 _KILL_AFTER_SECONDS = 5
 """Processor seconds from the soft limit, which sends SIGXCPU, to the hard one, which kills."""
-_ROOM_BYTES = 1 << 25  # for the stacks of threads
+_ROOM_BYTES = 1 << 25  # about what the stacks of threads need
 _EXPECTED = "a smaller table or shorter cells"
 
 

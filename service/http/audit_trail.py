@@ -32,7 +32,7 @@ class AuditTrail:
     def __init__(self, app: ASGIApp, audit: Audit) -> None:
         self.app = app
         self._audit = audit
-        self._order = asyncio.Lock()  # fair: keeps the order of responses
+        self._order = asyncio.Lock()  # first come, first served, so that lines stay in order
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_audited(scope["method"], scope["path"]):

@@ -44,7 +44,7 @@ class Gate:
         request = Request(scope)
         try:
             admitted = await self._authorise(request)
-        except Exception as error:  # unexpected exceptions are raised again there
+        except Exception as error:  # `answer_before_routes` raises unexpected ones again
             await answer_before_routes(request, error)(scope, receive, send)
             return
         key = admitted.key

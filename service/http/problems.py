@@ -194,7 +194,7 @@ def answer_http(request: Request, error: Exception) -> Response:
         detail = f"{request.url.path} does not exist"
         advice = {"advice": _ADDRESS}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        # The framework names the methods of the first route at the path, not of all.
+        # FastAPI's Allow header lists only the methods of the first route with this path.
         allowed = ", ".join(methods_at(request.app, request.url.path)) or headers.get("Allow", "")
         headers["Allow"] = allowed
         detail = f"{request.method} is not allowed at {request.url.path}, but {allowed}"
