@@ -1,4 +1,4 @@
-"""The HTTP API. Routes are thin functions that validate requests and write records."""
+"""The HTTP API: thin route functions that validate requests and write records to the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOMES = {"ServiceSettings": "settings", "create_app": "app", "run": "server"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name on first use, so that reading settings does not import FastAPI."""
+    """Imports a public name on its first use, so that reading settings does not import FastAPI."""
     from importlib import import_module
 
     if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""Access checks that need no key: workspace of a request, host names, origins and addresses."""
+"""Access checks without keys: workspaces of requests, host names, origins and addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def get_workspace(request: Request) -> OpenedWorkspace:
-    """Returns the catalog restricted to the workspace that `service.http.gate` determined.
+    """FastAPI dependency: returns the database records of the request's workspace (its tenant).
+
+    `service.http.gate.Gate` has determined the workspace.
 
     Raises:
         NotFoundError: An id in the path contains a null character.
@@ -36,10 +38,10 @@ Workspace = Annotated[OpenedWorkspace, Depends(get_workspace)]
 
 
 def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
-    """Prevents DNS rebinding: requests by a foreign host name that resolves to this machine.
+    """Refuses DNS rebinding, in which another site makes its host name resolve to this machine.
 
     Raises:
-        ForeignSiteError: The Host header is not an allowed name.
+        ForeignSiteError: The Host header is not one of `settings.allowed_hosts`.
     """
     host = request.url.hostname or ""
     if host.strip("[]") not in settings.allowed_hosts:
@@ -51,7 +53,7 @@ def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
 
 
 def is_address(request: Request) -> bool:
-    """Whether the request names this machine by an IP address or `localhost`."""
+    """Returns whether the Host header of the request is an IP address or `localhost`."""
     host = (request.url.hostname or "").strip("[]")
     try:
         ipaddress.ip_address(host)
@@ -61,10 +63,10 @@ def is_address(request: Request) -> bool:
 
 
 def refuse_foreign_page(request: Request) -> None:
-    """Prevents cross-site request forgery.
+    """Refuses changes that a page of another site requests (cross-site request forgery).
 
     Raises:
-        ForeignSiteError: A request that changes something has the Origin of another site.
+        ForeignSiteError: The method may change data, and Origin names another host than Host.
     """
     origin = request.headers.get("Origin")
     if origin is None or request.method in SAFE_METHODS:
@@ -74,10 +76,10 @@ def refuse_foreign_page(request: Request) -> None:
 
 
 def refuse_open_address(settings: ServiceSettings) -> None:
-    """Prevents a service without keys from listening to other machines.
+    """Refuses to start a service without API keys where other machines could reach it.
 
     Raises:
-        StartError: The address is not a loopback address, and there is no key.
+        StartError: `settings.host` is not a loopback address, and the database contains no API key.
     """
     if not (is_loopback(settings.host) or _has_keys(settings)):
         raise StartError(
@@ -88,7 +90,9 @@ def refuse_open_address(settings: ServiceSettings) -> None:
 
 
 def _has_keys(settings: ServiceSettings) -> bool:
-    """Whether the service's database has API keys."""
+    """Returns whether the database contains an API key; False if its tables are missing or
+    outdated.
+    """
     if not settings.has_database():
         return False
     try:
@@ -103,7 +107,7 @@ def _has_keys(settings: ServiceSettings) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address.
+    """Returns whether only this machine can reach the address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)

@@ -1,4 +1,4 @@
-"""The FastAPI application: routes, middleware and error handlers around its resources."""
+"""Creates the FastAPI application: its routes, middleware, error handlers and shared resources."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ log = logging.getLogger("service")
 
 
 def create_app(settings: ServiceSettings, resources: Resources | None = None) -> FastAPI:
-    """Creates the application, which owns its resources and closes them at its end.
+    """Returns the application, which closes its resources when it shuts down.
 
     Args:
-        resources: Resources to use instead of those of the settings.
+        resources: Database, store, queue and pools; created from `settings` if None.
     """
     shared = connect(settings) if resources is None else resources
     app = FastAPI(
@@ -103,7 +103,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
 
 
 def connect(settings: ServiceSettings) -> Resources:
-    """Connects to the database, the store and the broker of the settings."""
+    """Returns resources that are connected to the database, store and queue in `settings`."""
     urls = {"database_url": settings.database(), "broker_url": settings.broker()}
     records = CatalogSettings.model_validate(urls)
     catalog = Catalog(
@@ -118,7 +118,7 @@ def connect(settings: ServiceSettings) -> Resources:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Runs background tasks while the application runs, then closes the resources."""
+    """Runs background tasks while the application runs, and closes its resources afterwards."""
     resources: Resources = app.state.resources
     background = [asyncio.create_task(watch_lag(resources.metrics))]
     if resources.settings.preload_torch:
@@ -126,13 +126,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     for task in background:
         task.cancel()
-    # In a thread, because cut-off requests still log meanwhile.
+    # In a thread, so that the event loop can still log requests that are cut off meanwhile.
     await asyncio.to_thread(resources.close)
 
 
 async def _warm(resources: Resources) -> None:
-    """Starts the first inline process after the port is open, because importing torch takes
-    seconds.
+    """Starts the first child process for model requests shortly after the port is open.
+
+    It does not start earlier, because importing torch takes seconds. A failure is logged.
     """
     await asyncio.sleep(_PRELOAD_AFTER_SECONDS)
     try:

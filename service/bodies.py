@@ -1,4 +1,4 @@
-"""Pydantic models of request and response bodies, as the OpenAPI document shows them."""
+"""Pydantic models of request and response bodies, from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from gcvae.schema.suggestions import unknown_name
 from gcvae.training.settings import meant_setting
 
 UNKNOWN_MEMBER = "unknown_member"
-"""Pydantic error type of an unknown member of a body."""
+"""Type of the pydantic error about a JSON member that the request body does not support."""
 
 
 def _whole(value: object) -> object:
-    """Refuses text and booleans as numbers, because JSON has separate types."""
+    """Returns a number unchanged; refuses text and booleans, which pydantic would convert."""
     if isinstance(value, str | bool):
         raise ValueError("Input should be a whole number, not text or a boolean")
     return value
@@ -44,14 +44,14 @@ ItemT = TypeVar("ItemT")
 
 
 class RequestBody(BaseModel):
-    """Body of a request. Errors about unknown members suggest the member that was meant."""
+    """Base class of request bodies, which refuse unknown members and suggest similar ones."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Replaces the errors of unknown members."""
+        """Validates the body, and adds suggestions to errors about unknown members."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -60,7 +60,7 @@ class RequestBody(BaseModel):
 
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
-        """Returns an error with the suggestion for an unknown member."""
+        """Returns a pydantic error, with a suggestion if it is about an unknown member."""
         if found["type"] != "extra_forbidden":
             return found
         problem = cls.unknown_member(str(found["loc"][-1]))
@@ -69,46 +69,46 @@ class RequestBody(BaseModel):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """Returns the problem of an unknown member."""
+        """Returns the description of the error that the body has an unknown member `name`."""
         return unknown_name(f"unknown member {name!r}", name, cls.model_fields)
 
 
 class PageBody(BaseModel, Generic[ItemT]):
-    """A page of a list, newest items first."""
+    """One page of a list, newest records first."""
 
     items: list[ItemT]
     next_cursor: str | None = Field(description="the next page's `cursor`; null at the end")
 
 
 class PrivacyCapBody(RequestBody):
-    """A cap on the joint epsilon of all models of a table."""
+    """A cap on the joint privacy loss (epsilon at delta) of all models of a table."""
 
     epsilon: float = Field(gt=0, le=1e6)
     delta: float = Field(gt=0, lt=1)
 
 
 class NewPrivacyCapBody(RequestBody):
-    """A new cap on the privacy budget of a dataset's models; null removes the cap."""
+    """A new cap on the joint privacy loss of a dataset's models; null removes the cap."""
 
     cap: PrivacyCapBody | None
 
 
 class EffectiveCapBody(BaseModel):
-    """The cap that is in force."""
+    """The privacy cap in force: a limit on the joint epsilon of the models at `delta`."""
 
     epsilon: float
     delta: float
 
 
 class PrivacyBody(BaseModel):
-    """The privacy budget that the models of a table have spent."""
+    """The privacy budget (differential privacy) that all models of a table have spent together."""
 
-    rho_spent: float = Field(0.0, description="of zero-concentrated differential privacy")
-    rho_set_aside: float = Field(0.0, description="reserved by trainings that have not started")
+    rho_spent: float = Field(0.0, description="spent rho, as in zero-concentrated privacy (zCDP)")
+    rho_set_aside: float = Field(0.0, description="rho reserved by trainings that have not started")
     epsilon: float | None = Field(
         0.0,
-        description="of all spent budget at `delta`; null if thresholds used all of delta or if "
-        "there are models without differential privacy, which have no bound",
+        description="joint epsilon of all spent budget at `delta`; null if thresholds used all of "
+        "delta or if there are models without differential privacy, which have no bound",
     )
     delta: float | None = None
     cap: EffectiveCapBody | None = Field(
@@ -137,14 +137,14 @@ class SpendingBody(BaseModel):
 
 
 class PrivacyLedgerBody(PrivacyBody):
-    """The privacy ledger of a table, including deleted models and failed trainings."""
+    """All privacy budget spent or reserved for a table, also by deleted or failed models."""
 
     dataset_id: str
     spendings: list[SpendingBody]
 
 
 class LinkedTableBody(BaseModel):
-    """A table of a database."""
+    """One table of a database."""
 
     name: str
     format: str
@@ -156,17 +156,19 @@ class LinkedTableBody(BaseModel):
 
 
 class DatasetBody(BaseModel):
-    """An uploaded table or database."""
+    """An uploaded table, or an uploaded database of several tables."""
 
     id: str
     name: str
     kind: DataKind
-    rows: int = Field(description="of a database: of all tables")
+    rows: int = Field(description="number of rows; for a database the sum over its tables")
     columns: int
-    tables: list[LinkedTableBody] | None = Field(description="of a database; null of one table")
+    tables: list[LinkedTableBody] | None = Field(
+        description="tables of a database; null for a single table"
+    )
     table_schema: dict[str, Any] = Field(
         alias="schema",
-        description="of a table its columns; of a database `tables`, each with its `primary_key`, "
+        description="for a table its columns; for a database `tables`, with their `primary_key`, "
         "`foreign_keys` and `order`, and `invalid_references`, the treatment of rows whose foreign "
         "key does not exist",
     )
@@ -180,7 +182,7 @@ class DatasetBody(BaseModel):
     )
     size_bytes: int
     format: str
-    encoding: str | None = Field(description="of the text file; null for UTF-8, and for Parquet")
+    encoding: str | None = Field(description="text encoding; null for UTF-8, and for Parquet")
     created_at: datetime
     warnings: list[str]
     privacy: PrivacyBody | None = Field(
@@ -192,21 +194,21 @@ class DatasetBody(BaseModel):
 
 
 class ChangeBody(BaseModel):
-    """Old and new value of a schema member; null if it is missing."""
+    """The old and new value of a schema member; null if the schema does not contain the member."""
 
     before: Any = None
     after: Any = None
 
 
 class RuleChangesBody(BaseModel):
-    """Rules that were added to the schema and rules that were removed."""
+    """Rules (expressions over columns) that a request added to the schema or removed from it."""
 
     added: list[dict[str, Any]]
     lost: list[dict[str, Any]]
 
 
 class SchemaChangesBody(BaseModel):
-    """Changes of a schema by a request."""
+    """Differences between the schema before and after a request."""
 
     columns: dict[str, dict[str, ChangeBody]] = Field(
         description="changed members by column; of a newly dropped column only `drop`"
@@ -216,28 +218,28 @@ class SchemaChangesBody(BaseModel):
 
 
 class ChangedDatasetBody(DatasetBody):
-    """A dataset with changed schema."""
+    """A dataset after a change of its schema, with a list of the changes."""
 
     changes: SchemaChangesBody
 
 
 class HistogramBody(BaseModel):
-    """A histogram: `counts[i]` values are between `edges[i]` and `edges[i + 1]`."""
+    """A histogram: `counts[i]` values are between `edges[i]` and `edges[i + 1]`; dates are text."""
 
     edges: list[float] | list[str]
     counts: list[int]
 
 
 class LevelBody(BaseModel):
-    """A level and its number of cells."""
+    """A level (category) of a column and the number of cells with this level."""
 
     level: str | int | float | bool
     count: int
 
 
 class ColumnProfileBody(BaseModel):
-    """Summary of one column. Dates are text. Members that do not apply to the kind, or to a dropped
-    column, are null.
+    """Summary of one column of a table; dates are text. Members that do not apply to the column's
+    kind, or to a column that is dropped, are null.
     """
 
     name: str
@@ -254,14 +256,14 @@ class ColumnProfileBody(BaseModel):
 
 
 class RuleExceptionBody(BaseModel):
-    """A row that violates a rule."""
+    """A row of the uploaded table that violates a rule."""
 
-    row: int = Field(description="position, counted from 0")
-    line: int | None = Field(description="in the file; null if the format has no lines")
+    row: int = Field(description="number of the row in the table, counted from 0")
+    line: int | None = Field(description="line in the file; null if the format has no lines")
 
 
 class RuleBody(BaseModel):
-    """A rule that most rows of a table satisfy."""
+    """A rule (an expression over columns) that most rows of a table satisfy."""
 
     rule: dict[str, Any] = Field(description="the rule's members in the schema")
     columns: list[str] = Field(description="columns of the rule, the dependent column first")
@@ -272,7 +274,7 @@ class RuleBody(BaseModel):
 
 
 class ProfileBody(BaseModel):
-    """Summary of a table's columns, and its rules."""
+    """A summary of each column of a table, and the rules that most of its rows satisfy."""
 
     dataset_id: str
     rows: int
@@ -281,7 +283,7 @@ class ProfileBody(BaseModel):
 
 
 class RulesBody(BaseModel):
-    """Rules that most rows of a table satisfy."""
+    """The rules (expressions over columns) that most rows of a table satisfy."""
 
     dataset_id: str
     rules: list[RuleBody]
@@ -303,7 +305,7 @@ SCORING = "scoring of rows: full scores (full), only whether each row is rare (f
 
 
 class ReportSummaryBody(BaseModel):
-    """Summary of a model's report."""
+    """Summary of a model's quality report."""
 
     id: str
     job_id: str
@@ -321,7 +323,7 @@ class ReportSummaryBody(BaseModel):
 
 
 class ModelBody(BaseModel):
-    """A model, ready or in training."""
+    """A model, which is ready, in training, or failed."""
 
     id: str
     name: str
@@ -335,9 +337,9 @@ class ModelBody(BaseModel):
     training: dict[str, Any]
     table_schema: dict[str, Any] | None = Field(alias="schema")
     record: dict[str, Any] | None = Field(
-        description="training record; with hard rules it has `hard_rule_acceptance`, the share "
-        "of proposed rows that keep them; for a database it has the `plan` of each of its "
-        "`tables`, how it is generated; null until the model is ready"
+        description="training record; with hard rules it contains `hard_rule_acceptance`, the "
+        "share of proposed rows that satisfy them; for a database, the `plan` by which each of "
+        "its `tables` is generated; null until the model is ready"
     )
     bound_held_out: float | None = Field(
         description="held-out log-likelihood: a lower bound, in nats per row; higher is better"
@@ -357,8 +359,8 @@ class ProgressBody(BaseModel):
     table: str | None = Field(None, description="of a database: the table in training")
     fraction: float | None = Field(
         None,
-        description="share of the whole job, all phases and attempts; it never decreases and is 1 "
-        "only once the result is published",
+        description="completed share of the job over all phases and attempts; it never decreases "
+        "and is 1 only once the result is published",
     )
     epoch: int | None = None
     epochs: int | None = None
@@ -376,7 +378,7 @@ class ProgressBody(BaseModel):
 
 
 class EstimateBody(BaseModel):
-    """Estimated cost of a job, before it starts."""
+    """Estimated time and memory of a job, made before it starts."""
 
     seconds: float = Field(description="on one CPU core; for training an upper estimate")
     memory_bytes: int = Field(description="peak memory")
@@ -410,7 +412,7 @@ class JobBody(BaseModel):
 
 
 class ResultBody(BaseModel):
-    """The result of a job, or its state while the job runs."""
+    """The result of a job, or, before it exists, the state of the job that makes it."""
 
     id: str
     model_id: str | None
@@ -427,7 +429,7 @@ class ResultBody(BaseModel):
 
 
 class TrainingBody(BaseModel):
-    """Training options. Further members override settings of the preset, such as `max_steps`."""
+    """Training options. Additional members override settings of the preset, such as `max_steps`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -449,7 +451,7 @@ PRIORITY = "order among the waiting jobs of the workspace; higher is earlier, 0 
 
 
 class NewModelBody(RequestBody):
-    """A training request."""
+    """A request to train a model on a dataset."""
 
     dataset_id: str
     name: Name | None = None
@@ -459,7 +461,10 @@ class NewModelBody(RequestBody):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """Returns the problem of an unknown member; a setting is referred to `training`."""
+        """Returns the description of the error that the body has an unknown member `name`.
+
+        If the name is a training setting, the error says that it belongs in `training`.
+        """
         problem = super().unknown_member(name)
         setting = meant_setting(name)
         if setting is None or (problem.suggestion is not None and setting != name):
@@ -469,7 +474,7 @@ class NewModelBody(RequestBody):
 
 
 class ChangedModelBody(RequestBody):
-    """Changes to a model."""
+    """New name or more restrictive scoring of a model; omitted members do not change."""
 
     scoring: Scoring | None = Field(
         None, description=f"{SCORING}; it can only become more restrictive"
@@ -478,7 +483,7 @@ class ChangedModelBody(RequestBody):
 
 
 class ChangedNameBody(RequestBody):
-    """The new name of a dataset."""
+    """A request to change the name of a dataset."""
 
     name: Name
 
@@ -487,13 +492,13 @@ Cell = str | int | float | bool | None
 
 
 class RowsBody(RequestBody):
-    """Rows in JSON. A missing cell is null."""
+    """Rows as JSON objects by column name. A missing cell is null."""
 
     rows: list[dict[str, Cell]] = Field(min_length=1)
 
 
 class NewMapBody(RequestBody):
-    """Row or latent vector of a local dependency map."""
+    """Either the row or the latent vector for which a local dependency map is computed."""
 
     row: dict[str, Cell] | None = Field(
         None, description="known cells by column; missing ones are integrated out"
@@ -503,25 +508,32 @@ class NewMapBody(RequestBody):
 
 
 class HealthBody(BaseModel):
-    """The process is running."""
+    """Response of the liveness check: the process is running."""
 
     status: Literal["alive"] = "alive"
 
 
 class ReadinessBody(BaseModel):
-    """All servers that the service depends on respond."""
+    """Response of the readiness check if all servers that the service depends on respond."""
 
     status: Literal["ready"]
     checks: dict[str, str] = Field(description="`ok`, by name")
 
 
 def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> DatasetBody:
-    """Returns the response body of a dataset."""
+    """Returns the response body of a dataset.
+
+    Args:
+        privacy: Spent privacy budget; None if nothing was spent and there is no cap.
+    """
     return DatasetBody.model_validate(vars(dataset) | {"privacy": privacy})
 
 
 def model_body(model: Model, report: Result | None = None) -> ModelBody:
-    """Returns the response body of a model, with the summary of its report."""
+    """Returns the response body of a model, with the summary of its quality report if it has one.
+
+    If the scoring of the model is restricted, the scores of held-out rows are left out.
+    """
     record = model.record
     bound = (record or {}).get("bound_held_out")
     if record is not None and model.scoring != Scoring.FULL:
@@ -533,12 +545,17 @@ def model_body(model: Model, report: Result | None = None) -> ModelBody:
 
 
 def job_body(job: Job) -> JobBody:
-    """Returns the response body of a job."""
+    """Returns the response body that describes a job and its progress."""
     return JobBody.model_validate(vars(job))
 
 
 def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
-    """Returns the response body of a result, or of its job if there is no result yet."""
+    """Returns the response body of a job's result.
+
+    Args:
+        result: The result; None if the job has not finished.
+        content: URL path from which the result can be downloaded.
+    """
     internal = job.kind.spec.internal
     return ResultBody(
         id=str(job.result_id),

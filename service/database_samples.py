@@ -1,4 +1,4 @@
-"""Samples of databases: checks of requests, and estimates of the number of rows."""
+"""Checks requests to generate synthetic databases, and estimates their number of rows and cost."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from gcvae.training.settings import PRESETS
 from service.errors import NotOfferedError, RequestError
 
 FORMATS = ("csv", "parquet")
+"""File formats in which the tables of a synthetic database can be returned."""
 _MOST_TIMES = 1_000_000
 
 
 def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
-    """Returns the request to sample a database, with `scale` 1 if no size is given.
+    """Returns the request to generate a database; if it specifies no size, with `scale` 1.
+
+    Args:
+        model: Model of a database.
 
     Raises:
         RequestError: The table is unknown, or the size is invalid or given twice.
-        NotOfferedError: An option is only supported for single tables: conditions, other formats.
+        NotOfferedError: Conditions or this format are only supported for models of single tables.
     """
     for name in ("given", "distribution", "given_rows"):
         if getattr(spec, name) is not None:
@@ -51,14 +55,17 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
 
 
 def drawn_tables(model: Model) -> dict[str, Document]:
-    """Returns the records of the tables of a sample, by name."""
+    """Returns the training record of each table in a generated database, by table name.
+
+    Tables that only exist inside the model (split off from uploaded tables) are left out.
+    """
     record = model.record or {}
     made = {split["entities"] for split in record["splits"]}
     return {name: table for name, table in record["tables"].items() if name not in made}
 
 
 def expected_rows(model: Model, spec: SampleSpec) -> int:
-    """Returns the approximate number of rows of a sample, all tables together."""
+    """Returns the approximate number of rows in a generated database, summed over its tables."""
     tables = (model.record or {})["tables"]
     times: dict[str, float] = {}
 
@@ -78,7 +85,10 @@ def expected_rows(model: Model, spec: SampleSpec) -> int:
 
 
 def cost_of(model: Model, rows: int) -> Document | None:
-    """Returns the estimated cost of a sample; None if this version lacks the model's preset."""
+    """Returns the estimated time and memory to generate `rows` rows of a database, as JSON.
+
+    Returns None if the model was trained with a preset that this version does not have.
+    """
     record = model.record or {}
     if record.get("preset") not in PRESETS:
         return None

@@ -1,7 +1,7 @@
 """Reads databases from ZIP files of tables, within the limits, and checks their keys.
 
-The functions run in a separate process (`service/table_process.py`). Each table is checked against
-the limits before it is loaded; then all are loaded, because keys are checked across tables.
+The functions are called in a separate process (`service/table_process.py`). Each table is checked
+against the limits before it is loaded; then all are loaded, because keys are checked across tables.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
     from gcvae.linked.database_schema import DatabaseSchema
 
 INVALID_REFERENCES = ("refuse", "drop", "null")
-"""Treatments of rows whose foreign key does not exist."""
+"""Treatments of foreign keys that do not exist: an error, or without these rows or keys."""
 _MEMBERS = ("tables", "invalid_references")
 
 
 @dataclass(frozen=True)
 class CheckedDatabase:
-    """Database that was read from a ZIP file.
+    """A database that was read from a ZIP file and checked.
 
     Attributes:
-        tables: Name, format, rows, columns and schema of each table.
-        schema: Schema of the database: tables, keys, orders and `invalid_references`.
+        tables: Name, format, rows, columns and schema of each table, as JSON.
+        schema: JSON schema of the database: tables, keys, row orders and `invalid_references`.
+        warnings: Sentences about changes that `invalid_references` caused.
     """
 
     tables: list[Document]
@@ -51,17 +52,17 @@ class CheckedDatabase:
     warnings: tuple[str, ...]
 
     def total(self, what: str) -> int:
-        """Returns the number of `rows` or `columns` of all tables."""
+        """Returns the sum of `what` ("rows" or "columns") over all tables."""
         return sum(int(table[what]) for table in self.tables)
 
 
 def check_database(
     file: BinaryIO, schema: Document | None, encoding: str | None, settings: ServiceSettings
 ) -> CheckedDatabase:
-    """Reads the tables of a ZIP file and completes the schema of the database.
+    """Reads and checks the tables of a ZIP file, and infers what the schema does not specify.
 
     Args:
-        schema: Stated tables and keys, and `invalid_references`.
+        schema: Tables, keys and `invalid_references` that the user specified; None for none.
         encoding: Encoding of text files; None for UTF-8.
 
     Raises:
@@ -95,10 +96,13 @@ def check_database(
 
 
 def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
-    """Reads a schema document. Returns (stated tables and keys, treatment of invalid references).
+    """Reads the JSON schema of a database that a user has specified.
+
+    Returns:
+        (schema with only the user's `tables`, treatment of foreign keys that do not exist).
 
     Raises:
-        SchemaError: A member or the treatment is unknown.
+        SchemaError: A member or the value of `invalid_references` is unknown.
     """
     problems = [
         unknown_name(f"unknown member {name!r}", name, _MEMBERS, pointer=json_pointer(name))
@@ -130,7 +134,7 @@ def profile_of_table(
     encoding: str | None,
     settings: ServiceSettings,
 ) -> dict[str, Any]:
-    """Returns the profile of one table of a checked database."""
+    """Returns the JSON profile of table `name` in a ZIP file that `check_database` accepted."""
     from gcvae.cells.values import parse_table
     from gcvae.files.tables import read_table
     from gcvae.rules.search import find_rules
@@ -148,7 +152,7 @@ def profile_of_table(
 def first_rows_of_table(
     file: BinaryIO, name: str, n_rows: int, encoding: str | None, settings: ServiceSettings
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Returns the first rows of one table of a checked database, as `first_rows_of`."""
+    """Returns (column names, first `n_rows` rows as text) of table `name` in a checked ZIP file."""
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
         return first_rows_of(table, n_rows, text)
@@ -157,13 +161,14 @@ def first_rows_of_table(
 def check_tables_of_model(
     file: BinaryIO, tables: Mapping[str, Document], encoding: str | None, settings: ServiceSettings
 ) -> int:
-    """Returns the number of rows of all tables in a ZIP file that is sent to a model.
+    """Checks tables in a ZIP file that is sent to a model. Returns their number of rows, summed.
 
     Args:
-        tables: Tables of the model by name, from its record; catalogues are optional.
+        tables: Training records of the model's tables by name; tables that it copies may be
+            missing.
 
     Raises:
-        TableError: The file is not a ZIP file of these tables.
+        TableError: The file is not a ZIP file of the model's tables.
         TableLimitError, TooLargeError: As for `check_database`.
     """
     expected = "a ZIP file of the database's tables, or several files"
@@ -187,7 +192,7 @@ def check_tables_of_model(
 
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
-    """Adds the table's name and pointer to errors raised in the block."""
+    """Context manager that adds the table's name and JSON pointer to errors raised in its block."""
     from gcvae.linked.database_part import of_table as input_errors_of
 
     try:
@@ -201,7 +206,7 @@ def of_table(name: str) -> Iterator[None]:
 def _frames(
     file: BinaryIO, encoding: str | None, settings: ServiceSettings
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """Returns (tables, formats), each by table name.
+    """Reads all tables of a ZIP file. Returns (data frames, file formats), each by table name.
 
     Raises:
         TableError, TableLimitError, TooLargeError: As for `check_database`.
@@ -234,7 +239,7 @@ def _frames(
 
 @contextmanager
 def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[BinaryIO]:
-    """Extracts one table of a database to a temporary file."""
+    """Context manager that extracts table `name` of a ZIP file to a temporary file."""
     from gcvae.files.table_archives import opened_archive
 
     with (
@@ -248,10 +253,13 @@ def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[
 def _unpacked_member(
     archive: Any, member: Any, n_before: int, settings: ServiceSettings
 ) -> Iterator[BinaryIO]:
-    """Extracts a file of an archive to a temporary file, within the limit of all tables.
+    """Context manager that extracts one file of an archive to a temporary file.
+
+    Args:
+        n_before: Bytes extracted from earlier files, which count towards the limit.
 
     Raises:
-        TooLargeError: The limit is exceeded, whatever sizes the archive states.
+        TooLargeError: More bytes than allowed were extracted, whatever size the archive claims.
     """
     from gcvae.files.table_archives import unpack
 
@@ -268,10 +276,10 @@ def _unpacked_member(
 
 
 def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -> None:
-    """Checks that all tables together do not exceed the limit of one table.
+    """Checks that all tables together do not exceed the limit in the setting `field`.
 
     Raises:
-        TableLimitError: They do.
+        TableLimitError: The `count` of `what` (rows, cells, tables) exceeds the limit.
     """
     limit = getattr(settings, field)
     if count > limit:
@@ -282,12 +290,10 @@ def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -
 def _with_valid_references(
     frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, treatment: str
 ) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
-    """Returns (tables whose foreign keys exist or are missing, warnings about changes).
+    """Returns (tables without invalid foreign keys, warnings about what was removed).
 
     Raises:
-        TableError: Keys are not unique, or foreign keys do not exist and `invalid_references` is
-            `refuse`; it
-            shows the first ten.
+        TableError: Keys are not unique, or foreign keys do not exist and `treatment` is "refuse".
     """
     from gcvae.linked.references import checked_references
 
@@ -296,6 +302,6 @@ def _with_valid_references(
     except TableError as error:
         if treatment == INVALID_REFERENCES[0]:
             raise
-        found = checked_references(frames, links, treatment)  # keys that are not unique raise again
+        found = checked_references(frames, links, treatment)  # raises if keys are not unique
         done = {"drop": "they are removed", "null": "their keys are set to missing"}[treatment]
         return found, tuple(f"{problem.message}; {done}" for problem in error.problems)

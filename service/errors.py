@@ -1,25 +1,25 @@
 """Exceptions of the service. `problems.py` alone maps them to HTTP responses.
 
-Errors whose message does not say how to proceed have an `advice` for REST clients.
+Errors whose message does not say how to proceed carry `advice`, which the response shows.
 
     ServiceError
     ├── RequestError            the request is not valid; carries `problems`
-    ├── MediaTypeError          the call does not read bodies of this media type
-    ├── NotAcceptableError      the call can not respond in an accepted media type
+    ├── MediaTypeError          the endpoint does not accept bodies of this media type
+    ├── NotAcceptableError      the endpoint can not respond in an accepted type
     ├── NotOfferedError         a valid request that this version does not support
     ├── LimitError              a limit is exceeded; carries its setting and value
     │   ├── TooLargeError       bytes of a body or table
     │   ├── HeadTooLongError    bytes of the request line and headers
     │   ├── TableLimitError     rows, columns, cells, levels
     │   ├── QueueFullError      waiting jobs
-    │   ├── PoolFullError       waiting inline work
+    │   ├── PoolFullError       requests that wait for a thread or process
     │   ├── QuotaError          storage or training time of a workspace
     │   └── TooManyRequestsError  requests of one key
     ├── InvalidModelError       the file is not a usable model
     ├── StateError              the state of the resource does not allow the call
     ├── NoReportError           the model has no report (yet); carries the job
     ├── PreconditionError       the resource changed since the caller read it
-    ├── ProcessDiedError        a process of inline work died during the request
+    ├── ProcessDiedError        the child process that handled the request died
     ├── SlowReaderError         a client read a stream too slowly
     ├── StoppingError           the service is shutting down
     ├── NotReadyError           a server that the service depends on does not respond
@@ -27,7 +27,7 @@ Errors whose message does not say how to proceed have an `advice` for REST clien
     ├── MissingScopeError       the key lacks a scope
     ├── ForeignSiteError        another site's page calls a service without keys
     └── StartError              the service can not start with this configuration
-    CutOffError (no Exception)  a response ended early after its start, and this was logged
+    CutOffError (BaseException) a response was cut off after its start, and this was logged
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ _SHEET = 'save the sheet as "CSV UTF-8" and send that as text/csv'
 
 
 class ServiceError(Exception):
-    """Base class of the service's errors."""
+    """Base class of all exceptions of the service except `CutOffError`."""
 
 
 class PreconditionError(ServiceError):
-    """The resource changed since the caller read it."""
+    """The resource has changed since the client read it, so that its change is refused."""
 
 
 class RequestError(ServiceError):
-    """The request is not valid."""
+    """The request is not valid; `problems` describes each error and its location in the request."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__(*problems)
         self.problems = problems
 
     def __str__(self) -> str:
-        """Returns the first problem in one line."""
+        """Returns the first problem on one line."""
         return str(self.problems[0])
 
 
 class MediaTypeError(ServiceError):
-    """The call does not read bodies of this media type."""
+    """The endpoint does not accept bodies of this media type; `readable` lists those it accepts."""
 
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
         stated = "has no Content-Type" if given is None else f"is {given!r}"
@@ -71,7 +71,7 @@ class MediaTypeError(ServiceError):
 
 
 class NotAcceptableError(ServiceError):
-    """The response can not be written in an accepted media type."""
+    """The endpoint can respond in no accepted media type; `writable` lists those it can return."""
 
     def __init__(self, accept: str, writable: tuple[str, ...]) -> None:
         super().__init__(f"Accept is {accept!r}; this call can return {', '.join(writable)}")
@@ -79,7 +79,7 @@ class NotAcceptableError(ServiceError):
 
 
 class NotOfferedError(ServiceError):
-    """The request is valid, but this version does not support it."""
+    """This version does not support the valid request; `offered` lists what it supports instead."""
 
     def __init__(self, problem: Problem, offered: tuple[str, ...] = ()) -> None:
         super().__init__(problem)
@@ -87,12 +87,12 @@ class NotOfferedError(ServiceError):
         self.offered = offered
 
     def __str__(self) -> str:
-        """Returns the problem in one line."""
+        """Returns the problem on one line."""
         return str(self.problems[0])
 
 
 class LimitError(ServiceError):
-    """A limit of this service is exceeded; `setting` is the environment variable of the limit."""
+    """A limit of this service is exceeded; `setting` is the environment variable to change it."""
 
     def __init__(self, what: str, limit: float, field: str, *problems: Problem) -> None:
         self.limit = limit
@@ -102,7 +102,7 @@ class LimitError(ServiceError):
 
 
 class TooLargeError(LimitError):
-    """The body or table has too many bytes."""
+    """The request body, or the uploaded table after decompression, has too many bytes."""
 
 
 class HeadTooLongError(LimitError):
@@ -113,27 +113,27 @@ class HeadTooLongError(LimitError):
 
 
 class TableLimitError(LimitError):
-    """The table has too many rows, columns, cells or levels."""
+    """The table has too many rows, columns or cells, or too many levels (categories) per column."""
 
 
 class QueueFullError(LimitError):
-    """Too many jobs are waiting."""
+    """Too many jobs of the workspace are waiting."""
 
     retry_after_seconds = 30
 
 
 class PoolFullError(LimitError):
-    """Too much inline work is waiting."""
+    """All workers of a pool are busy, and too many requests are waiting for one."""
 
     retry_after_seconds = 2
 
 
 class QuotaError(LimitError):
-    """The workspace has used up its storage or training time."""
+    """The workspace has used up its quota of storage or training time."""
 
 
 class TooManyRequestsError(LimitError):
-    """The key has sent too many requests in this minute or second."""
+    """The API key has sent too many requests in this minute or second."""
 
     def __init__(self, when: str, limit: int, retry_after_seconds: int) -> None:
         message = f"this key has sent too many requests {when}"
@@ -142,7 +142,7 @@ class TooManyRequestsError(LimitError):
 
 
 class InvalidModelError(ServiceError):
-    """The file is not a model, or not one that this service can use."""
+    """The uploaded file is not a model, or is a model that this service can not use."""
 
     def __init__(self, why: str) -> None:
         expected = "a model file, as written by `gcvae train` or downloaded as a model's `artifact`"
@@ -151,16 +151,16 @@ class InvalidModelError(ServiceError):
 
 
 class StateError(ServiceError):
-    """The state of the resource does not allow this call."""
+    """The current state of the resource does not allow this request."""
 
 
 class NoReportError(ServiceError):
-    """The model has no report.
+    """The model has no quality report.
 
     Attributes:
-        job_id: Job that makes the report or failed to, or the training that precedes it.
+        job_id: Job that makes the report or failed to, or the training before it; None without one.
         is_under_way: Whether that job is waiting or running.
-        advice: How to create a report, if that is possible.
+        advice: How to create a report; None if that is not possible yet.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class NoReportError(ServiceError):
 
 
 class ProcessDiedError(ServiceError):
-    """The process that handled a request died."""
+    """The child process that handled a request died, usually because memory ran out."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -188,7 +188,7 @@ class ProcessDiedError(ServiceError):
 
 
 class SlowReaderError(ServiceError):
-    """The client read a streamed response too slowly; the rest is not sent."""
+    """The client read a streamed response too slowly, so that the rest is not sent."""
 
     def __init__(self, limit_seconds: float) -> None:
         super().__init__(
@@ -205,7 +205,11 @@ class StoppingError(ServiceError):
 
 
 class NotReadyError(ServiceError):
-    """A server that this service depends on does not respond; `checks` has the reasons."""
+    """A server that this service depends on does not respond.
+
+    Attributes:
+        checks: Result for each server: "ok", or the reason why it does not respond.
+    """
 
     def __init__(self, checks: dict[str, str]) -> None:
         silent = ", ".join(name for name, answer in checks.items() if answer != "ok")
@@ -214,7 +218,7 @@ class NotReadyError(ServiceError):
 
 
 class UnauthorizedError(ServiceError):
-    """The service has keys, and the request has no valid one."""
+    """The service requires an API key, and the request has no valid key or session."""
 
     def __init__(self, why: str, *, of_session: bool = False) -> None:
         super().__init__(why)
@@ -227,7 +231,7 @@ class UnauthorizedError(ServiceError):
 
 
 class MissingScopeError(ServiceError):
-    """The key of the request lacks the scope of the call."""
+    """The API key of the request lacks the scope (permission) that the endpoint requires."""
 
     def __init__(self, scope: str, held: list[str]) -> None:
         super().__init__(
@@ -239,15 +243,16 @@ class MissingScopeError(ServiceError):
 
 
 class ForeignSiteError(ServiceError):
-    """A service without keys was called by a foreign host name or another site's page."""
+    """The request has a foreign host name, or was sent by a web page of another site."""
 
 
 class StartError(ServiceError):
-    """The service can not start with this configuration."""
+    """The service can not start with the current settings, for example if the port is taken."""
 
 
 class CutOffError(BaseException):
-    """A response ended early, after its start: the server only closes the connection.
+    """A response was cut off after its start, when no error status can be sent any more.
 
-    A BaseException, so that no `except Exception` handles it. It is logged before it is raised.
+    The server only closes the connection. This is a BaseException, so that no `except Exception`
+    handles it. The reason is logged before it is raised.
     """

@@ -1,4 +1,4 @@
-"""Cost estimates of jobs, shown in their records."""
+"""Estimates the time and memory of jobs, which are shown with the jobs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from gcvae.training.settings import PRESETS
 
 
 def estimate(model: Model, cost: Callable[..., Cost]) -> Document | None:
-    """Returns the estimated cost of a job; None if this version lacks the model's preset.
+    """Returns the estimated cost of a job as JSON.
+
+    Returns None if the model was trained with a preset that this version does not have.
 
     Args:
-        cost: Computes the cost from the model's preset and its number of `columns`.
+        cost: Called as `cost(preset, columns=n_columns)`; returns the time and memory.
     """
     preset = (model.record or {}).get("preset")
     if preset not in PRESETS:

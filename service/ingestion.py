@@ -1,8 +1,8 @@
-"""Reads uploaded tables and infers their schemas, within the limits.
+"""Reads uploaded tables within the limits of the settings, and infers their schemas.
 
-The functions that take a file run in a separate process (`service/table_process.py`). A table is
-read column by column or block by block, so that it need not fit into memory. pandas and pyarrow are
-imported inside functions, because the API process does not need them.
+The functions that take a file are called in a separate process (`service/table_process.py`). A
+table is read column by column or in blocks of rows, so that it need not fit into memory. pandas and
+pyarrow are imported inside functions, because the API process does not need them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 @dataclass(frozen=True)
 class CheckedTable:
-    """Format, size and schema of an uploaded table."""
+    """Format, size and inferred schema of an uploaded table that was read without errors."""
 
     format: str
     rows: int
@@ -47,10 +47,10 @@ class CheckedTable:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Size of rows that a model's schema fits.
+    """Size of uploaded rows that fit the schema of the model they were sent to.
 
     Attributes:
-        frame: Pickled frame for inline work; None if a job is to read the rows.
+        frame: Pickled data frame, to answer without a job; None if the rows are too many for that.
     """
 
     rows: int
@@ -61,17 +61,17 @@ class CheckedRows:
 def check_table(
     file: BinaryIO, schema: dict[str, Any] | None, encoding: str | None, settings: ServiceSettings
 ) -> CheckedTable:
-    """Reads a table. Returns its format, size and completed schema.
+    """Reads a table. Returns its format, its size and its schema, with missing members inferred.
 
     Args:
-        schema: Stated schema.
+        schema: Schema members that the user has specified; None for none.
         encoding: Encoding of the text; None for UTF-8.
 
     Raises:
         TableError: The file is not a table, or not one that can be modelled.
         SchemaError: The schema is malformed or contradicts the table.
-        TableLimitError: The number of rows, columns, cells or levels, or the length of a cell,
-            exceeds its limit.
+        TableLimitError: The number of rows, columns, cells or levels (categories), or the length of
+            a cell, exceeds its limit.
         TooLargeError: The table has too many bytes.
     """
     with checked_columns(file, settings, encoding) as source:
@@ -82,7 +82,7 @@ def check_table(
 def profile_of(
     file: BinaryIO, schema: TableSchema, encoding: str | None, settings: ServiceSettings
 ) -> dict[str, Any]:
-    """Returns the profile of a table."""
+    """Returns the JSON profile of a table: a summary of each column, and the schema's rules."""
     from gcvae.files.typed_columns import typed_columns
     from gcvae.profiling.profile import profile_table
 
@@ -96,7 +96,7 @@ def profile_of(
 def first_rows_of(
     file: BinaryIO, n_rows: int, encoding: str | None
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Returns (column names, first rows as text) of a checked table."""
+    """Returns (column names, first `n_rows` rows as text) of a table; None is a missing cell."""
     import pandas as pd
 
     from gcvae.files.table_reader import TableReader
@@ -115,16 +115,15 @@ def check_rows(
     *,
     is_json: bool,
 ) -> CheckedRows:
-    """Reads rows that are to be scored, imputed or encoded. Returns their size, and a frame if they
-    are few.
+    """Checks rows to score, impute or encode against a model's schema; returns them if few.
 
     Args:
         is_json: Whether the file was made from the `rows` of a JSON body.
 
     Raises:
-        TableError: The file is not a table, has no modelled column, or has a cell that the schema
-            can not parse.
-        UnknownColumnError: The schema lacks a column.
+        TableError: The file is not a table, has no modelled column, or has a cell that can not be
+            converted to its column's kind.
+        UnknownColumnError: A column is not in the schema.
         TableLimitError, TooLargeError: As for `check_table`.
     """
     from gcvae.files.table_reader import TableReader, parsed_chunks
@@ -150,7 +149,7 @@ def _parsed(
     *,
     is_json: bool,
 ) -> pd.DataFrame:
-    """Reads rows and checks that the schema can parse them. Returns them unparsed."""
+    """Returns rows as read from the file, after checking that the schema can parse each cell."""
     from gcvae.cells.values import parse_table, with_absent_columns
     from gcvae.files.tables import read_table
 
@@ -168,7 +167,7 @@ def _parsed(
 def checked_columns(
     file: BinaryIO, settings: ServiceSettings, encoding: str | None = None
 ) -> Iterator[SourceColumns]:
-    """Opens a table for reading one column at a time, and checks its size.
+    """Context manager that checks a table's size and opens it for reading one column at a time.
 
     Raises:
         TableError: The file is not a table.
@@ -189,10 +188,10 @@ def checked_columns(
 
 @contextmanager
 def stored_table(store: Store, dataset: Dataset) -> Iterator[BinaryIO]:
-    """Copies an uploaded table from the store to a temporary file.
+    """Context manager that copies an uploaded table from the store to a temporary file.
 
     Raises:
-        CorruptedError: The stored bytes differ from the uploaded ones.
+        CorruptedError: The stored bytes differ from those that were uploaded.
     """
     with tempfile.TemporaryFile(prefix="gcvae-dataset-") as file:
         for chunk in store.stream(dataset.object_key, dataset.sha256):
@@ -203,7 +202,7 @@ def stored_table(store: Store, dataset: Dataset) -> Iterator[BinaryIO]:
 def _infer_within_limits(
     source: SourceColumns, schema: dict[str, Any] | None, settings: ServiceSettings
 ) -> InferredSchema:
-    """Completes a stated schema by inference.
+    """Infers the members that `schema` does not specify, and checks the number of levels.
 
     Raises:
         TableError: No column can be modelled.
@@ -218,7 +217,7 @@ def _infer_within_limits(
 
 
 def table_format(file: BinaryIO) -> str:
-    """Returns `csv`, `csv.gz`, `parquet` or `zip` according to the first bytes."""
+    """Returns the format of a file by its first bytes: csv, csv.gz, parquet or zip."""
     file.seek(0)
     start = file.read(len(_PARQUET))
     file.seek(0)
@@ -230,13 +229,13 @@ def table_format(file: BinaryIO) -> str:
 
 
 def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str = "") -> None:
-    """Checks the size of a table.
+    """Checks that a table does not have too many rows, columns or cells.
 
     Args:
-        at_least: Prefix of the counts in errors, if there may be more.
+        at_least: Text before the counts in errors: "at least " while a file is being read, else "".
 
     Raises:
-        TableLimitError: The table has too many rows, columns or cells.
+        TableLimitError: A count exceeds its limit.
     """
     for what, count, field in (
         ("columns", columns, "max_columns"),
@@ -251,7 +250,7 @@ def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str
 
 
 def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
-    """Checks the numbers of levels of all columns.
+    """Checks that no modelled column of a schema has too many levels (categories).
 
     Raises:
         TableLimitError: A column has too many levels.
@@ -271,7 +270,7 @@ def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
 
 
 def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
-    """Checks a text file while it is read.
+    """Checks the part of a text file that has been read so far.
 
     Raises:
         TableLimitError: There are too many rows, columns or cells, or a cell is too long.
@@ -285,10 +284,10 @@ def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
 
 
 def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None:
-    """Checks the length of the longest cell of a table.
+    """Checks that the longest cell of a table, with this many `characters`, is not too long.
 
     Args:
-        place: Location of that cell, as arguments of `Problem`.
+        place: Location of that cell, `line` or `column`, as for `gcvae.errors.Problem`.
 
     Raises:
         TableLimitError: The cell is too long.
@@ -303,8 +302,7 @@ def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None
 
 
 def check_parquet(file: BinaryIO, settings: ServiceSettings) -> None:
-    """Checks a Parquet file before its columns are decoded, as a small file can expand to a huge
-    table.
+    """Checks a Parquet file before it is decoded, because a small file can expand to a huge table.
 
     Raises:
         TableError: The file is not a valid Parquet file.

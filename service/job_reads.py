@@ -1,7 +1,7 @@
-"""Batched reads of jobs: polls that arrive together share one database query.
+"""Batched reads of jobs: clients that poll at the same time share one database query.
 
-One thread and one query per poll would cost three times the rest of its answer. A read begins at
-most every 20 ms: a single poll is answered at once, and polls soon after it wait for the next read.
+A thread and a query for each poll would take three quarters of its time. A read begins at most
+every 20 ms: a single poll is answered at once, and polls soon after it wait for the next read.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ INTERVAL_SECONDS = 0.02
 
 
 class JobReads:
-    """Reads jobs for one event loop. A job is never older than the request for it.
+    """Reads jobs in batches for the coroutines of one event loop.
+
+    A job is read after `get` is called, so that its state is never older than the request.
 
     Args:
-        read_many: Reads jobs by their ids; called in a thread.
+        read_many: Function that returns jobs by id, given ids; called in a thread.
     """
 
     def __init__(self, read_many: Callable[[Collection[str]], Found]) -> None:
@@ -34,26 +36,24 @@ class JobReads:
         self._reader: asyncio.Task[None] | None = None
 
     async def get(self, job_id: str, *, workspace: str) -> Job:
-        """Returns the job.
+        """Returns the current state of a job.
 
         Raises:
-            NotFoundError: The workspace has no such job.
+            NotFoundError: The workspace contains no job with this id.
         """
         if self._pending is None:
             self._pending = asyncio.get_running_loop().create_future()
         self._ids.add(job_id)
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
-        # Shielded: a cancelled request must not cancel the read of the others.
+        # Shielded, because a cancelled request must not cancel the read that others wait for.
         job = (await asyncio.shield(self._pending)).get(job_id)
         if job is None or job.workspace != workspace:
             raise NotFoundError("job", job_id)
         return job
 
     async def _read(self) -> None:
-        """Reads requested jobs until there are no more requests; requests during a read join the
-        next.
-        """
+        """Reads jobs until no request is waiting; requests during a read wait for the next one."""
         loop = asyncio.get_running_loop()
         while self._pending is not None:
             next_at = loop.time() + INTERVAL_SECONDS
@@ -63,6 +63,6 @@ class JobReads:
                 pending.set_result(await run_in_threadpool(self._read_many, ids))
             except Exception as error:
                 pending.set_exception(error)
-                pending.exception()  # retrieved, because there may be no one waiting
+                pending.exception()  # retrieved, as asyncio logs an exception that nobody retrieves
             await asyncio.sleep(next_at - loop.time())
         self._reader = None

@@ -1,4 +1,4 @@
-"""Authentication of requests, with a cache that holds each result for half a second."""
+"""Authentication of requests by API key or session, cached for half a second."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from service.errors import UnauthorizedError
 AnswerT = TypeVar("AnswerT")
 
 FRESH_SECONDS = 0.5
-"""Lifetime of cached results: the longest delay before a revoked key is refused or a new key is
-accepted."""
+"""Lifetime of cached results, which delays the refusal of revoked keys and the use of new ones."""
 _MOST_KEPT = 1024
 _NOTE_SECONDS = 60.0
 _SCHEME = "Bearer "
 
 
 class KeyRing:
-    """Authenticates requests by API key or page session. For one event loop."""
+    """Authenticates requests by API key or by the session of a signed-in web page.
+
+    Results are cached for `FRESH_SECONDS`. An object may only be used in one event loop.
+    """
 
     def __init__(self, keys: Keys, sessions: Sessions) -> None:
         self._keys = keys
@@ -41,12 +43,14 @@ class KeyRing:
     async def authenticate(
         self, authorization: str | None, session: str | None = None
     ) -> Key | None:
-        """Returns the key of a request with this Authorization header or session.
+        """Returns the API key of a request; None if the service has no keys and so requires none.
 
-        None if the service has no keys.
+        Args:
+            authorization: Authorization header; None if it is missing.
+            session: Session token of a signed-in page, used if there is no Authorization header.
 
         Raises:
-            UnauthorizedError: The service has keys, and the request has no valid one.
+            UnauthorizedError: The service has keys, and the request has no valid key or session.
         """
         if authorization is not None:
             self._keyless_until = 0.0  # a request with a key suggests that there are keys now
@@ -63,11 +67,16 @@ class KeyRing:
         )
 
     def forget_session(self, session: str) -> None:
-        """Removes a session that has ended from the cache."""
+        """Removes a session that has ended from the cache, so that it is refused at once."""
         self._admitted.forget(_digest_of("session", session))
 
     async def _recent_or_find(self, kind: str, text: str, find: Callable[[str], Key]) -> Key:
-        """Returns the cached key, or raises the cached refusal; else calls `find` in a thread."""
+        """Returns the cached key or raises the cached refusal; else calls `find(text)` in a thread.
+
+        Args:
+            kind: "key" or "session".
+            text: The key or the session token.
+        """
         name = _digest_of(kind, text)
         if (key := self._admitted.get(name)) is not None:
             return key
@@ -82,28 +91,28 @@ class KeyRing:
         return key
 
     async def keys_exist(self) -> bool:
-        """Whether the service has keys, so that calls require one."""
+        """Returns whether the service has API keys, in which case calls require one."""
         if not self._has_keys and time.monotonic() >= self._keyless_until:
             self._has_keys = await run_in_threadpool(self._keys.exist)
             self._keyless_until = time.monotonic() + FRESH_SECONDS
         return self._has_keys
 
     def _verified(self, text: str) -> Key:
-        """Returns the key of a token."""
+        """Returns the record of an API key, given the key itself."""
         try:
             return self._with_use_noted(self._keys.verify(text))
         except BadKeyError as error:
             raise UnauthorizedError(str(error)) from None
 
     def _of_session(self, text: str) -> Key:
-        """Returns the key of a page session."""
+        """Returns the API key with which the session was opened."""
         try:
             return self._with_use_noted(self._sessions.find(text)[0])
         except BadKeyError as error:
             raise UnauthorizedError(str(error), of_session=True) from None
 
     def _with_use_noted(self, key: Key) -> Key:
-        """Records the use of a key, at most once a minute, and returns the key."""
+        """Records that a key was used, at most once a minute, and returns the key."""
         noted = datetime.now(UTC) - timedelta(seconds=_NOTE_SECONDS)
         if key.last_used_at is None or key.last_used_at < noted:
             self._keys.note_use(key.id)
@@ -111,28 +120,28 @@ class KeyRing:
 
 
 class _RecentResults(Generic[AnswerT]):
-    """Cache of the last `_MOST_KEPT` results, each for `FRESH_SECONDS`."""
+    """Cache of the latest `_MOST_KEPT` results, each valid for `FRESH_SECONDS`."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, tuple[float, AnswerT]] = OrderedDict()
 
     def get(self, name: bytes) -> AnswerT | None:
-        """Returns the result, or None if it is missing or has expired."""
+        """Returns the cached result, or None if there is none or it has expired."""
         until, answer = self._kept.get(name, (0.0, None))
         return answer if until > time.monotonic() else None
 
     def keep(self, name: bytes, answer: AnswerT) -> None:
-        """Stores a result."""
+        """Stores a result in the cache."""
         self._kept[name] = time.monotonic() + FRESH_SECONDS, answer
         self._kept.move_to_end(name)
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
 
     def forget(self, name: bytes) -> None:
-        """Removes a result."""
+        """Removes a result from the cache, if it is there."""
         self._kept.pop(name, None)
 
 
 def _digest_of(kind: str, text: str) -> bytes:
-    """Returns the cache key of a token: a hash, so that tokens are not kept in memory."""
+    """Returns the cache key for a token: a hash, so that tokens are not kept in memory."""
     return hashlib.sha256(f"{kind} {text}".encode()).digest()

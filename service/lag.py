@@ -1,4 +1,4 @@
-"""Measures the lag of the event loop, by which every request is delayed."""
+"""Measures the lag of the event loop, which delays all requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INTERVAL_SECONDS = 0.1
 
 
 async def watch_lag(metrics: Metrics) -> None:
-    """Reports the lag of a periodic task to the metrics, until it is cancelled."""
+    """Reports every 0.1 s, until cancelled, how many seconds late the event loop resumes a task."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + _INTERVAL_SECONDS

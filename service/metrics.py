@@ -1,8 +1,8 @@
-"""Prometheus metrics at `/metrics`: of this process, and of the records in the database.
+"""Prometheus metrics at `/metrics`, about this process and about the records in the database.
 
 Job events are counted in the database, in the transaction that causes them
-(`catalog/database/counts.py`). All API processes therefore report the same job metrics, and none
-are lost with a process. Aggregate them over instances with `max by (…)`, not with a sum.
+(`catalog/database/counts.py`). All API processes therefore report the same job metrics, and no
+count is lost with a process. Aggregate them over processes with `max by (…)`, not with a sum.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Metrics:
-    """Metrics of one API process. Labels have few fixed values, never ids.
+    """Prometheus metrics of one API process. Labels take few fixed values and never contain ids.
 
     Args:
-        statistics: Statistics of the records, queried at each scrape.
+        statistics: Reads job and storage statistics from the database, at each scrape.
     """
 
     def __init__(self, statistics: Statistics) -> None:
@@ -83,38 +83,38 @@ class Metrics:
         self.registry.register(RecordsCollector(statistics))
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Records that the response to a request started after `seconds`."""
+        """Records that a request's response started with `status`, `seconds` after the request."""
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, str(status)).observe(seconds)
 
     def add(self, tally: Tally) -> None:
-        """Adds the counts of an inline process."""
+        """Adds the counts that a child process reported with its answer."""
         for result, n in tally.lookups.items():
             self._lookups.labels(result).inc(n)
         for kind, n_rows in tally.rows.items():
             self._inline_rows.labels(kind).inc(n_rows)
 
     def process_died(self) -> None:
-        """Counts the death of an inline process."""
+        """Counts the death of a child process that runs models."""
         self._deaths.inc()
 
     def lagged(self, seconds: float) -> None:
-        """Records the lag of the event loop."""
+        """Records by how many seconds the event loop resumed a periodic task late."""
         self._lag.observe(seconds)
 
 
 class RecordsCollector(Collector):
-    """Metrics of the records, queried at each scrape."""
+    """Prometheus collector that reads its metrics from the database at each scrape."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
 
     def describe(self) -> list[Metric]:
-        """Returns no metrics, so that registration does not query the database."""
+        """Returns no metrics, so that registering the collector does not query the database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yields all metrics; only `gcvae_records_up` if the database does not respond."""
+        """Yields all metrics; if the database does not respond, only `gcvae_records_up` as 0."""
         up = GaugeMetricFamily("gcvae_records_up", "1 if the database responded to this scrape")
         try:
             kinds = self._statistics.kinds()
@@ -136,7 +136,7 @@ class RecordsCollector(Collector):
 
 
 def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
-    """Yields depth and age of each queue."""
+    """Yields the number of waiting jobs and the waiting time of the oldest one, for each queue."""
     depth = GaugeMetricFamily("gcvae_queue_depth", "Waiting jobs", labels=["queue"])
     age = GaugeMetricFamily(
         "gcvae_queue_oldest_age_seconds", "Waiting time of the oldest waiting job", labels=["queue"]
@@ -149,7 +149,7 @@ def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
 
 
 def _kind_gauges(kinds: list[KindState]) -> Iterator[Metric]:
-    """Yields running and abandoned jobs, and rows per second, of each kind."""
+    """Yields running jobs, jobs whose worker is lost, and rows per second, for each kind of job."""
     running = GaugeMetricFamily("gcvae_jobs_running", "Running jobs", labels=["kind"])
     abandoned = GaugeMetricFamily(
         "gcvae_jobs_abandoned", "Running jobs whose lease has expired", labels=["kind"]
@@ -183,7 +183,7 @@ _COUNTERS = {
     Counted.FINISHED: ("Finished jobs", ["kind", "outcome"], _ENDINGS),
     Counted.ROWS: ("Rows in the results of jobs", ["kind"], _KINDS[1:]),
 }
-"""Help, label names, and the label values that are reported as 0 until they are counted."""
+"""For each counter (help text, label names, label values that are reported as 0 until counted)."""
 
 _HISTOGRAMS = {
     Counted.DURATION: (
@@ -196,7 +196,7 @@ _HISTOGRAMS = {
 
 
 def _counters(counts: list[Count]) -> Iterator[Metric]:
-    """Yields the counters of job events."""
+    """Yields the counters of job events, such as created jobs and retries."""
     for name, (text, labels, known) in _COUNTERS.items():
         family = CounterMetricFamily(f"gcvae_{name}", text, labels=labels)
         values = {_key(each, labels): 0.0 for each in known}
@@ -209,7 +209,7 @@ def _counters(counts: list[Count]) -> Iterator[Metric]:
 
 
 def _histograms(counts: list[Count]) -> Iterator[Metric]:
-    """Yields the histograms of job times."""
+    """Yields the histograms of how long jobs wait and run."""
     bounds = [*(str(bound) for bound in BUCKETS_SECONDS), "+Inf"]
     for name, (text, labels, known) in _HISTOGRAMS.items():
         family = HistogramMetricFamily(f"gcvae_{name}", text, labels=labels)
@@ -227,5 +227,5 @@ def _histograms(counts: list[Count]) -> Iterator[Metric]:
 
 
 def _key(labels: dict[str, str], names: list[str]) -> tuple[str, ...]:
-    """Returns the values of the named labels."""
+    """Returns the label values in the order of `names`."""
     return tuple(labels[name] for name in names)

@@ -15,11 +15,11 @@ ResultT = TypeVar("ResultT")
 
 
 class WorkPool:
-    """Runs `workers` calls at once; at most `waiting` further calls wait for a thread.
+    """Pool of threads that runs `workers` calls at once and lets at most `waiting` more calls wait.
 
     Args:
-        name: Name of the work, for threads and errors.
-        waiting_setting: Setting that `waiting` came from, for errors.
+        name: What the threads do, such as "reading tables"; for thread names and errors.
+        waiting_setting: Name of the setting that determines `waiting`, for errors.
     """
 
     def __init__(self, name: str, workers: int, waiting: int, waiting_setting: str) -> None:
@@ -30,10 +30,11 @@ class WorkPool:
         self._waiting_setting = waiting_setting
 
     async def run(self, work: Callable[[], ResultT]) -> ResultT:
-        """Calls `work` in a thread of the pool and returns its result.
+        """Calls `work()` in a thread of the pool and returns its result.
 
         Raises:
-            PoolFullError: All threads are busy and the queue is full.
+            PoolFullError: All threads are busy, and `waiting` calls are waiting already.
+            Exception: Any exception of `work`.
         """
         if not self._slots.acquire(blocking=False):
             what = (
@@ -41,10 +42,10 @@ class WorkPool:
             )
             raise PoolFullError(what, self._waiting, self._waiting_setting)
         future = self._executor.submit(copy_context().run, work)  # for the request id in log lines
-        # The slot is held until the thread is done, also if the client disconnects.
+        # The thread counts as busy until it is done, also if the client disconnects.
         future.add_done_callback(lambda _: self._slots.release())
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Waits for running work and refuses new work."""
+        """Waits for running calls, cancels waiting ones, and refuses new ones."""
         self._executor.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Quotas of a workspace: stored bytes and training time. Both are unlimited by default."""
+"""Quotas of a workspace for stored bytes and for training time. By default, neither is limited."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from service.errors import QuotaError
 from service.resources import Resources
 
 TRAINING_DAYS = 30
-"""Number of days whose trainings count."""
+"""Period in which trainings count towards the quota."""
 _DAY_SECONDS = 86_400
 
 
 def require_storage(resources: Resources, workspace: Workspace, n_bytes: int) -> None:
-    """Checks that `n_bytes` more can be stored; 0 if their number is not yet known.
+    """Checks that the workspace may store `n_bytes` more; 0 if the number is not yet known.
 
     Raises:
-        QuotaError: The workspace has reached the limit, or would exceed it.
+        QuotaError: The workspace has reached its storage limit, or would exceed it.
     """
     limit = resources.settings.max_stored_bytes
     if limit is None:
@@ -32,10 +32,10 @@ def require_storage(resources: Resources, workspace: Workspace, n_bytes: int) ->
 
 
 def require_training_time(resources: Resources, workspace: Workspace) -> None:
-    """Checks that a training can start. Running trainings are not stopped at the limit.
+    """Checks that the workspace may start a training. At the limit, running trainings continue.
 
     Raises:
-        QuotaError: The workspace has used its training time.
+        QuotaError: The workspace has used up its training time of the last `TRAINING_DAYS` days.
     """
     limit = resources.settings.max_training_seconds
     if limit is None:

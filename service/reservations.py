@@ -1,6 +1,4 @@
-"""Reservations of stored bytes that have no record yet; the bytes are deleted if the request
-fails.
-"""
+"""Protection of stored bytes that have no database record yet, and deletion of abandoned ones."""
 
 from __future__ import annotations
 
@@ -18,10 +16,10 @@ log = logging.getLogger("service")
 
 @contextmanager
 def reserved(resources: Resources, prefix: str) -> Iterator[None]:
-    """Reserves `prefix` while the block writes bytes under it and creates their record.
+    """Context manager that protects files stored under `prefix` from deletion until recorded.
 
-    If the block fails, the bytes are deleted at once; if the database does not respond, they are
-    deleted when the reservation expires.
+    The block stores the files and creates their record. If it fails, the files are deleted; if the
+    database does not respond then, they are deleted when the reservation expires.
     """
     resources.catalog.orphans.reserve(prefix, resources.settings.reservation_seconds)
     try:
@@ -32,7 +30,7 @@ def reserved(resources: Resources, prefix: str) -> Iterator[None]:
 
 
 def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
-    """Deletes bytes without a record. A worker retries deletions that fail."""
+    """Deletes all files under these prefixes of the store. Workers repeat deletions that fail."""
     for prefix in prefixes:
         try:
             resources.store.delete(prefix)
@@ -43,7 +41,7 @@ def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
 
 
 def _abandon(resources: Resources, prefix: str) -> None:
-    """Deletes the bytes of a failed request."""
+    """Deletes the bytes of a failed request, or leaves this to the end of the reservation."""
     try:
         if resources.catalog.orphans.abandon(prefix):
             collect_garbage(resources, [prefix])

@@ -1,4 +1,4 @@
-"""Objects that all requests share: settings, catalog, store, queue, pools and caches."""
+"""Objects that all requests share: settings, database, store, job queue, pools and caches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Resources:
-    """Objects that outlive a request."""
+    """Objects that all requests of an application share.
+
+    Attributes:
+        catalog: Records in the database.
+        store: Files of tables, models and results.
+        dispatcher: Sends ids of jobs to the workers' queue.
+        tables: Threads that read uploaded tables.
+        inline: Child processes that run models, for requests answered without a job.
+        profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
+    """
 
     settings: ServiceSettings
     catalog: Catalog
@@ -37,10 +46,10 @@ class Resources:
     job_reads: JobReads
     profiles: SingleFlightCache[tuple[str, str], bytes]
     closing: threading.Event = field(default_factory=threading.Event)
-    """Set when the server stops, so that endless streams end."""
+    """Set when the server stops, so that event streams end."""
 
     def close(self) -> None:
-        """Stops inline work, waits for tables that are being read, and closes connections."""
+        """Ends child processes, waits for tables that are being read, and closes connections."""
         self.closing.set()
         self.inline.close()
         self.tables.close()
@@ -51,7 +60,7 @@ class Resources:
 def make_resources(
     settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: Dispatcher
 ) -> Resources:
-    """Creates the resources of an application from its three connections.
+    """Creates the pools, caches, metrics and traces of an application around its connections.
 
     Raises:
         MissingExtraError: Traces are configured, but OpenTelemetry is not installed.
@@ -76,9 +85,9 @@ def make_resources(
 
 
 async def get_resources(request: Request) -> Resources:
-    """Returns the resources of the application that answers this request.
+    """Returns the resources of the application that handles the request, as a FastAPI dependency.
 
-    A coroutine, because FastAPI would run a plain function in a thread, which costs more.
+    A coroutine, because FastAPI would call a normal function in a thread, which takes longer.
     """
     resources = request.app.state.resources
     assert isinstance(resources, Resources)

@@ -1,8 +1,7 @@
 """Changes of a dataset's schema by requests, and descriptions of what changed.
 
-    schema = inferred members + stated members
-
-Stated members are stored separately. A patch changes them, and all other members are inferred anew.
+A schema consists of members that users have specified, which are also stored separately, and of
+members inferred from the table. A patch changes the former; the latter are inferred again.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ _MOST_CHARACTERS = 60
 
 
 def stated_schema(document: Document) -> Document:
-    """Returns the members that a schema document states; of a dropped column, only `drop`."""
+    """Returns the schema members that a user has specified in a request, to be stored separately.
+
+    Null members are left out, and all members of dropped columns except `drop`.
+    """
     columns = [
         {"name": column["name"], "drop": True} if column.get("drop") else _given(column)
         for column in document.get("columns") or []
@@ -33,15 +35,19 @@ def stated_schema(document: Document) -> Document:
 
 
 def stated_database_schema(document: Document) -> Document:
-    """Returns the members that the schema document of a database states."""
+    """Returns the schema members that a user has specified in a request about a database."""
     return {"tables": document.get("tables", {}), **document}
 
 
 def patched(stated: Document, patch: Document) -> Document:
-    """Applies a merge patch to the stated members of a schema.
+    """Applies a JSON merge patch to the schema members that users have specified; returns these.
+
+    Args:
+        stated: Members that users have specified so far.
+        patch: Changes, with `columns` as an object by column name; null removes a member.
 
     Raises:
-        RequestError: `columns` of the patch is not an object by column name.
+        RequestError: `columns` is not an object by column name.
     """
     if "tables" in stated:
         of_database: Document = merge(stated, patch)
@@ -54,7 +60,7 @@ def patched(stated: Document, patch: Document) -> Document:
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """Applies a JSON merge patch (RFC 7396): members of the patch win, and null removes a member.
+    """Applies a JSON merge patch (RFC 7396), in which null removes a member. Returns the result.
 
     >>> merge({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": [4]}})
     {'b': {'c': [4], 'd': 3}}
@@ -71,16 +77,25 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def pointed_at_patch(error: SchemaError, document: Document, patch: Document) -> SchemaError:
-    """Returns the error of a patched document with pointers into the patch.
+    """Returns an error about a patched schema with its pointers changed to point into the patch.
 
-    Errors in members that earlier requests stated point to the closest member of the patch.
+    An error about a member that is not in the patch, because an earlier request set it, points to
+    the closest enclosing member of the patch.
+
+    Args:
+        document: The patched schema, to which the pointers of `error` refer.
+        patch: The patch, which is the body of the request.
     """
     names = [column["name"] for column in document.get("columns", ())]
     return SchemaError(*(_pointed_at_patch(p, names, patch) for p in error.problems))
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Returns one problem with its pointer into the patch."""
+    """Returns a problem with its pointer changed to point into the patch.
+
+    Args:
+        names: Column names in the order of the patched schema.
+    """
     if problem.pointer is None:
         return problem
     steps = _steps(problem.pointer)
@@ -101,12 +116,12 @@ def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Pr
 
 
 def _steps(pointer: str) -> list[str]:
-    """Splits a JSON pointer into its steps, the inverse of `json_pointer`."""
+    """Returns the parts of a JSON pointer; the inverse of `json_pointer`."""
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
 def changes(before: Document, after: Document) -> SchemaChangesBody:
-    """Compares two complete schema documents of a dataset."""
+    """Returns the differences between a dataset's JSON schemas before and after a request."""
     if "tables" in after:
         return _changes_of_database(before, after)
     old = {column["name"]: column for column in before["columns"]}
@@ -130,7 +145,7 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
 
 
 def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody:
-    """Compares the keys and orders of two schema documents of a database."""
+    """Returns the differences between the JSON schemas of a database before and after a request."""
     old, new = before["tables"], after["tables"]
     words = [
         f"table {name!r}: {_described_member(member, ChangeBody(before=was, after=now))}"
@@ -147,10 +162,9 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:
-    """Returns (rules only in the first document, rules only in the second), ignoring their shares.
+    """Returns (removed rules, added rules), ignoring the shares of rows that satisfy them.
 
-    Rules of columns that are dropped now are left out, because they may contain cells of the
-    column.
+    Removed rules about a dropped column are left out, because they may contain its values.
     """
     old, new = (_by_statement(document) for document in (before, after))
     dropped = {column["name"] for column in after["columns"] if column.get("drop")}
@@ -161,7 +175,7 @@ def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document
 
 
 def _by_statement(document: Document) -> dict[str, Document]:
-    """Returns the rules by their members, without share and source."""
+    """Returns the rules of a schema by their JSON text without `share` and `source`."""
     rules = document.get("rules") or []
     return {
         json.dumps({m: v for m, v in rule.items() if m not in ("share", "source")}): rule
@@ -170,14 +184,18 @@ def _by_statement(document: Document) -> dict[str, Document]:
 
 
 def _described_rules(rules: list[Document], schema: Document) -> list[str]:
-    """Describes rules in words, with `keep` unless it is soft."""
+    """Returns the rules in words, each with "(hard)" or "(off)" unless it is soft."""
     read = TableSchema.from_json(schema | {"rules": rules}).rules or ()
     kept = {"soft": "", "hard": " (hard)", "off": " (off)"}
     return [f"{rule}{kept[rule.keep]}" for rule in read]
 
 
 def _check_columns(columns: Any) -> None:
-    """Checks that `columns` of a patch is an object of objects by column name, or missing."""
+    """Checks that `columns` of a patch is missing, null, or an object of objects by column name.
+
+    Raises:
+        RequestError: It is something else, or would rename a column.
+    """
     if columns is None:
         return
     if not isinstance(columns, Mapping):
@@ -201,17 +219,17 @@ def _check_columns(columns: Any) -> None:
 
 
 def _given(column: Document) -> Document:
-    """Returns the members of a column that are not null."""
+    """Returns the members of a column's schema that are not null."""
     return {member: value for member, value in column.items() if value is not None}
 
 
 def _without_name(column: Document) -> Document:
-    """Returns the members of a column except its name."""
+    """Returns the members of a column's schema except `name`."""
     return {member: value for member, value in column.items() if member != "name"}
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """Returns the members that differ; of a newly dropped column only `drop`, without its cells."""
+    """Returns the changed members of a column; for a newly dropped column only `drop`."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
         member: ChangeBody(before=old.get(member), after=new.get(member))
@@ -221,7 +239,7 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
 
 
 def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:
-    """Describes the changes of a column in words."""
+    """Returns the changes of a column in words."""
     dropped = different.get("drop")
     if dropped is not None and dropped.after:
         return f"column {name!r} is dropped"
@@ -231,7 +249,7 @@ def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:
 
 
 def _described_member(member: str, change: ChangeBody) -> str:
-    """Describes the change of one member in words."""
+    """Returns the change of one member in words."""
     if change.before is None:
         return f"{member} is {_shown(change.after)}"
     if change.after is None:
@@ -240,6 +258,6 @@ def _described_member(member: str, change: ChangeBody) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Returns a value as text, shortened to 60 characters."""
+    """Returns a value as text of at most 60 characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."

@@ -1,4 +1,4 @@
-"""Runs the application on a port until a signal ends it."""
+"""Runs the application on a port until a signal stops it."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from service.resources import Resources
 from service.settings import ServiceSettings, variable
 
 _SWITCH_SECONDS = 0.0005
-"""Interval at which threads release Python's lock. The default of 5 ms would delay the event loop
-while tables are read."""
+"""Interval at which a thread releases Python's global lock. With the default of 5 ms, threads that
+read tables would delay the event loop."""
 
 _CLOSING_SECONDS = 2.0
-"""Part of `shutdown_seconds` that remains after the last requests are cut off."""
+"""Part of `shutdown_seconds` that is left for closing resources after open requests are cut off."""
 _LOGGING_SECONDS = 0.5
 
 
 def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serves until SIGINT or SIGTERM.
+    """Runs the service until SIGINT or SIGTERM.
 
     Args:
-        on_ready: Called with the service's URL once its port is open.
+        on_ready: Called with the service's URL once the port is open.
 
     Raises:
-        StartError: The address requires keys, the port is taken, the database is not set up, or a
-            setting needs a package that is not installed.
+        StartError: The port is taken, the database is not set up, API keys are required but
+            missing, or a setting needs a package that is not installed.
     """
     set_up_logs(settings)
     refuse_open_address(settings)
@@ -69,15 +69,15 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
 
 
 def request_seconds(settings: ServiceSettings) -> float:
-    """Returns the time that open requests have after a stop signal, in seconds."""
+    """Returns how many seconds open requests may continue after a stop signal."""
     return max(settings.shutdown_seconds - _CLOSING_SECONDS, settings.shutdown_seconds / 2)
 
 
 def bind(settings: ServiceSettings) -> socket.socket:
-    """Opens a listening socket on the settings' address.
+    """Returns a socket bound to host and port of the settings.
 
     Raises:
-        StartError: The address is not available.
+        StartError: The host is not an address of this machine, or the port is taken.
     """
     family, kind, protocol, _, address = _resolve(settings)
     listening = socket.socket(family, kind, protocol)
@@ -94,7 +94,11 @@ def bind(settings: ServiceSettings) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """uvicorn server that reports readiness and ends endless streams when it stops."""
+    """uvicorn server that reports when it is ready, and ends event streams when it stops.
+
+    Args:
+        on_ready: Called with the service's URL once the port is open.
+    """
 
     def __init__(
         self,
@@ -110,7 +114,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Opens the port and calls `on_ready`."""
         await super().startup(sockets)
-        # A collection of all imported objects would delay every request by a tenth of a second.
+        # Otherwise the garbage collector would scan all imported objects, which takes 0.1 s.
         gc.freeze()
         gc.enable()
         if self.started and self._on_ready is not None:
@@ -118,7 +122,7 @@ class Server(uvicorn.Server):
             self._on_ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Waits for open requests, and cuts them off at the end of their time."""
+        """Waits for open requests, and cuts off those that have not ended in time."""
         self._resources.closing.set()
         await super().shutdown(sockets)
         if self.server_state.tasks:
@@ -126,22 +130,26 @@ class Server(uvicorn.Server):
 
 
 class ProcessServer(Server):
-    """Server that ends its process within `shutdown_seconds`."""
+    """Server that ends its process at most `shutdown_seconds` after a stop signal."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Starts the shutdown and its time limit."""
+        """Handles a stop signal: starts the shutdown and its time limit."""
         if not self.should_exit:
             end_within(self._resources.settings.shutdown_seconds)
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Waits for open requests and stops the fork server."""
+        """Waits for open requests, then stops the process that forks child processes."""
         await super().shutdown(sockets)
         FORK_SERVER.close()  # it may still be importing torch
 
 
 def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
-    """Returns the address information of the settings' host and port."""
+    """Returns the first result of `socket.getaddrinfo` for host and port of the settings.
+
+    Raises:
+        StartError: The host is not an address.
+    """
     try:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
@@ -152,7 +160,7 @@ def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
 
 
 def _is_unlogged(record: logging.LogRecord) -> bool:
-    """Whether a log record is to be kept: not one about a cut-off response, which is logged
-    elsewhere.
+    """Returns whether to keep a log record: False about a cut-off response, which is logged
+    already.
     """
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

@@ -1,4 +1,4 @@
-"""Settings of the service: one frozen object, read from `GCVAE_…` environment variables."""
+"""Settings of the service: an immutable object, read from environment variables `GCVAE_…`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MEBIBYTE = 1024 * KIBIBYTE
 GIBIBYTE = 1024 * MEBIBYTE
 
 DATABASE_FILE = "catalog.sqlite"
-"""Name of the default database in the data folder."""
+"""Name of the SQLite file in the data folder that is used if no database URL is set."""
 
 
 class ServiceSettings(ServerSettings, RuntimeSettings):
-    """Address, URLs and limits. The variable of a field is `GCVAE_` and its name in capitals."""
+    """Address, URLs and limits of the service; `max_rows` is read from `GCVAE_MAX_ROWS`, etc."""
 
     model_config = SettingsConfigDict(extra="forbid")
 
@@ -155,26 +155,27 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("allowed_hosts", mode="before")
     @classmethod
     def _split_hosts(cls, hosts: object) -> object:
+        """Splits host names at commas if they are one text, as in an environment variable."""
         return [host.strip() for host in hosts.split(",")] if isinstance(hosts, str) else hosts
 
     def database(self) -> str:
-        """Returns the database's URL."""
+        """Returns the URL of the database; by default an SQLite file in the data folder."""
         if self.database_url is not None:
             return self.database_url
         return f"sqlite:///{self._folder() / DATABASE_FILE}"
 
     def has_database(self) -> bool:
-        """Whether the database exists; does not create one."""
+        """Returns whether a database is configured or the default file exists; creates nothing."""
         return self.database_url is not None or (self.home_dir / DATABASE_FILE).exists()
 
     def broker(self) -> str:
-        """Returns the broker's URL."""
+        """Returns the URL of the job queue's broker; by default a queue in the data folder."""
         if self.broker_url is not None:
             return self.broker_url
         return f"filesystem://{self._folder() / 'queue'}"
 
     def store(self) -> str:
-        """Returns the store's URL."""
+        """Returns the URL of the store for files; by default a folder in the data folder."""
         if self.store_url is not None:
             return self.store_url
         return f"file://{self._folder() / 'store'}"
@@ -185,7 +186,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
 
 def variable(field: str) -> str:
-    """Returns the environment variable of a field, for error messages.
+    """Returns the environment variable of a setting, for error messages.
 
     >>> variable("max_rows")
     'GCVAE_MAX_ROWS'

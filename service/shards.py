@@ -1,4 +1,4 @@
-"""Division of a job's rows into shards for several workers."""
+"""Division of a job's rows into shards, which several workers process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from gcvae.files.shards import SHARD_UNIT_ROWS
 
 
 def cut_rows(rows: int, shard_rows: int) -> list[range]:
-    """Returns ranges of at most `shard_rows` rows, rounded up to whole blocks; none if one range
-    would suffice.
+    """Divides row numbers into ranges for several workers; returns [] if one range suffices.
+
+    Each range but the last has `shard_rows` rows, rounded up to a multiple of `SHARD_UNIT_ROWS`.
 
     >>> cut_rows(20_000, 8_192)
     [range(0, 8192), range(8192, 16384), range(16384, 20000)]

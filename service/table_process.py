@@ -1,7 +1,7 @@
 """Reads tables in separate processes with limits on memory and processor time.
 
-A hostile file can end only its own process. The error names the exceeded limit. Each call gets a
-new process, whose memory is freed afterwards.
+A hostile file can therefore crash only the process that reads it, and the error names the exceeded
+limit. Each call gets a new process, so that its memory is freed afterwards.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ ResultT = TypeVar("ResultT")
 _FAULTS = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
 """Exit signals of native code that ran out of memory or crashed."""
 _KILL_AFTER_SECONDS = 5
-"""Processor time between the soft and the hard limit (SIGXCPU and SIGKILL)."""
-_ROOM_BYTES = 1 << 25  # for the stacks of threads
+"""Processor seconds from the soft limit, which sends SIGXCPU, to the hard one, which kills."""
+_ROOM_BYTES = 1 << 25  # about what the stacks of threads need
 _EXPECTED = "a smaller table or shorter cells"
 
 
 def read_isolated(
     work: Callable[[BinaryIO], ResultT], file: BinaryIO, settings: ServiceSettings
 ) -> ResultT:
-    """Calls `work`, a picklable function, with the file in a new process and returns its result.
-    Blocks.
+    """Calls `work(file)` in a new process with limits, and returns its result. Blocks.
 
     Args:
+        work: Picklable function.
         file: File on this machine's disk; the caller can read it again from the start.
 
     Raises:
-        TableLimitError: The work exceeded its memory or processor time.
+        TableLimitError: The work exceeded its limit on memory or processor time.
         ProcessDiedError: The process was killed.
         Exception: Any exception of `work`.
     """
@@ -68,7 +68,7 @@ def read_isolated(
 
 
 def _death(exit_code: int | None, settings: ServiceSettings) -> ServiceError:
-    """Returns the error for the exit code of a process that died."""
+    """Returns the error that explains why a process with this exit code died."""
     if exit_code == -signal.SIGXCPU:
         problem = Problem("reading it takes too long", expected=_EXPECTED)
         what = "the table took too much processor time"
@@ -77,14 +77,14 @@ def _death(exit_code: int | None, settings: ServiceSettings) -> ServiceError:
 
 
 def _out_of_memory(settings: ServiceSettings) -> TableLimitError:
-    """Returns the error of a process that exceeded its memory."""
+    """Returns the error for a process that exceeded its memory limit."""
     problem = Problem("reading it takes too much memory", expected=_EXPECTED)
     what = "the table took too much memory"
     return TableLimitError(what, settings.table_memory_bytes, "table_memory_bytes", problem)
 
 
 def _serve(pipe: Connection, settings: ServiceSettings) -> None:
-    """Main function of the process: receives the file and calls the work."""
+    """Main function of the child process: receives the file and answers calls about it."""
     start_isolated(settings)
     with received_file(pipe) as file:
         _limit(settings)
@@ -94,7 +94,11 @@ def _serve(pipe: Connection, settings: ServiceSettings) -> None:
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]]
 ) -> tuple[Any, Raised | None]:
-    """Calls the work. Returns (result, None) or (None, exception)."""
+    """Calls the work in the request's log context. Returns (result, None) or (None, exception).
+
+    Args:
+        question: (work, ids for log lines).
+    """
     work, ids = question
     with log_context(**ids):
         try:
@@ -106,7 +110,7 @@ def _answer(
 
 
 def _has_room() -> bool:
-    """Whether 32 MiB of memory can still be allocated."""
+    """Returns whether 32 MiB of memory can still be allocated."""
     try:
         bytearray(_ROOM_BYTES)
     except MemoryError:
@@ -115,7 +119,7 @@ def _has_room() -> bool:
 
 
 def _limit(settings: ServiceSettings) -> None:
-    """Limits the further memory and processor time of this process, and disables core dumps."""
+    """Limits the memory and processor time that this process may use from now on; no core dumps."""
     seconds = settings.table_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILL_AFTER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -125,6 +129,6 @@ def _limit(settings: ServiceSettings) -> None:
 
 
 def _data_bytes() -> int:
-    """Returns the size of this process's data segment, which RLIMIT_DATA limits."""
+    """Returns the size in bytes of this process's data segment, which RLIMIT_DATA limits."""
     *_, data, _ = Path("/proc/self/statm").read_text().split()
     return int(data) * os.sysconf("SC_PAGE_SIZE")

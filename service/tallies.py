@@ -1,4 +1,4 @@
-"""Counters of an inline process, sent with each answer to the metrics of the API process."""
+"""Counters in a child process that runs models, sent to the API process with each answer."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ BlockT = TypeVar("BlockT", bound=Sized)
 
 @dataclass(frozen=True)
 class Tally:
-    """Counters of an inline process since its last answer.
+    """Counters of a child process since its last answer.
 
     Attributes:
-        lookups: Lookups of loaded models, by `hit` and `miss`.
-        rows: Rows that were returned without a job, by kind of job.
+        lookups: How often a requested model was in memory ("hit") or had to be loaded ("miss").
+        rows: Number of rows returned without a job, by kind of job.
     """
 
     lookups: Counter[str] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
 
     def count_lookup(self, *, was_loaded: bool) -> None:
-        """Counts a lookup of a loaded model."""
+        """Counts a request for a model, which `was_loaded` already or not."""
         self.lookups["hit" if was_loaded else "miss"] += 1
 
     def count_rows(self, kind: str, blocks: Iterable[BlockT]) -> Iterator[BlockT]:
-        """Yields the blocks, and counts their rows."""
+        """Yields the blocks of rows unchanged, and counts their rows under `kind`."""
         for block in blocks:
             self.rows[kind] += len(block)
             yield block
 
     def take(self) -> Tally:
-        """Returns the counts and resets them."""
+        """Returns a copy of the counts and resets them to zero."""
         taken = Tally(self.lookups.copy(), self.rows.copy())
         self.lookups.clear()
         self.rows.clear()

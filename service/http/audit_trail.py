@@ -23,16 +23,16 @@ _log = logging.getLogger("service")
 
 
 class AuditTrail:
-    """Middleware that writes a line of the audit log when a response is complete.
+    """Middleware that appends a line to the audit log when the response to a request is complete.
 
-    It runs outside `Observations` and inside `RequestIds`. If the process is killed before, the
-    request is only in the log of the service.
+    It must run outside `Observations` and inside `RequestIds`. If the process is killed before the
+    response is complete, only the service's own log may show the request.
     """
 
     def __init__(self, app: ASGIApp, audit: Audit) -> None:
         self.app = app
         self._audit = audit
-        self._order = asyncio.Lock()  # fair: keeps the order of responses
+        self._order = asyncio.Lock()  # first come, first served, so that lines stay in order
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_audited(scope["method"], scope["path"]):
@@ -55,20 +55,24 @@ class AuditTrail:
                 await self._write(_deed(Request(scope), status, made))
 
     async def _write(self, deed: Deed) -> None:
-        """Appends a line in the order of responses; a failure is logged."""
+        """Appends a line to the audit log; if that fails, logs the line instead."""
         try:
             await asyncio.shield(self._append(deed))
         except SQLAlchemyError:
             _log.exception("a line of the audit log is lost", extra={"deed": str(deed)})
 
     async def _append(self, deed: Deed) -> None:
-        """Appends a line after those before it."""
+        """Appends a line after all lines of earlier responses."""
         async with self._order:
             await run_in_threadpool(self._audit.append, deed)
 
 
 def _deed(request: Request, status: int, made: str | None) -> Deed:
-    """Returns the audit line of a request."""
+    """Returns the audit line of a request.
+
+    Args:
+        made: Path of the created resource, from the Location header; None if there is none.
+    """
     return Deed(
         workspace=request.state.workspace,
         actor=request.state.actor,
@@ -82,7 +86,7 @@ def _deed(request: Request, status: int, made: str | None) -> Deed:
 
 
 def is_audited(method: str, path: str) -> bool:
-    """Whether a call changes or computes something, or downloads rows or a model.
+    """Returns whether an API call changes or computes something, or downloads rows or a model.
 
     >>> is_audited("POST", "/v1/models"), is_audited("GET", "/v1/jobs/job_1")
     (True, False)

@@ -1,4 +1,4 @@
-"""Limits of request bodies, checked against Content-Length and while the body is received."""
+"""Limits on the size of request bodies, checked by Content-Length and again while receiving."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TABLE_TYPES = (
     "application/vnd.apache.parquet",
     "application/octet-stream",
 )
-"""Media types of tables. The format is determined by the first bytes."""
+"""Media types of request bodies that are a table, whose format its first bytes determine."""
 
 ARCHIVE_TYPE = "application/zip"
-"""Media type of a database: a ZIP file of tables."""
+"""Media type of a database, which is a ZIP file with one file for each table."""
 
 ARTIFACT_TYPE = "application/vnd.gcvae.model"
 MODEL_TYPES = ("application/octet-stream", ARTIFACT_TYPE)
-"""Media types of models."""
+"""Media types of request bodies that are a model file."""
 
 
 class BodyLimits:
-    """Middleware that raises TooLargeError when a body that is too long is read."""
+    """Middleware that raises TooLargeError while a route reads a request body that is too long."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app = app
@@ -57,8 +57,9 @@ class BodyLimits:
 
 
 def limiting_field(content_type: str) -> str:
-    """Returns the setting that limits a body of this media type; JSON has a lower limit, as it is
-    held in memory.
+    """Returns the name of the setting that limits request bodies of this media type.
+
+    JSON has a lower limit than files, because it is held in memory.
 
     >>> limiting_field("application/json; charset=utf-8"), limiting_field("text/csv")
     ('max_json_bytes', 'max_upload_bytes')
@@ -67,6 +68,6 @@ def limiting_field(content_type: str) -> str:
 
 
 def is_file(content_type: str) -> bool:
-    """Whether a body of this media type is a table, a model, or a form with one."""
+    """Returns whether a body of this media type is a table, a model, or a form that uploads one."""
     essence = content_type.split(";")[0].strip().lower()
     return essence.startswith("multipart/") or essence in (*TABLE_TYPES, *MODEL_TYPES, ARCHIVE_TYPE)

@@ -1,7 +1,6 @@
-"""OpenAPI page at /docs, with assets from an installed package instead of an outside host.
+"""API documentation at /docs (Swagger UI), with scripts and styles served from this machine.
 
-The page and its start script replace FastAPI's page, which has an inline script that the content
-security policy would block.
+The page replaces FastAPI's, whose inline script the content security policy would block.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 
 ASSETS = "/docs/assets"
 _START = "/docs/start.js"
-# The page can not contact outside hosts, even if a later version of the assets tries to.
+# The browser blocks requests to other hosts, even if a later Swagger UI version makes some.
 _POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -40,7 +39,7 @@ _PAGE = """<!doctype html>
 
 
 def install(app: FastAPI) -> None:
-    """Adds the page and its assets to the application."""
+    """Adds the page /docs and its scripts and styles to the application."""
     folder = files("fastapi_offline") / "static"
     app.mount(ASSETS, StaticFiles(directory=str(folder)), name="docs-assets")
     title = escape(f"{app.title} – REST API")

@@ -1,4 +1,4 @@
-"""Downloads of stored bytes, streamed and verified before the last chunk is sent."""
+"""Downloads of stored files, streamed and verified by checksum before the last chunk is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class Content(Protocol):
-    """Bytes that can be read in whole or in part."""
+    """Protocol for the bytes of a download, which can be read completely or as a range.
+
+    Attributes:
+        size_bytes: Number of bytes.
+        sha256: Checksum of all bytes, hexadecimal.
+    """
 
     @property
     def size_bytes(self) -> int: ...
@@ -32,17 +37,17 @@ class Content(Protocol):
     def sha256(self) -> str: ...
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes, verified at their end. Raises as `Store.stream`."""
+        """Yields all bytes and verifies their checksum at the end. Raises as `Store.stream`."""
         ...
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes from `start` to `end`, exclusive. Raises as `Store.stream_range`."""
+        """Yields the bytes `start` to `end - 1`, counted from 0. Raises as `Store.stream_range`."""
         ...
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """An object of the store."""
+    """Content of a download that is one file in the store, under `key`."""
 
     store: Store
     key: str
@@ -50,17 +55,23 @@ class StoredFile:
     sha256: str
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes."""
+        """Yields all bytes and verifies their checksum at the end. Raises as `Store.stream`."""
         return self.store.stream(self.key, self.sha256)
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes from `start` to `end`."""
+        """Yields the bytes `start` to `end - 1`, counted from 0. Raises as `Store.stream_range`."""
         return self.store.stream_range(self.key, start, end)
 
 
 @dataclass(frozen=True)
 class StoredPart:
-    """A range of an object of the store: a table of an uncompressed ZIP file."""
+    """Content of a download that is a part of a stored file: a table of an uncompressed ZIP file.
+
+    Attributes:
+        key: Name of the file in the store.
+        offset: Index of the part's first byte in the file.
+        sha256: Checksum of the part.
+    """
 
     store: Store
     key: str
@@ -69,7 +80,7 @@ class StoredPart:
     sha256: str
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes.
+        """Yields all bytes of the part.
 
         Raises:
             CorruptedError: The checksum differs; raised after the last chunk.
@@ -82,67 +93,71 @@ class StoredPart:
             raise CorruptedError(self.key, self.sha256, digest.hexdigest())
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes from `start` to `end`."""
+        """Yields the bytes `start` to `end - 1` of the part, counted from 0."""
         return self.store.stream_range(self.key, self.offset + start, self.offset + end)
 
 
 @dataclass(frozen=True)
 class StoredShards:
-    """The concatenated shards of a manifest."""
+    """Content of a download that workers have stored as several files, concatenated in order.
+
+    Attributes:
+        manifest: List of the files (shards).
+    """
 
     store: Store
     manifest: Manifest
 
     @property
     def size_bytes(self) -> int:
-        """Size of all shards together."""
+        """Total size of the files."""
         return self.manifest.size_bytes
 
     @property
     def sha256(self) -> str:
-        """Checksum of all shards together."""
+        """Checksum of the concatenated files."""
         return self.manifest.sha256
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes."""
+        """Yields the bytes of all files in order."""
         return self.manifest.stream(self.store)
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes from `start` to `end`."""
+        """Yields the bytes `start` to `end - 1` of the concatenated files, counted from 0."""
         return self.manifest.stream_range(self.store, start, end)
 
 
 @dataclass(frozen=True)
 class GeneratedFile:
-    """Bytes that were generated for this response."""
+    """Content of a download that was generated for this response and is held in memory."""
 
     content: bytes
 
     @property
     def size_bytes(self) -> int:
-        """Number of bytes."""
+        """Size of the content."""
         return len(self.content)
 
     @property
     def sha256(self) -> str:
-        """Checksum of the bytes."""
+        """Checksum of the content, hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes."""
+        """Yields the content in chunks of 1 MiB."""
         return self.stream_range(0, len(self.content))
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes from `start` to `end`."""
+        """Yields the bytes `start` to `end - 1`, counted from 0."""
         for first in range(start, end, _CHUNK_BYTES):
             yield self.content[first : min(end, first + _CHUNK_BYTES)]
 
 
 def stored_table(store: Store, result: Result) -> Content:
-    """Returns the content of a job's result.
+    """Returns the stored content of a job's result, whether one file or several shards.
 
     Raises:
-        MissingObjectError, CorruptedError: The manifest is missing or damaged.
+        MissingObjectError, CorruptedError: The manifest (list of shards) is missing or damaged.
     """
     if result.manifest_sha256 is None:
         return StoredFile(store, result.object_key, result.size_bytes, result.sha256)
@@ -150,14 +165,17 @@ def stored_table(store: Store, result: Result) -> Content:
 
 
 def download(request: Request, content: Content, *, media_type: str, filename: str) -> Response:
-    """Responds with the bytes as a file, with the requested range, or with 304 if the client has
-    them.
+    """Returns a response that sends the content, or only the range that the request asks for.
 
-    Ranges serve to resume a download. The whole file is verified while it is sent; a client that
-    joins ranges verifies them by the entity tag, which is the checksum.
+    If the client has the current content (If-None-Match), the response is 304 without content.
+    Ranges serve to resume a download. The complete content is verified while it is sent; a client
+    that joins ranges can verify them with the entity tag, which is the checksum.
+
+    Args:
+        filename: Name under which a browser saves the file.
 
     Raises:
-        MissingObjectError: The store lacks the bytes.
+        MissingObjectError: The store does not contain the file.
         HTTPException: 416, the range starts after the last byte.
     """
     headers = {
@@ -183,10 +201,14 @@ def download(request: Request, content: Content, *, media_type: str, filename: s
 def requested_range(
     headers: Mapping[str, str], tag: str, size_bytes: int
 ) -> tuple[int, int] | None:
-    """Returns (start, end) of a Range header; None if the whole content is to be sent.
+    """Returns (start, end) of a Range header, `end` exclusive; None if all bytes are to be sent.
 
-    As RFC 9110 allows, the whole content is sent for several ranges, other units, malformed ranges,
-    and an If-Range header with another tag.
+    As RFC 9110 allows, all bytes are sent if the header is missing or malformed or has several
+    ranges or other units, or if If-Range names another entity tag.
+
+    Args:
+        tag: Entity tag of the content.
+        size_bytes: Size of the content.
 
     Raises:
         HTTPException: 416, the range starts after the last byte.
@@ -213,10 +235,10 @@ def requested_range(
 
 
 def delay_last_chunk(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields the chunks, each only when the next one has been read.
+    """Yields the chunks unchanged, but each only after the next one has been read.
 
-    The store verifies the checksum after its last chunk. If it is wrong, the transfer ends before
-    its announced length, so that no client takes damaged bytes for a complete file.
+    The store verifies the checksum after its last chunk. If it is wrong, the last chunk is not
+    sent, so that the response is shorter than announced and no client takes it for complete.
     """
     held: bytes | None = None
     for chunk in chunks:
@@ -228,7 +250,7 @@ def delay_last_chunk(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def attachment(filename: str) -> str:
-    r"""Returns the Content-Disposition header of a file with any name (RFC 6266).
+    r"""Returns a Content-Disposition header for a file with any name (RFC 6266).
 
     >>> attachment("Löhne.csv")
     'attachment; filename="L_hne.csv"; filename*=UTF-8\'\'L%C3%B6hne.csv'

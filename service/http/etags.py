@@ -1,4 +1,4 @@
-"""Entity tags: a GET responds with 304 if the client has the current content."""
+"""Entity tags: checksums by which a GET request responds with 304 if the client has the content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 
 def entity_tag(content: bytes) -> str:
-    """Returns a strong entity tag of the bytes.
+    """Returns a strong entity tag (RFC 9110) of the content: half of its SHA-256 checksum, quoted.
 
     >>> entity_tag(b"")
     '"e3b0c44298fc1c149afbf4c8996fb924"'
@@ -19,7 +19,8 @@ def entity_tag(content: bytes) -> str:
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:
-    """Whether an If-None-Match header names the tag (weak comparison, RFC 9110 section 13.1.2).
+    """Returns whether an If-None-Match header (None: missing) lists the tag; weak comparison, RFC
+    9110 section 13.1.2.
 
     >>> matches('W/"a", "b"', '"a"'), matches('"c"', '"a"'), matches("*", '"a"')
     (True, False, True)
@@ -31,7 +32,7 @@ def matches(if_none_match: str | None, tag: str) -> bool:
 
 
 def satisfies_if_match(if_match: str | None, tag: str) -> bool:
-    """Whether an If-Match header is missing or names the tag (RFC 9110 section 13.1.1).
+    """Returns whether an If-Match header is missing or lists the tag (RFC 9110 section 13.1.1).
 
     >>> satisfies_if_match('"a", "b"', '"a"'), satisfies_if_match('W/"a"', '"a"')
     (True, False)
@@ -43,14 +44,18 @@ def satisfies_if_match(if_match: str | None, tag: str) -> bool:
 
 
 def tag_of(body: BaseModel) -> str:
-    """Returns the entity tag of a JSON body."""
+    """Returns the entity tag of a response body in JSON."""
     return entity_tag(body.model_dump_json(by_alias=True).encode())
 
 
 def tagged_json(
     request: Request, body: BaseModel, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Responds with the body as JSON and its tag, or with 304 if the client has it."""
+    """Returns `body` as a JSON response with its entity tag; 304 if the client already has it.
+
+    Args:
+        headers: Additional headers of the response.
+    """
     return tagged(
         request, body.model_dump_json(by_alias=True).encode(), "application/json", headers
     )
@@ -59,7 +64,11 @@ def tagged_json(
 def tagged(
     request: Request, content: bytes, media_type: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Responds with the content and its tag, or with 304 if the client has it."""
+    """Returns `content` as a response with its entity tag; 304 if the client already has it.
+
+    Args:
+        headers: Additional headers of the response.
+    """
     all_headers = {"ETag": entity_tag(content), "Cache-Control": "no-cache", **(headers or {})}
     if matches(request.headers.get("If-None-Match"), all_headers["ETag"]):
         return Response(status_code=304, headers=all_headers)

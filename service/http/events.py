@@ -1,5 +1,6 @@
-"""Progress of a job as server-sent events; the id of an event is the job's version, for
-resumption.
+"""Server-sent events that report a job's progress.
+
+The id of an event is the version of the job's record, so that clients can resume.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from service.resources import Resources
 
 
 def seen_version(last_event_id: str | None, job: Job) -> int:
-    """Returns the job version that the client has seen; 0 if its event id is missing or invalid.
+    """Returns the job version that a client has seen; 0 if its Last-Event-ID is missing or invalid.
 
-    An event contains the complete job, so a client that resumes needs only the newest.
+    An event contains the complete job, so a client that resumes needs only the newest version.
     """
     if last_event_id is None or not last_event_id.isdecimal():
         return 0
@@ -28,7 +29,11 @@ def seen_version(last_event_id: str | None, job: Job) -> int:
 
 
 async def follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[bytes]:
-    """Yields an event for each change of the job, until it ends or is deleted."""
+    """Yields an event for each change of the job until the job ends or is deleted.
+
+    Args:
+        seen: Version of the job that the client knows; 0 for none.
+    """
     sent_at = time.monotonic()
     while not resources.closing.is_set():
         if job.version > seen:
@@ -47,9 +52,9 @@ async def follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[byt
 
 
 def format_event(job: Job) -> bytes:
-    """Returns the job's current state as an event named `job`.
+    """Returns a server-sent event named `job` with the job's current state.
 
-    The accuracy of the estimate is only in the job's record.
+    The sentence on the estimate's accuracy is left out, because it does not change.
     """
     said_once = {"estimate": {"accuracy"}}
     data = job_body(job).model_dump_json(by_alias=True, exclude=said_once)

@@ -1,4 +1,4 @@
-"""Authentication, rate limits and scopes, checked before the body is read."""
+"""Authentication, rate limits and scopes, which are checked before a request body is read."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
 _ADMIN_PATHS = ("/metrics", "/v1/audit", "/v1/work")
-"""Paths for operators; `/metrics` and `/v1/work` cover all workspaces."""
+"""Paths that require the scope `admin`; `/metrics` and `/v1/work` show all workspaces."""
 
 
 class Gate:
-    """Middleware that determines the workspace of a request, or refuses it.
+    """Middleware that refuses a request, or stores its workspace and API key in `request.state`.
 
-    If the service has keys, every API call needs a key or the session of a signed-in page. If it
-    has none, host names are checked, because a page could make its name resolve to this machine.
-    Health checks need no key; the pages contain no data and call the API.
+    If the service has API keys, each API call needs one, or the session of a signed-in page.
+    Otherwise host names are checked, because another site could make its host name resolve to this
+    machine. Health checks and pages need no key; the pages contain no data, but call the API.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
@@ -44,7 +44,7 @@ class Gate:
         request = Request(scope)
         try:
             admitted = await self._authorise(request)
-        except Exception as error:  # unexpected exceptions are raised again there
+        except Exception as error:  # `answer_before_routes` raises unexpected ones again
             await answer_before_routes(request, error)(scope, receive, send)
             return
         key = admitted.key
@@ -59,18 +59,18 @@ class Gate:
         )
 
     async def _authorise(self, request: Request) -> _Authorised:
-        """Returns the key of the request and its remaining requests.
+        """Returns the API key of the request and how many requests the key may still send.
 
         Raises:
-            UnauthorizedError: The request has no valid key.
+            UnauthorizedError: The request has no valid key or session.
             TooManyRequestsError: The key has sent too many requests.
-            MissingScopeError: The key lacks the scope of the call.
-            ForeignSiteError: The request has a foreign host name or origin, or uses a session
-                without the header of our pages.
+            MissingScopeError: The key lacks the scope (permission) that the call requires.
+            ForeignSiteError: The host name or origin is that of another site, or a request with a
+                session lacks the header that only our pages send.
         """
         if not _is_guarded(request.scope["path"]):
-            # Probes use an address, which DNS rebinding can not. They are answered even if the
-            # database does not respond.
+            # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,
+            # so that they are answered even if the database does not respond.
             if not (is_address(request) or await self._ring.keys_exist()):
                 refuse_foreign_host(request, self._settings)
             return _Authorised()
@@ -93,14 +93,14 @@ class Gate:
 
 @dataclass(frozen=True)
 class _Authorised:
-    """Key of an accepted request and its remaining requests; None without keys."""
+    """API key of an accepted request and its remaining requests; both are None without a key."""
 
     key: Key | None = None
     allowance: Allowance | None = None
 
 
 def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
-    """Returns `send` with rate-limit headers added to the response."""
+    """Returns a `send` function that adds rate-limit headers to the response."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -111,7 +111,7 @@ def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
 
 
 def needed_scope(method: str, path: str) -> KeyScope:
-    """Returns the scope that a call requires.
+    """Returns the scope (permission of an API key) that an endpoint requires.
 
     >>> needed_scope("GET", "/v1/jobs").value, needed_scope("POST", "/v1/models").value
     ('read', 'write')
@@ -122,11 +122,11 @@ def needed_scope(method: str, path: str) -> KeyScope:
 
 
 def _is_guarded(path: str) -> bool:
-    """Whether a path requires a key."""
+    """Returns whether calls to a path require a key if the service has keys."""
     return path.startswith("/v1/") or path in ("/v1", "/metrics")
 
 
 def _require(scope: KeyScope, key: Key) -> None:
-    """Checks that a key has a scope."""
+    """Raises MissingScopeError unless the key has the scope."""
     if scope.value not in key.scopes:
         raise MissingScopeError(scope.value, list(key.scopes))

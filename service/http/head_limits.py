@@ -1,6 +1,4 @@
-"""Limit of the request line and headers, which the server holds in memory until they are
-complete.
-"""
+"""Limit on the size of request line and headers, which are held in memory until complete."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from service.settings import ServiceSettings
 
 
 def head_protocol(settings: ServiceSettings) -> type[HttpToolsProtocol]:
-    """Returns uvicorn's HTTP protocol with the settings' limit of request line and headers."""
+    """Returns uvicorn's HTTP protocol, limited to `max_head_bytes` of request line and headers."""
 
     class Limited(_LimitedHeads):
         limit = settings.max_head_bytes
@@ -26,7 +24,12 @@ def head_protocol(settings: ServiceSettings) -> type[HttpToolsProtocol]:
 
 
 class _LimitedHeads(HttpToolsProtocol):
-    """Responds with 431 to a head that is too long, and closes the connection."""
+    """HTTP protocol that responds with 431 if request line and headers exceed `limit` bytes.
+
+    Attributes:
+        _in_head: Whether request line and headers have begun and are not complete.
+        _n_received: Bytes received since the packet in which they began.
+    """
 
     limit: int
     _in_head = False
@@ -34,9 +37,7 @@ class _LimitedHeads(HttpToolsProtocol):
     _is_too_long = False
 
     def data_received(self, data: bytes) -> None:
-        """Parses data; counts the bytes of a head that arrives in several parts, except the
-        first.
-        """
+        """Parses received bytes, and refuses request line and headers that are already too long."""
         goes_on = self._in_head
         super().data_received(data)
         if self._in_head and goes_on and not self._is_too_long:
@@ -46,15 +47,15 @@ class _LimitedHeads(HttpToolsProtocol):
                 self._refuse()
 
     def on_message_begin(self) -> None:
-        """Starts a head."""
+        """Notes that request line and headers begin."""
         self._in_head, self._n_received = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Checks the length of a complete head.
+        """Checks the length of the complete request line and headers.
 
         Raises:
-            HeadTooLongError: The head is too long; the parser then calls `send_400_response`.
+            HeadTooLongError: They are too long; the parser then calls `send_400_response`.
         """
         self._in_head = False
         n_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
@@ -64,7 +65,7 @@ class _LimitedHeads(HttpToolsProtocol):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Responds to a request that can not be parsed or has too long a head."""
+        """Responds with 431 if request line and headers are too long, else with 400."""
         if self._is_too_long:
             self._refuse()
         else:
@@ -75,7 +76,7 @@ class _LimitedHeads(HttpToolsProtocol):
         scope: dict[str, Any] = {"type": "http", "path": "/", "headers": [], "query_string": b""}
         scope["state"] = {"request_id": choose_request_id(None)}
         answer = answer_known(Request(scope), HeadTooLongError(self.limit))
-        # This response bypasses the middleware, so it adds their headers itself.
+        # This response bypasses the middleware, so the headers that they would add are added here.
         own = {HEADER: scope["state"]["request_id"], "Connection": "close", **HEADERS}
         answer.headers.update(own)
         lines = [b"HTTP/1.1 431 Request Header Fields Too Large"]

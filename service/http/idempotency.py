@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated request with the same key gets the response of the first one."""
+"""Idempotency-Key header: a repeated request with the same key gets the first one's response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPLAYED = "Idempotent-Replayed"
 log = logging.getLogger("service")
 
 _AGAIN_SECONDS = 1.0
-_TRIES = 30  # the key has expired by then
+_TRIES = 30  # after 30 s the reservation of the key has expired
 
 IdempotencyKey = Annotated[
     str | None,
@@ -42,7 +42,7 @@ IdempotencyKey = Annotated[
 
 @dataclass(frozen=True)
 class Answer:
-    """A response that can be repeated."""
+    """A response that can be stored and repeated."""
 
     status: int
     body: dict[str, Any]
@@ -50,7 +50,7 @@ class Answer:
 
 
 def created(status: int, body: BaseModel, location: str) -> Answer:
-    """Returns the response to a request that created `body` at `location`."""
+    """Returns a response whose body is the new resource and whose Location header is its path."""
     return Answer(status, body.model_dump(mode="json", by_alias=True), {"Location": location})
 
 
@@ -61,15 +61,19 @@ async def once(
     make: Callable[[], Awaitable[Answer]],
     find: Callable[[str], Answer],
 ) -> Response:
-    """Returns the response of `make`, or the earlier response for this key. A failure frees the
-    key.
+    """Handles a request with an Idempotency-Key once: a repeated request gets the first response.
+
+    If `make` fails, the key can be used again.
 
     Args:
-        find: Returns the response for the id of a created resource, if its response was not
-            recorded.
+        key: Idempotency-Key of the request; None if it has none, so that `make` is always called.
+        fingerprint: Checksum of the request, from the function of this name.
+        make: Handles the request.
+        find: Returns the response for the id of the created resource, used if the first request
+            created it but its response was not stored.
 
     Raises:
-        IdempotencyMismatchError: The key was used for another request.
+        IdempotencyMismatchError: The key was used for a different request.
         IdempotencyBusyError: The first request with this key is not finished.
     """
     if key is None:
@@ -96,10 +100,11 @@ async def enqueued_once(
     enqueue: Callable[[], ModelBody | ResultBody],
     find: Callable[[str], ModelBody | ResultBody],
 ) -> Response:
-    """Responds with 202 and the result of `enqueue`; `Location` is the job. Raises as `once`.
+    """Queues a job as `once` does; responds with 202 and the job's path as the Location header.
 
     Args:
-        find: Returns the body for a job's id.
+        enqueue: Queues the job and returns the response body.
+        find: Returns the response body for the id of a queued job.
     """
 
     def answer(made: ModelBody | ResultBody) -> Answer:
@@ -113,7 +118,7 @@ async def enqueued_once(
 
 @asynccontextmanager
 async def _reserved(keys: Idempotency, key: str) -> AsyncIterator[None]:
-    """Keeps the key reserved while the block runs; a failure frees it."""
+    """Context manager that keeps the key reserved while its block runs, and frees it on failure."""
     keeping = asyncio.create_task(_keep(keys, key))
     try:
         yield
@@ -125,11 +130,11 @@ async def _reserved(keys: Idempotency, key: str) -> AsyncIterator[None]:
 
 
 _retries: set[asyncio.Task[None]] = set()
-"""References to background tasks; the event loop itself keeps only weak ones."""
+"""Running background tasks, kept here because the event loop holds only weak references to them."""
 
 
 async def _record_or_retry(update: Callable[..., None], key: str) -> None:
-    """Calls `update` with the key, now or as soon as the database responds again."""
+    """Calls `update(key)` at once or, if the database does not respond, in the background later."""
     if not await _try_to_record(update, key):
         retrying = asyncio.create_task(_retry(update, key))
         _retries.add(retrying)
@@ -137,7 +142,7 @@ async def _record_or_retry(update: Callable[..., None], key: str) -> None:
 
 
 async def _retry(update: Callable[..., None], key: str) -> None:
-    """Calls `update` until it succeeds, at most `_TRIES` times."""
+    """Calls `update(key)` every second until it succeeds, at most `_TRIES` times."""
     for _ in range(_TRIES):
         await asyncio.sleep(_AGAIN_SECONDS)
         if await _try_to_record(update, key):
@@ -145,14 +150,14 @@ async def _retry(update: Callable[..., None], key: str) -> None:
 
 
 async def _keep(keys: Idempotency, key: str) -> None:
-    """Extends the reservation of the key until cancelled."""
+    """Extends the reservation of the key every `KEEP_SECONDS` until cancelled."""
     while True:
         await asyncio.sleep(KEEP_SECONDS)
         await _try_to_record(keys.keep, key)
 
 
 async def _try_to_record(update: Callable[..., None], key: str) -> bool:
-    """Calls `update` in a thread. Returns whether the database responded."""
+    """Calls `update(key)` in a thread. Returns whether the database responded."""
     try:
         await run_in_threadpool(update, key)
     except SQLAlchemyError as error:
@@ -162,13 +167,17 @@ async def _try_to_record(update: Callable[..., None], key: str) -> bool:
 
 
 def fingerprint(request: Request, *contents: object) -> str:
-    """Returns a checksum of the request's method, path and contents."""
+    """Returns a checksum of the request's method, path and `contents`.
+
+    Args:
+        contents: JSON values that describe the body, such as its checksum.
+    """
     described = [request.method, request.url.path, *contents]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def _response(answer: Answer, *, replayed: bool = False) -> Response:
-    """Returns the response of an answer."""
+    """Converts an answer to a response; `replayed` adds the header `Idempotent-Replayed`."""
     headers = answer.headers | ({REPLAYED: "true"} if replayed else {})
     content = json.dumps(answer.body, ensure_ascii=False, allow_nan=False).encode()
     return Response(content, answer.status, headers, "application/json")

@@ -1,6 +1,6 @@
-"""Strict parsing of JSON bodies (RFC 8259, RFC 7493), with the line and character of errors.
+"""Strict parsing of JSON bodies (RFC 8259, RFC 7493); errors name line and character.
 
-Duplicate names in an object are refused, because parsers differ in which one they use.
+Repeated names in an object are refused, because parsers differ in which value they use.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _PLACED = re.compile(r"(?s)(.*) at line (\d+) column (\d+)")
 _EXPECTED = "JSON in UTF-8 without duplicate names in an object"
 _TOO_DEEP = "recursion limit exceeded"
 _MOST_DEEP = 200
-"""Nesting limit of the parser."""
+"""How deeply the parser allows objects and lists to be nested."""
 
 
 class JsonRoute(APIRoute):
-    """Route that accepts only JSON bodies.
+    """FastAPI route that accepts only JSON bodies and parses them with `read_json`.
 
     Raises:
         MediaTypeError: The body has another media type.
@@ -35,7 +35,7 @@ class JsonRoute(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns FastAPI's handler with strict parsing of the body."""
+        """Returns FastAPI's handler of the route, with strict parsing of the body."""
         handle = super().get_route_handler()
 
         async def read_and_handle(request: Request) -> Response:
@@ -50,21 +50,21 @@ class _JsonRequest(Request):
     """Request whose body is parsed by `read_json`."""
 
     async def json(self) -> Any:
-        """Returns the parsed body."""
+        """Returns the body, parsed by `read_json`."""
         return await run_in_threadpool(read_json, await self.body())
 
 
 def has_body(request: Request) -> bool:
-    """Whether the request announces a body."""
+    """Returns whether the headers announce a request body."""
     length = request.headers.get("Content-Length", "0")
     return length != "0" or "Transfer-Encoding" in request.headers
 
 
 def require_json(request: Request) -> None:
-    """Checks the media type of the body.
+    """Checks that the request body has a JSON media type.
 
     Raises:
-        MediaTypeError: It is not JSON.
+        MediaTypeError: Content-Type is missing or names another media type.
     """
     given = request.headers.get("Content-Type")
     if not is_json(given):
@@ -72,7 +72,7 @@ def require_json(request: Request) -> None:
 
 
 def is_json(content_type: str | None) -> bool:
-    """Whether a media type is JSON.
+    """Returns whether a Content-Type header names JSON; None stands for a missing header.
 
     >>> is_json("application/json; charset=utf-8"), is_json("application/problem+json")
     (True, True)
@@ -86,15 +86,15 @@ def is_json(content_type: str | None) -> bool:
 
 
 def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
-    """Parses a JSON text.
+    """Parses JSON text in UTF-8.
 
     Args:
         what: Name of the text in errors.
-        pointer: Pointer to the text in the request.
+        pointer: JSON pointer to the text in the request; empty for the complete body.
 
     Raises:
         RequestError: The text is not JSON, is nested too deeply, has an invalid number, or repeats
-            a name; with line and character.
+            a name; the error shows line and character.
     """
     text = content.removeprefix(BOM_UTF8)
     try:
@@ -104,7 +104,7 @@ def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
 
 
 def _problem(found: str, what: str, pointer: str) -> Problem:
-    """Returns the problem of a parser error."""
+    """Converts the message of a parser error to a problem with its line."""
     placed = _PLACED.fullmatch(found)
     assert placed is not None, "the reader names line and character of every fault"
     reason, line, character = placed.groups()

@@ -1,4 +1,4 @@
-"""Choice of the response format by the query parameter `format`, else by the Accept header."""
+"""Choice of the response format by the query parameter `format` or else by the Accept header."""
 
 from __future__ import annotations
 
@@ -17,35 +17,38 @@ TABLE_MEDIA_TYPES = {
     "json": "application/json",
     "jsonl": "application/x-ndjson",
 }
-"""Media types by table format, as in `gcvae.files.table_stream`, whose import needs pandas."""
+"""Media types by table format. `gcvae.files.table_stream` has the same, but imports pandas."""
 
 _BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 TABLE_CONTENT: dict[str, Any] = {
     media_type: {} if media_type == "application/json" else _BYTES
     for media_type in TABLE_MEDIA_TYPES.values()
 }
-"""OpenAPI content of a response that is a table."""
+"""OpenAPI member `content` for a response that is a table."""
 SAMPLE_CONTENT = TABLE_CONTENT | {ARCHIVE_TYPE: _BYTES}
-"""OpenAPI content of a response that is a sample: a table, or a ZIP file of a database."""
+"""OpenAPI member `content` for synthetic rows: a table, or a ZIP file of a database's tables."""
 PICTURE_MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
-"""Media types of maps and manifolds: their numbers, or a picture."""
+"""Media types by format of dependency maps and manifolds: numbers as JSON, or a picture."""
 PictureFormat = Annotated[str | None, Query(description="json, png or svg; default: by Accept")]
 ListFormat = Annotated[str | None, Query(description="json or csv; default: by Accept")]
 
 
 def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the OpenAPI content of a response that is JSON of this schema, or a picture."""
+    """Returns the OpenAPI member `content` for a response as JSON of this schema or a picture."""
     numbers = {"application/json": {"schema": schema}}
     return numbers | {PICTURE_MEDIA_TYPES[form]: _BYTES for form in ("png", "svg")}
 
 
 def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:
-    """Returns the response format, a key of `media_types`; the first one if several are equally
-    acceptable.
+    """Returns the response format, a key of `media_types`; the first of equally acceptable ones.
+
+    Args:
+        form: Query parameter `format`, which overrides `accept`; None if it is missing.
+        accept: Accept header; None if it is missing.
 
     Raises:
-        RequestError: `format` is not one of them.
-        NotAcceptableError: `Accept` allows none of them.
+        RequestError: `form` is not a key of `media_types`.
+        NotAcceptableError: `accept` allows none of the media types.
     """
     if form is not None:
         if form not in media_types:
@@ -60,7 +63,7 @@ def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, 
 
 
 def _qualities(accept: str) -> dict[str, float]:
-    """Returns the quality of each media range of an Accept header.
+    """Returns the quality (q value) of each media range in an Accept header.
 
     >>> _qualities("image/png, */*;q=0.1")
     {'image/png': 1.0, '*/*': 0.1}
@@ -77,7 +80,7 @@ def _qualities(accept: str) -> dict[str, float]:
 
 
 def _quality(media_type: str, qualities: Mapping[str, float]) -> float:
-    """Returns the quality of a media type."""
+    """Returns the quality of a media type by its closest media range; 0 if no range matches."""
     essence = media_type.split(";")[0]
     family = f"{essence.split('/')[0]}/*"
     return next((qualities[name] for name in (essence, family, "*/*") if name in qualities), 0.0)

@@ -1,4 +1,4 @@
-"""Log line, metrics and trace span of each request."""
+"""Writes a log line, metrics and a trace span for each request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _OFTEN = ("/healthz", "/readyz", "/metrics")
 
 
 class Observations:
-    """Middleware around all but `AuditTrail` and the outer ones. Jobs created within carry the
-    request's ids.
+    """Middleware that logs, counts and times each request, and traces it as a span.
+
+    It must run around all other middleware except `AuditTrail`, `RequestIds` and `SecurityHeaders`.
+    Jobs that a request creates store its request id and trace id.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, traces: Traces) -> None:
@@ -52,7 +54,7 @@ class Observations:
                 self._record(seen, span, request_id)
 
     async def _answer(self, seen: _ObservedAnswer, receive: Receive) -> None:
-        """Passes the request on.
+        """Passes the request to the application.
 
         Raises:
             CutOffError: An error occurred after the response had started.
@@ -70,7 +72,7 @@ class Observations:
             raise seen.cut_off_by(error) from error
 
     def _record(self, seen: _ObservedAnswer, span: Span, request_id: str) -> None:
-        """Records the response in metrics, span and log."""
+        """Records a finished response in the metrics, the span and the log."""
         method, route = seen.scope["method"], route_of(seen.scope)
         self.metrics.answered(method, route, seen.status, seen.seconds_to_answer())
         span.rename(f"{method} {route}")
@@ -93,11 +95,11 @@ class Observations:
 
 
 class _ObservedAnswer:
-    """Response that is observed while it is sent.
+    """Sends a response and records its status, its times and why it was cut off.
 
     Attributes:
         status: Status of the response.
-        unexpected_error: Unexpected error that cut the response off.
+        unexpected_error: Undocumented exception that cut the response off; None if there was none.
     """
 
     def __init__(self, scope: Scope, send: Send) -> None:
@@ -111,7 +113,7 @@ class _ObservedAnswer:
         self._answered_at: float | None = None
 
     async def send(self, message: Message) -> None:
-        """Sends a message of the response and notes its state."""
+        """Sends a message of the response and records whether it starts or completes it."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self._answered_at = time.perf_counter()
@@ -121,16 +123,16 @@ class _ObservedAnswer:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the status has been sent."""
+        """Whether the status and headers have been sent."""
         return self._answered_at is not None
 
     @property
     def cut(self) -> str | None:
-        """Reason why the response ended early; None if it did not."""
+        """Reason why the response was cut off; None if it was not."""
         return self._reason if self.has_begun and not self._is_whole else None
 
     def cut_off_by(self, error: Exception) -> CutOffError:
-        """Notes the reason of an early end. Returns the exception that closes the connection."""
+        """Records why the response is cut off. Returns the exception that closes the connection."""
         known = _known(error)
         self.unexpected_error = error if known is None else None
         lines = str(known or error).splitlines()
@@ -138,22 +140,22 @@ class _ObservedAnswer:
         return CutOffError(self._reason)
 
     def seconds_to_answer(self) -> float:
-        """Returns the time from the request to the start of the response."""
+        """Returns the seconds from the request to the start of the response, else to now."""
         answered_at = time.perf_counter() if self._answered_at is None else self._answered_at
         return answered_at - self._asked_at
 
     def seconds(self) -> float:
-        """Returns the time since the request."""
+        """Returns the seconds since the request."""
         return time.perf_counter() - self._asked_at
 
 
 def route_of(scope: Scope) -> str:
-    """Returns the route template, such as `/v1/jobs/{job_id}`, or `unmatched`."""
+    """Returns the path template of the request's route (`/v1/jobs/{job_id}`), or "unmatched"."""
     return getattr(scope.get("route"), "path", None) or UNMATCHED
 
 
 def _known(error: Exception) -> Exception | None:
-    """Returns the error, or its cause, if it is one of the documented errors; None otherwise."""
+    """Returns the error or its cause if it has a documented error type; None otherwise."""
     causes = (error, error.__cause__ if isinstance(error, RuntimeError) else None)
     named: tuple[type[Exception], ...] = (ServiceError, *problems.KINDS)
     return next((cause for cause in causes if isinstance(cause, named)), None)

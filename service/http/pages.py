@@ -1,4 +1,4 @@
-"""Pagination by cursor: parameters and bodies of all list calls."""
+"""Pagination by cursor: query parameters and response bodies of all endpoints that list records."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ Sort = Annotated[
 
 
 def page_body(page: Page[RecordT], body: Callable[[RecordT], BodyT]) -> PageBody[BodyT]:
-    """Returns the response body of a page."""
+    """Returns the response body for a page of records, each converted by `body`."""
     return PageBody(items=[body(item) for item in page.items], next_cursor=page.next_cursor)

@@ -1,5 +1,6 @@
-"""HTTP responses of all errors: RFC 9457 `application/problem+json`. Only this file has status
-codes.
+"""Responses to all errors, as RFC 9457 `application/problem+json`.
+
+Only this file assigns HTTP statuses to errors.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ log = logging.getLogger("service")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of problem: stable name, status and title."""
+    """Kind of error in responses: a stable name for programs, HTTP status, and title."""
 
     name: str
     status: int
@@ -52,14 +53,14 @@ class Kind:
 
     @property
     def type(self) -> str:
-        """Problem type: a URN, so that clients do not resolve it."""
+        """URN that identifies the kind, the member `type` of the response."""
         return f"urn:gcvae:problem:{self.name}"
 
 
 _DISK_FULL = Kind("disk-full", 503, "The service's disk is full")
 _DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not respond")
 
-# The first class in an error's method resolution order that is listed here applies.
+# An error has the kind of the first class in its method resolution order that is a key here.
 KINDS: dict[type[Exception], Kind] = {
     errors.RequestError: Kind("invalid-request", 422, "The request is not valid"),
     errors.MediaTypeError: Kind(
@@ -126,7 +127,7 @@ KINDS: dict[type[Exception], Kind] = {
 
 
 def install(app: FastAPI) -> None:
-    """Registers handlers that answer every error with a problem document."""
+    """Registers exception handlers that respond to each error with `application/problem+json`."""
     for error_type in KINDS:
         app.add_exception_handler(error_type, answer_known)
     app.add_exception_handler(DBAPIError, answer_lost_connection)
@@ -137,13 +138,14 @@ def install(app: FastAPI) -> None:
 
 
 def kind_of(error: Exception) -> Kind:
-    """Returns the kind of a listed error, by its nearest class."""
+    """Returns the kind of an error whose class, or a base class of it, is in `KINDS`."""
     return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
 
 
 def answer_before_routes(request: Request, error: Exception) -> Response:
-    """Returns the response to an error in middleware, which the application's handlers do not
-    see.
+    """Returns the response to an error in middleware, where FastAPI calls no exception handlers.
+
+    An error that is neither in `KINDS` nor a lost database connection is raised again.
     """
     if isinstance(error, tuple(KINDS)):
         return answer_known(request, error)
@@ -151,7 +153,7 @@ def answer_before_routes(request: Request, error: Exception) -> Response:
 
 
 def answer_known(request: Request, error: Exception) -> Response:
-    """Returns the response to a listed error."""
+    """Returns the response to an error whose class, or a base class of it, is in `KINDS`."""
     kind = kind_of(error)
     if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
         log.warning("request %s: %s", request_id(request), error)
@@ -162,7 +164,7 @@ def answer_known(request: Request, error: Exception) -> Response:
 
 
 def answer_invalid(request: Request, error: Exception) -> Response:
-    """Returns the response to a body, path or query that fails validation."""
+    """Returns the response to a request whose body, path or query fails validation."""
     assert isinstance(error, RequestValidationError)
     places = [_located(found) for found in error.errors()]
     kind = KINDS[errors.RequestError]
@@ -176,7 +178,7 @@ def answer_invalid(request: Request, error: Exception) -> Response:
 
 
 def answer_http(request: Request, error: Exception) -> Response:
-    """Returns the response to an error of the framework, such as an unknown path or method."""
+    """Returns the response to an error that FastAPI raises, such as an unknown path or method."""
     assert isinstance(error, HTTPException)
     cause = error.__cause__
     if isinstance(cause, Exception) and isinstance(
@@ -192,7 +194,7 @@ def answer_http(request: Request, error: Exception) -> Response:
         detail = f"{request.url.path} does not exist"
         advice = {"advice": _ADDRESS}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        # The framework names the methods of the first route at the path, not of all.
+        # FastAPI's Allow header lists only the methods of the first route with this path.
         allowed = ", ".join(methods_at(request.app, request.url.path)) or headers.get("Allow", "")
         headers["Allow"] = allowed
         detail = f"{request.method} is not allowed at {request.url.path}, but {allowed}"
@@ -200,9 +202,10 @@ def answer_http(request: Request, error: Exception) -> Response:
 
 
 def answer_full_disk(request: Request, error: Exception) -> Response:
-    """Returns a 503 response if the local disk, where uploads are held, is full.
+    """Returns a 503 response if the local disk, on which uploads are held, is full.
 
-    Other system errors are raised again.
+    Raises:
+        OSError: `error` itself, if it has another cause.
     """
     if not (isinstance(error, OSError) and error.errno in _FULL):
         raise error
@@ -213,8 +216,10 @@ def answer_full_disk(request: Request, error: Exception) -> Response:
 
 
 def answer_lost_connection(request: Request, error: Exception) -> Response:
-    """Returns a 503 response if the connection to the database was lost; raises other errors
-    again.
+    """Returns a 503 response if the connection to the database was lost.
+
+    Raises:
+        Exception: `error` itself, if it has another cause.
     """
     if not (isinstance(error, DBAPIError) and error.connection_invalidated):
         raise error
@@ -226,11 +231,11 @@ def answer_lost_connection(request: Request, error: Exception) -> Response:
 
 
 def answer_unknown(request: Request, error: Exception) -> Response:
-    """Returns the response to an unexpected error: the id under which the log has the traceback."""
+    """Returns a 500 response to an unexpected error, with the request id to look up in the log."""
     log.error("request %s failed", request_id(request), exc_info=error)
     kind = Kind("internal-error", 500, "The service failed")
     detail = f"the log has the reason under request id {request_id(request)}"
-    # This response bypasses the middleware, so it adds their headers itself.
+    # This response bypasses the middleware, so the headers that they would add are added here.
     headers = {"X-Request-ID": request_id(request), **HEADERS}
     return problem_response(request, kind, detail, headers=headers)
 
@@ -242,7 +247,13 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
     **members: Any,
 ) -> Response:
-    """Returns the response with a problem document."""
+    """Returns a response of the given kind as `application/problem+json`.
+
+    Args:
+        detail: What is wrong, in a sentence.
+        headers: Additional headers of the response.
+        members: Additional members of the JSON body.
+    """
     document = {
         "type": kind.type,
         "title": kind.title,
@@ -257,19 +268,19 @@ def problem_response(
 
 
 def request_id(request: Request) -> str:
-    """Returns the id of the request."""
+    """Returns the id of the request, or "" before it is assigned."""
     return str(getattr(request.state, "request_id", ""))
 
 
 def _database_detail(error: SQLAlchemyError) -> str:
-    """Returns one line about a database error, without statement and values."""
+    """Returns one line about a database error, without the SQL statement and its values."""
     if isinstance(error, DataError):
         return str(error.orig).splitlines()[0]
     return "try again in a moment"
 
 
 def _members(error: Exception) -> dict[str, Any]:
-    """Returns the additional members of an error's problem document."""
+    """Returns the additional JSON members of an error's response, such as `errors` and `limit`."""
     members: dict[str, Any] = {}
     problems: Iterable[Problem] = getattr(error, "problems", ())
     if problems:
@@ -291,7 +302,7 @@ def _members(error: Exception) -> dict[str, Any]:
 
 
 def _advice(error: Exception) -> str | None:
-    """Returns how to proceed, for errors whose message does not say it."""
+    """Returns a sentence on how to proceed; None for errors whose message says it."""
     if isinstance(error, records.NotFoundError) and error.kind in _LISTED:
         return f"GET /v1/{error.kind}s lists the existing ones"
     if isinstance(error, records.ModelNotReadyError):
@@ -300,12 +311,12 @@ def _advice(error: Exception) -> str | None:
 
 
 def _stated(problem: Problem) -> dict[str, Any]:
-    """Returns the members of a problem that are not None."""
+    """Returns the attributes of a problem that are not None."""
     return {name: value for name, value in asdict(problem).items() if value is not None}
 
 
 def _headers(error: Exception) -> dict[str, str]:
-    """Returns the headers of an error's response."""
+    """Returns the additional headers of an error's response, such as Retry-After."""
     if isinstance(error, errors.UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
     if isinstance(
@@ -321,7 +332,7 @@ def _headers(error: Exception) -> dict[str, str]:
 
 
 def _located(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts a pydantic error to a message and its pointer or parameter."""
+    """Converts a pydantic error to a message with a JSON pointer or the name of a parameter."""
     part, *path = found["loc"]
     place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":

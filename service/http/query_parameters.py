@@ -1,4 +1,4 @@
-"""Checks of query parameters and methods against the OpenAPI document."""
+"""Checks of query parameters and HTTP methods against the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.errors import RequestError
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Checks that all query parameters are known and given once. Raises as `refuse_names`."""
+    """Checks that each query parameter is known and given once. Raises as `refuse_names`."""
     if not request.query_params:
         return
     known = query_parameters(request.app, request.scope["path"], request.method)
@@ -27,18 +27,21 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def query_parameters(app: FastAPI, path: str, method: str) -> list[str]:
-    """Returns the names of a call's query parameters."""
+    """Returns the names of the query parameters that the endpoint `method` `path` supports."""
     parameters = _calls_at(app, path).get(method.lower(), {}).get("parameters", [])
     return [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
 
 
 def methods_at(app: FastAPI, path: str) -> list[str]:
-    """Returns the methods of a path; none if the path is unknown."""
+    """Returns the HTTP methods that a path supports; an empty list if the path is unknown."""
     return sorted(method.upper() for method in _calls_at(app, path))
 
 
 def _calls_at(app: FastAPI, path: str) -> dict[str, Any]:
-    """Returns the calls of all templates that match a path; templates with fewer parameters win."""
+    """Returns the OpenAPI operations of a path by method, from all path templates that match it.
+
+    If several templates support a method, the one with fewest path parameters is used.
+    """
     paths = app.openapi()["paths"]
     fitting = (template for template in paths if _pattern(template).match(path))
     calls: dict[str, Any] = {}
@@ -49,7 +52,7 @@ def _calls_at(app: FastAPI, path: str) -> dict[str, Any]:
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    """Returns the regular expression of a path template."""
+    """Returns a regular expression that matches the paths of a path template."""
     return compile_path(template)[0]
 
 
@@ -57,16 +60,16 @@ _MAX_NAME = 200
 
 
 def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix: str) -> None:
-    """Checks names, because a misspelled or repeated one would have no effect.
+    """Checks that names are known and unique, because a misspelled name would otherwise be ignored.
 
     Args:
         given: Names in the request.
-        known: Valid names.
-        kind: What the names are, for errors.
-        prefix: Prefix of a name in pointers, as in `?seed`.
+        known: Names that the endpoint supports.
+        kind: What the names are in errors, such as "parameter".
+        prefix: Text before a name in the pointers of errors, such as "?" for `?seed`.
 
     Raises:
-        RequestError: A name is unknown, with a list of the valid ones, or is repeated.
+        RequestError: A name is unknown or repeated.
     """
     problems = []
     for name, n in Counter(given).items():
@@ -81,10 +84,10 @@ def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix
 
 
 def checked_name(name: str | None, place: str, *, otherwise: str) -> str:
-    """Returns the name for a new resource, or `otherwise` if none is given.
+    """Returns the name for a new resource: `name`, or `otherwise` if it is None or blank.
 
     Args:
-        place: Pointer to the name in the request.
+        place: Pointer to the name in the request, for errors.
 
     Raises:
         RequestError: The name is too long, or has unprintable characters.

@@ -1,10 +1,10 @@
-"""Rate limits of keys per minute and per second, and the headers that report them.
+"""Limits on the requests of an API key per minute and per second, and headers that report them.
 
     RateLimit-Policy: "minute";q=6000;w=60, "second";q=100;w=1
     RateLimit: "minute";r=5999;t=41
 
-(draft-ietf-httpapi-ratelimit-headers.) The limit per second is the proportional part of the limit
-per minute, so that one client can not delay others by a burst. The upload of a table or model
+(draft-ietf-httpapi-ratelimit-headers.) The limit per second is a sixtieth of the limit per minute,
+at least 20, so that a burst from one client does not delay others. An upload of a table or model
 counts as several requests, because it costs as much. Each API process counts separately: with n
 processes behind a proxy, a key has about n times the limit.
 """
@@ -22,14 +22,21 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from service.errors import TooManyRequestsError
 
 FILE_COST = 5
-"""Cost of an upload of a table or model, in requests."""
+"""Number of requests that an upload of a table or model counts as."""
 _LEAST_PER_SECOND = 20
-"""Requests that one page sends at once."""
+"""Minimum of the limit per second, because a web page sends this many requests at once."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """Remaining requests of a key for the next `seconds`."""
+    """State of an API key's rate limits after a request.
+
+    Attributes:
+        per_minute: Limit per minute.
+        per_second: Limit per second.
+        remaining: Requests that the key may still send within `seconds`.
+        seconds: Seconds until the minute's window resets.
+    """
 
     per_minute: int
     per_second: int
@@ -37,7 +44,7 @@ class Allowance:
     seconds: int
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Returns the headers of the response."""
+        """Returns the response headers RateLimit-Policy and RateLimit."""
         policies = b'"minute";q=%d;w=60, "second";q=%d;w=1' % (self.per_minute, self.per_second)
         return [
             (b"ratelimit-policy", policies),
@@ -46,7 +53,11 @@ class Allowance:
 
 
 class RateLimits:
-    """Counts the requests of each key in sliding windows of a minute and a second."""
+    """Counts the requests of each API key in sliding windows of a minute and of a second.
+
+    Args:
+        per_minute: Limit of requests per key and minute.
+    """
 
     def __init__(self, per_minute: int) -> None:
         per_second = min(per_minute, max(_LEAST_PER_SECOND, math.ceil(per_minute / 60)))
@@ -55,10 +66,10 @@ class RateLimits:
         self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, key_id: str, cost: int = 1) -> Allowance:
-        """Counts a request with its `cost`. Returns the remaining requests.
+        """Counts a request as `cost` requests of the key. Returns how many remain.
 
         Raises:
-            TooManyRequestsError: No request remained. A refused request costs nothing.
+            TooManyRequestsError: The key has reached a limit. A refused request costs nothing.
         """
         minute, second = self._minute, self._second
         if not self._windows.test(second, key_id, cost=min(cost, second.amount)):

@@ -1,4 +1,4 @@
-"""X-Request-ID: every response has one; a well-formed id of the caller is used."""
+"""X-Request-ID header: each response has one, which is the client's own if that is well-formed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class RequestIds:
-    """Middleware that sets `scope["state"]["request_id"]` and the response header."""
+    """Middleware that stores an id in `request.state.request_id` and in the header X-Request-ID."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -34,7 +34,7 @@ class RequestIds:
 
 
 def choose_request_id(given: str | None) -> str:
-    """Returns the caller's id, or a new one if it is missing or could forge a log line.
+    """Returns the client's request id, or a new one if it is None or could forge a log line.
 
     >>> choose_request_id("order-17")
     'order-17'

@@ -1,4 +1,4 @@
-"""Security headers of all responses: content policy, no type sniffing, no referrer, no frames."""
+"""Security headers of all responses: no scripts, no type sniffing, no referrer, no frames."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-"""Headers of responses that load nothing, such as reports and pictures, so that scripts in a
-table's texts have no effect. Pages with scripts set their own policy.
+"""Default headers. With them the browser runs no scripts, not even those in a table's texts that a
+report shows. Web pages with scripts set a less strict Content-Security-Policy.
 """
 
 
 class SecurityHeaders:
-    """Middleware that adds these headers to responses that lack them."""
+    """Middleware that adds each of `HEADERS` to responses that do not set it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

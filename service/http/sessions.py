@@ -1,8 +1,7 @@
-"""Sessions of pages: a cookie that scripts can not read, and a header that other sites can not
-send.
+"""Sessions of web pages: a cookie that scripts can not read, and a header against forged requests.
 
-The cookie is sent only to the API and only by our own pages (SameSite=Strict). In addition, every
-change requires a header that a form of another site can not set.
+The browser sends the cookie only to the API and only from our own pages (SameSite=Strict). In
+addition, each change requires a header that a form on another site can not set.
 """
 
 from __future__ import annotations
@@ -16,27 +15,28 @@ from service.errors import ForeignSiteError
 
 SESSION_PATH = "/v1/session"
 COOKIE = "gcvae_session"
-"""Prefix of the cookie's name, which ends with the port. Browsers share the cookies of all ports of
-a host, and the services on it need separate sessions."""
+"""Prefix of the cookie's name; the port follows, because browsers send a cookie to all ports of a
+host, and services on different ports need separate sessions."""
 MARK = "X-Gcvae-Page"
+"""Header that our pages send with each change."""
 
 
 def session_of(request: Request) -> str | None:
-    """Returns the session token of a request, or None."""
+    """Returns the session token in the request's cookie, or None."""
     return request.cookies.get(cookie_name(request))
 
 
 def cookie_name(request: Request) -> str:
-    """Returns the name of this service's cookie, with the port of the request."""
+    """Returns the name of the session cookie, which contains the port of the request."""
     port = request.url.port
     return COOKIE if port is None else f"{COOKIE}_{port}"
 
 
 def refuse_forged(request: Request) -> None:
-    """Checks that a request with a session comes from our own pages.
+    """Checks that a request with a session cookie comes from our own pages.
 
     Raises:
-        ForeignSiteError: The request changes something and lacks the header.
+        ForeignSiteError: The request may change data and lacks the header `MARK`.
     """
     if request.method not in SAFE_METHODS and MARK not in request.headers:
         raise ForeignSiteError(
@@ -45,7 +45,7 @@ def refuse_forged(request: Request) -> None:
 
 
 def set_cookie(request: Request, response: Response, token: str, seconds: int) -> None:
-    """Adds the session cookie to the response."""
+    """Adds a cookie with the session token to the response, valid for this many seconds."""
     response.set_cookie(
         *(cookie_name(request), token),
         max_age=seconds,
@@ -57,7 +57,7 @@ def set_cookie(request: Request, response: Response, token: str, seconds: int) -
 
 
 def take_cookie(request: Request, response: Response) -> None:
-    """Deletes the session cookie."""
+    """Makes the response delete the session cookie in the browser."""
     response.delete_cookie(
         cookie_name(request),
         path="/v1",
@@ -68,8 +68,6 @@ def take_cookie(request: Request, response: Response) -> None:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether the page was loaded by https, directly or through a proxy, according to its
-    Origin.
-    """
+    """Returns whether the page was loaded by https, directly or (by its Origin) through a proxy."""
     origin = urlsplit(request.headers.get("Origin", ""))
     return "https" in (request.url.scheme, origin.scheme)

@@ -1,4 +1,4 @@
-"""Uploads, streamed in chunks to a temporary file."""
+"""Uploaded tables and models, streamed in chunks to temporary files."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _FORM = "multipart/form-data"
 ENCODING = "text encoding, such as cp1252, latin-1 or utf-16; UTF-8 by default"
 
 UPLOAD_TYPES = (_FORM, *TABLE_TYPES)
-"""Media types of bodies with a table."""
+"""Media types of request bodies that contain a table."""
 
 DATASET_TYPES = (*UPLOAD_TYPES, ARCHIVE_TYPE)
-"""Media types of bodies with a table or a database."""
+"""Media types of request bodies that contain a table or a database."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A received table or model.
+    """An uploaded table, database or model.
 
     Attributes:
         file: Temporary file without a name, which is always deleted.
-        name: Name of the new resource.
-        schema: Stated schema.
-        place: Prefix of pointers to name, schema and encoding: `?` in the query, `/` in a form.
+        name: Name for the new resource; None if the request gives none.
+        schema: JSON schema that the user has specified; None without one.
+        place: Prefix of pointers to name, schema and encoding: `?` for the query, `/` for a form.
         is_json: Whether the table was made from the `rows` of a JSON body.
         encoding: Python's name of the text encoding; None for UTF-8.
     """
@@ -62,18 +62,18 @@ class Upload:
     encoding: str | None = None
 
     def sha256(self) -> str:
-        """Returns the checksum of the received bytes."""
+        """Returns the checksum of the file."""
         digest = hashlib.sha256()
         for chunk in self.chunks():
             digest.update(chunk)
         return digest.hexdigest()
 
     def size_bytes(self) -> int:
-        """Returns the number of received bytes."""
+        """Returns the size of the file."""
         return self.file.seek(0, os.SEEK_END)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yields the received bytes."""
+        """Yields the bytes of the file."""
         self.file.seek(0)
         while chunk := self.file.read(CHUNK_BYTES):
             yield chunk
@@ -86,17 +86,18 @@ async def received(
     readable: tuple[str, ...] = UPLOAD_TYPES,
     max_files: int = 1,
 ) -> AsyncIterator[Upload]:
-    """Receives a table as a form or as the body itself.
+    """Context manager that receives a table or database as a form or as the body itself.
 
     Args:
-        readable: Accepted media types, for errors.
-        max_files: Maximum number of files in a form; several are joined into a ZIP file, each a
-            table with the name of its file.
+        readable: Accepted media types.
+        max_files: Maximum number of files in a form; several files are packed into one ZIP file, in
+            which each file is a table named like the file.
 
     Raises:
         MediaTypeError: The body has another media type.
         RequestError: The form has no file, or unknown fields.
-        TableError: The encoding is unknown, or one of several files is not named like a table.
+        TableError: The encoding is unknown, or the name of one of several files is not that of a
+            table.
         TooLargeError: The body exceeds its limit; raised while it is read.
     """
     content_type, essence = _kind_of_body(request)
@@ -132,7 +133,7 @@ async def received(
 async def _form(
     request: Request, settings: ServiceSettings, max_files: int
 ) -> AsyncIterator[FormData]:
-    """Parses the form of a request.
+    """Context manager that parses the form of a request.
 
     Raises:
         TableLimitError: The form has more files than a database may have tables.
@@ -153,10 +154,10 @@ async def _form(
 
 
 def refuse_in_query(request: Request) -> None:
-    """Checks that the query has no encoding, which only applies to a bare table.
+    """Checks that the query has no `encoding`, which is only for a body that is the table itself.
 
     Raises:
-        RequestError: It has one.
+        RequestError: The query has the parameter `encoding`.
     """
     if "encoding" in request.query_params:
         message = "encoding as a query parameter is only for a body that is a table"
@@ -166,9 +167,12 @@ def refuse_in_query(request: Request) -> None:
 
 @asynccontextmanager
 async def received_model(request: Request, settings: ServiceSettings) -> AsyncIterator[Upload]:
-    """Receives a model file as a form or as the body itself. Raises as `received`.
+    """Context manager that receives a model file as a form or as the body itself.
 
-    Raises: as `received`.
+    Raises:
+        MediaTypeError: The body has another media type.
+        RequestError: The form has no file, or unknown fields.
+        TooLargeError: The body exceeds its limit; raised while it is read.
     """
     content_type, essence = _kind_of_body(request)
     if essence == _FORM:
@@ -188,7 +192,7 @@ async def received_model(request: Request, settings: ServiceSettings) -> AsyncIt
 
 
 def _kind_of_body(request: Request) -> tuple[str | None, str]:
-    """Returns (Content-Type, media type without parameters)."""
+    """Returns (Content-Type header, media type in lower case without parameters)."""
     content_type = request.headers.get("Content-Type")
     return content_type, (content_type or "").split(";")[0].strip().lower()
 
@@ -207,7 +211,7 @@ async def _receive_body(request: Request, file: BinaryIO) -> None:
 
 
 def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
-    """Returns the upload of a form's fields."""
+    """Returns the upload that the fields of a form describe."""
     fields = dict(items)
     refuse_names((name for name, _ in items), _FIELDS, "field", "/")
     file = _file(fields, "a CSV, .csv.gz or Parquet file")
@@ -220,10 +224,10 @@ def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
 
 
 def _join(files: list[UploadFile], target: BinaryIO) -> None:
-    """Writes several files to a ZIP file, sorted by table name.
+    """Packs several files into a ZIP file, sorted by table name.
 
     Raises:
-        TableError: A file is not named like a table, or two files are the same table.
+        TableError: The name of a file is not that of a table, or two files are the same table.
     """
 
     def copied(file: UploadFile) -> Callable[[io.RawIOBase], object]:
@@ -236,7 +240,7 @@ def _join(files: list[UploadFile], target: BinaryIO) -> None:
 
 
 def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
-    """Returns the file of a form."""
+    """Returns the field `file` of a form; raises RequestError if there is none."""
     file = fields.get("file")
     if not isinstance(file, UploadFile):
         raise RequestError(Problem("the form contains no file", "/file", expected=expected))
@@ -252,7 +256,7 @@ def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
 
 
 def table_name(filename: str) -> str:
-    r"""Returns the file's name without folders and extensions.
+    r"""Returns the name of a table's file without folders and extensions.
 
     >>> table_name("C:\\data\\adult.train.csv.gz")
     'adult.train'
@@ -261,7 +265,7 @@ def table_name(filename: str) -> str:
 
 
 def model_name(filename: str | None) -> str | None:
-    """Returns the model file's name without folders and extension.
+    """Returns the name of a model's file without folders and extension; None stays None.
 
     >>> model_name("../models/adult.gcvae")
     'adult'
@@ -270,7 +274,7 @@ def model_name(filename: str | None) -> str | None:
 
 
 def _without(filename: str, endings: tuple[str, ...]) -> str:
-    """Returns the file's name without folders and the given extensions."""
+    """Returns a file's name without folders and these endings, which are removed in order."""
     name = PurePath(filename.replace("\\", "/")).name
     for ending in endings:
         name = name.removesuffix(ending)
@@ -278,7 +282,7 @@ def _without(filename: str, endings: tuple[str, ...]) -> str:
 
 
 def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
-    """Parses the schema document of a form or query."""
+    """Parses the JSON schema in a form or query; None stays None."""
     if text is None:
         return None
     pointer = f"{place}schema"

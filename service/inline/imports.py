@@ -1,4 +1,4 @@
-"""Modules that the fork server imports once for all processes of the service."""
+"""Imports slow modules once, in the process from which the service forks child processes."""
 
 from importlib import import_module
 

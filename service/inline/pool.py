@@ -1,7 +1,8 @@
-"""Pool of processes for inline work, which isolates the API from Python's lock and from crashes.
+"""Pool of child processes that run models, for requests that are answered at once, without a job.
 
-Each process has its own pipe. A stream continues in the process that started it, and a killed
-process ends no work of others. `runtime/processes.py` describes how processes are started.
+Processes do not hold the API's global interpreter lock, and their crashes do not end the API. Each
+has its own pipe. A stream continues in the process that started it, and a killed process ends only
+its own work. `runtime/processes.py` describes how processes are started.
 """
 
 from __future__ import annotations
@@ -40,23 +41,32 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 _STARTED_SECONDS = 0.1
-"""Time that `close` waits for a process that is starting."""
+"""How long `close` waits for a process that is being started."""
 
 log = logging.getLogger("service")
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A streamed response whose first chunk is ready."""
+    """A streamed response whose first chunk is ready.
+
+    Attributes:
+        summary: Figures for the response headers.
+        chunks: All chunks, the first included.
+    """
 
     summary: dict[str, Any]
     chunks: AsyncIterator[bytes]
 
 
 class InlinePool:
-    """Runs work in `inline_workers` processes; at most `inline_waiting` further calls wait.
+    """Pool of child processes that run models.
 
-    For one event loop. A process is started when there is work and none is idle.
+    There are at most `inline_workers` processes, for which at most `inline_waiting` requests wait.
+    A process is started when work arrives and none is idle. For use in one event loop only.
+
+    Attributes:
+        n_free: Number of further requests that the pool accepts.
     """
 
     def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -70,10 +80,10 @@ class InlinePool:
         self._submitted: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Callable[[InlineContext], ResultT]) -> ResultT:
-        """Calls `work` in a process and returns its result.
+        """Calls `work(context)` in a child process and returns its result.
 
         Raises:
-            PoolFullError: All processes are busy and the queue is full.
+            PoolFullError: All processes are busy, and too many requests are waiting.
             ProcessDiedError: The process was killed during this work.
             Exception: Any exception of `work`.
         """
@@ -84,20 +94,20 @@ class InlinePool:
             slot.release()
             raise
         task = self._begin(process, work)
-        # The slot is held until the work is done, also if the client disconnects.
+        # The place is occupied until the work is done, also if the client disconnects.
         task.add_done_callback(lambda _: slot.release())
         result: ResultT = await asyncio.shield(task)
         return result
 
     async def open(self, work: Callable[[InlineContext], Streamed]) -> Opened:
-        """Starts a stream of chunks and waits for the first; further chunks are made on request.
+        """Starts a stream of chunks and waits for the first one; others are made when read.
 
-        The stream holds one slot until its last chunk is read. After `inline_seconds` it loses the
-        slot, and the chunks end with SlowReaderError.
+        The stream occupies a place in the pool until its last chunk is read. After `inline_seconds`
+        it loses the place, and the chunks end with SlowReaderError.
 
         Raises:
             PoolFullError, ProcessDiedError: As for `run`.
-            Exception: Any exception of the first chunk.
+            Exception: Any exception of `work` or of making the first chunk.
         """
         stream = _Stream(self, self._acquire_slot(), self._settings.inline_seconds)
         try:
@@ -112,18 +122,18 @@ class InlinePool:
         await asyncio.to_thread(self._processes[0].start)
 
     def forget(self, model_id: str) -> None:
-        """Removes a deleted model from all processes."""
+        """Removes a deleted model from the memory of all processes."""
         for process in self._processes:
             if process.is_started:
                 self.submit(process, partial(forget_model, model_id=model_id))
 
     def close(self) -> None:
-        """Ends the processes without waiting for their work."""
+        """Ends all processes without waiting for their work."""
         for process in self._processes:
             process.close()
 
     async def ask(self, process: InlineProcess, work: Work) -> Any:
-        """Calls `work` in a given process, for a stream that it has started."""
+        """Calls `work` in this process, which runs the caller's stream, and returns the result."""
         await self._assigned_process(self._wait_in_queue(process))
         return await asyncio.shield(self._begin(process, work))
 
@@ -133,7 +143,7 @@ class InlinePool:
         return process, self._begin(process, work)
 
     def submit(self, process: InlineProcess, work: Work) -> None:
-        """Calls `work` in a given process in the background."""
+        """Calls `work` in this process when it is idle, without waiting for it."""
         waiter = self._wait_in_queue(process)
 
         async def do() -> None:
@@ -145,7 +155,7 @@ class InlinePool:
         submitted.add_done_callback(_retrieve)
 
     def _begin(self, process: InlineProcess, work: Work) -> asyncio.Task[Any]:
-        """Starts `work` in an assigned process; it continues if the caller is cancelled."""
+        """Starts `work` in an assigned process; it continues even if the caller is cancelled."""
 
         async def do() -> Any:
             try:
@@ -163,14 +173,14 @@ class InlinePool:
         return task
 
     def _wait_in_queue(self, process: InlineProcess | None = None) -> _Waiter:
-        """Queues a request for the given process, or for any; first come, first served."""
+        """Queues a request for `process`, or for any process if None. First come, first served."""
         waiter = _Waiter(process, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         self._assign_idle()
         return waiter
 
     async def _assigned_process(self, waiter: _Waiter) -> InlineProcess:
-        """Waits until a process is assigned, and returns it."""
+        """Waits until a process is assigned to the queued request, and returns the process."""
         try:
             return await waiter.assigned
         except asyncio.CancelledError:
@@ -182,9 +192,7 @@ class InlinePool:
             raise
 
     def _assign_idle(self) -> None:
-        """Assigns each idle process to the first waiter that can use it, running processes
-        first.
-        """
+        """Assigns idle processes, running ones first, to the first requests that can use them."""
         waiting = [waiter for waiter in self._waiters if not waiter.assigned.done()]
         for process in sorted(self._processes, key=lambda process: not process.is_started):
             fits = (waiter for waiter in waiting if waiter.process in (None, process))
@@ -195,7 +203,11 @@ class InlinePool:
                 waiter.assigned.set_result(process)
 
     def _acquire_slot(self) -> _Slot:
-        """Returns a slot of the pool."""
+        """Returns a place in the pool, which the request occupies until it releases it.
+
+        Raises:
+            PoolFullError: No place is free.
+        """
         if self.n_free == 0:
             what = "all inline-work processes are busy and the queue of waiting requests is full"
             raise PoolFullError(what, self._settings.inline_waiting, "inline_waiting")
@@ -203,15 +215,15 @@ class InlinePool:
         return _Slot(self._release_slot)
 
     def _release_slot(self) -> None:
-        """Makes a slot available again."""
+        """Makes a place in the pool free again."""
         self.n_free += 1
 
 
 class InlineProcess:
-    """A process that is started on demand, and again after it has died.
+    """A child process that is started when it is needed, and again after it has died.
 
     Attributes:
-        is_busy: Set by the pool while the process is assigned.
+        is_busy: Whether the pool has assigned the process to a request.
     """
 
     def __init__(self, settings: ServiceSettings, on_death: Callable[[], None]) -> None:
@@ -229,10 +241,11 @@ class InlineProcess:
         return self._process is not None
 
     def start(self) -> Process:
-        """Starts the process unless it runs. Blocks, so call it in a thread.
+        """Starts the process unless it is running, and returns it. Blocks, so call it in a thread.
 
         Raises:
-            ProcessDiedError: The process died at its start.
+            ProcessDiedError: The process died while starting.
+            RuntimeError: The pool is closed.
         """
         with self._starting:
             if self._is_closed:
@@ -251,7 +264,7 @@ class InlineProcess:
             return self._process
 
     async def answer(self, work: Work) -> Answer:
-        """Calls `work` in the process and returns its answer.
+        """Calls `work` in the process, which is started if necessary, and returns its answer.
 
         Raises:
             ProcessDiedError: The process died during the work.
@@ -272,10 +285,7 @@ class InlineProcess:
         return answer
 
     def close(self) -> None:
-        """Ends the process at once.
-
-        A process that is starting is ended by the thread that starts it.
-        """
+        """Ends the process at once. If a thread is still starting it, that thread ends it."""
         self._is_closed = True
         if self._starting.acquire(timeout=_STARTED_SECONDS):
             try:
@@ -284,14 +294,14 @@ class InlineProcess:
                 self._starting.release()
 
     def _discard_dead(self, process: Process) -> None:
-        """Logs the death of a process, so that the next work starts a new one."""
+        """Logs and counts the death of a process, and lets the next work start a new one."""
         if self._process is process and not self._is_closed:
             log.error("a process of inline work died; the next work gets a fresh one")
             self._on_death()
             self._end()
 
     def _end(self) -> None:
-        """Kills the process."""
+        """Kills the process, if there is one."""
         if self._process is not None:
             self._process.kill()
             if self._is_closed:
@@ -302,28 +312,28 @@ class InlineProcess:
 
 @dataclass(frozen=True, eq=False)
 class _Waiter:
-    """A queued request for a process; `process` is None if any process will do."""
+    """A queued request for a process; `process` is None if any process can be assigned."""
 
     process: InlineProcess | None
     assigned: asyncio.Future[InlineProcess]
 
 
 class _Slot:
-    """A slot of the pool; releasing it twice has no effect."""
+    """A place in the pool, which a request occupies."""
 
     def __init__(self, on_release: Callable[[], None]) -> None:
         self._release_slot = on_release
         self.is_released = False
 
     def release(self) -> None:
-        """Releases the slot."""
+        """Makes the place free again; a second call has no effect."""
         if not self.is_released:
             self.is_released = True
             self._release_slot()
 
 
 class _Stream:
-    """A response in chunks, which releases its slot when it is read, closed, or too slow."""
+    """A response in chunks; it frees its place in the pool when it is read, closed or too slow."""
 
     def __init__(self, pool: InlinePool, slot: _Slot, limit_seconds: float) -> None:
         self._pool = pool
@@ -337,14 +347,18 @@ class _Stream:
     async def begin(
         self, work: Callable[[InlineContext], Streamed]
     ) -> tuple[dict[str, Any], bytes | None]:
-        """Starts the stream. Returns (summary, first chunk)."""
+        """Starts the stream. Returns (summary, first chunk or None if there are no chunks)."""
         opening = partial(open_stream, stream_id=self._id, work=work)
         self._process, task = await self._pool.begin(opening)
         opened: tuple[dict[str, Any], bytes | None] = await asyncio.shield(task)
         return opened
 
     async def chunks(self, chunk: bytes | None) -> AsyncIterator[bytes]:
-        """Yields the first chunk and all further ones."""
+        """Yields `chunk`, the first one, and all chunks after it.
+
+        Raises:
+            SlowReaderError: The stream has taken longer than its limit.
+        """
         assert self._process is not None, "it has begun"
         following = partial(next_chunk, stream_id=self._id)
         try:
@@ -358,9 +372,7 @@ class _Stream:
             self.end()
 
     def end(self) -> None:
-        """Releases the slot and closes the stream in its process. Calling it twice has no
-        effect.
-        """
+        """Frees the place in the pool and closes the stream; a second call has no effect."""
         self._timer.cancel()
         if not self._slot.is_released:
             self._slot.release()
@@ -369,8 +381,6 @@ class _Stream:
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Retrieves the exception of a task that may have no waiter, so that asyncio does not log
-    it.
-    """
+    """Retrieves the exception of a task that nobody may await, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()

@@ -1,8 +1,8 @@
-"""Main loop of an inline process, with its models, streams and answers.
+"""Main loop of a child process that runs models for the API.
 
-The pool (`service/inline/pool.py`) sends one question at a time. Each comes back as an `Answer`,
-also with an exception: exceptions of the library, the store and the catalog can not be pickled
-directly, because their constructors take other arguments.
+The pool (`service/inline/pool.py`) sends one call at a time and gets an `Answer` to each, with the
+result or the exception. Exceptions of the library, the store and the catalog can not be pickled
+directly, because their constructors take other arguments than `Exception.args`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,19 @@ if TYPE_CHECKING:
 _N_MAPS, _N_PICTURES = 16, 64
 
 FORK_SERVER = ForkServer("service.inline.imports")
-"""Fork server of all processes of this service."""
+"""Process from which all child processes of the service are forked, with slow modules imported."""
 
 
 @dataclass(frozen=True)
 class InlineContext:
-    """Objects that inline work uses, with the lifetime of the process."""
+    """Objects that last as long as the child process and are passed to each call.
+
+    Attributes:
+        synthesizers: Models that are loaded in memory.
+        tally: Counters for the API's metrics.
+        maps: Computed dependency maps, by model, kind and seed.
+        streams: Unfinished streamed responses, by stream id.
+    """
 
     synthesizers: Synthesizers
     tally: Tally
@@ -46,17 +53,21 @@ class InlineContext:
     pictures: SingleFlightCache[tuple[str, ...], bytes] = field(
         default_factory=lambda: SingleFlightCache(_N_PICTURES)
     )
-    """Maps and manifolds in the requested format."""
+    """Dependency maps and manifolds, encoded in a response format."""
     streams: dict[str, Iterator[bytes]] = field(default_factory=dict)
 
 
 Work = Callable[[InlineContext], Any]
-"""Work of a process: a picklable function."""
+"""Picklable function that is called in a child process."""
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """A response in chunks; `summary` is known before they are generated."""
+    """A response in chunks.
+
+    Attributes:
+        summary: Figures for the response headers, known before the chunks are generated.
+    """
 
     chunks: Iterator[bytes]
     summary: dict[str, Any] = field(default_factory=dict)
@@ -65,17 +76,21 @@ class Streamed:
 def open_stream(
     context: InlineContext, stream_id: str, work: Callable[[InlineContext], Streamed]
 ) -> tuple[dict[str, Any], bytes | None]:
-    """Starts a stream. Returns (summary, first chunk)."""
+    """Calls `work` and keeps the stream that it returns. Returns (summary, first chunk).
+
+    Args:
+        stream_id: Id by which `next_chunk` and `close_stream` find the stream.
+    """
     streamed = work(context)
     context.streams[stream_id] = streamed.chunks
     return streamed.summary, next_chunk(context, stream_id)
 
 
 def next_chunk(context: InlineContext, stream_id: str) -> bytes | None:
-    """Returns the next chunk of a stream; None at its end, which closes it.
+    """Returns the next chunk of a stream; None at its end, where the stream is closed.
 
     Raises:
-        ProcessDiedError: The process that started the stream has died.
+        ProcessDiedError: The stream is not open here, because the process that started it has died.
     """
     if stream_id not in context.streams:
         raise ProcessDiedError
@@ -86,18 +101,24 @@ def next_chunk(context: InlineContext, stream_id: str) -> bytes | None:
 
 
 def close_stream(context: InlineContext, stream_id: str) -> None:
-    """Closes a stream and frees its objects. Does nothing if it is not open."""
+    """Closes a stream and frees its objects. Does nothing if the stream is not open."""
     context.streams.pop(stream_id, None)
 
 
 def forget_model(context: InlineContext, model_id: str) -> None:
-    """Removes a deleted model from memory."""
+    """Removes a deleted model from the memory of this process."""
     context.synthesizers.forget(model_id)
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception in picklable form."""
+    """An exception in a form that can be pickled and sent to another process.
+
+    Attributes:
+        arguments: `args` of the exception.
+        members: Attributes of the exception.
+        trace: Traceback as text.
+    """
 
     error_type: type[BaseException]
     arguments: tuple[Any, ...]
@@ -106,9 +127,7 @@ class Raised:
 
     @classmethod
     def of(cls, error: Exception) -> Raised:
-        """Converts an exception; one with members that can not be pickled becomes a
-        RuntimeError.
-        """
+        """Converts an exception; if its attributes can not be pickled, to a RuntimeError."""
         trace = "".join(traceback.format_exception(error))
         raised = cls(type(error), error.args, vars(error), trace)
         try:
@@ -118,7 +137,7 @@ class Raised:
         return raised
 
     def error(self) -> BaseException:
-        """Returns the exception; its cause has the traceback of the other process."""
+        """Returns the exception; its `__cause__` is the traceback of the process that raised it."""
         error = self.error_type.__new__(self.error_type, *self.arguments)
         vars(error).update(self.members)
         error.__cause__ = OtherProcessError(self.trace)
@@ -126,16 +145,22 @@ class Raised:
 
 
 class OtherProcessError(Exception):
-    """Traceback of an exception in another process, as text."""
+    """Traceback of another process as text; `__cause__` of the exception that it sent."""
 
     def __str__(self) -> str:
-        """Returns the traceback on its own lines."""
+        """Returns the traceback, starting on a new line."""
         return f"\n{self.args[0]}"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Result or exception of one call, and the counts since the last one."""
+    """A child process's answer to one call.
+
+    Attributes:
+        value: Result of the call; None if it raised an exception.
+        raised: The exception; None if there was none.
+        tally: Counters for the metrics since the process's previous answer.
+    """
 
     value: Any
     raised: Raised | None
@@ -143,9 +168,9 @@ class Answer:
 
 
 def serve(pipe: Connection, settings: ServiceSettings) -> None:
-    """Main function of an inline process: answers calls until its pipe is closed.
+    """Main function of a child process: answers calls until the other end of its pipe is closed.
 
-    A call is (work, log context). None only checks that the process has started.
+    A call is (work, ids for log lines), or None to check that the process has started.
     """
     start_isolated(settings)
     step_back_as_before()  # resets the adaptive back-off between calls
@@ -161,14 +186,14 @@ def serve(pipe: Connection, settings: ServiceSettings) -> None:
 
 
 def start_isolated(settings: ServiceSettings) -> None:
-    """Sets up signals and logs in a child process, which the service ends itself."""
+    """Sets up logs in a child process, which ignores stop signals because the service ends it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     set_up_logs(settings)
 
 
 def _answer(context: InlineContext, work: Work, ids: dict[str, Any]) -> Answer:
-    """Calls the work with the request's ids in the log context."""
+    """Calls `work` with the request's ids in the log context, and returns the answer."""
     with log_context(**ids):
         try:
             return Answer(work(context), None, context.tally.take())

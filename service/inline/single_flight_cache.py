@@ -1,4 +1,4 @@
-"""Bounded cache that computes each value once, also for concurrent requests."""
+"""Bounded cache that computes each value only once, also if several threads request it at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ValueT = TypeVar("ValueT")
 
 
 class SingleFlightCache(Generic[KeyT, ValueT]):
-    """Keeps the `limit` most recently used values. Thread-safe."""
+    """Thread-safe cache of the `limit` most recently used values."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -21,8 +21,9 @@ class SingleFlightCache(Generic[KeyT, ValueT]):
         self._values: OrderedDict[KeyT, Future[ValueT]] = OrderedDict()
 
     def get(self, key: KeyT, make: Callable[[], ValueT]) -> ValueT:
-        """Returns the value of `key`, computed by `make` if it is missing. Failures are not
-        cached.
+        """Returns the value of `key`; if it is not cached, `make()` computes it.
+
+        An exception of `make` is raised in all threads that wait for the value, and is not cached.
         """
         with self._lock:
             future = self._values.get(key)
@@ -37,12 +38,12 @@ class SingleFlightCache(Generic[KeyT, ValueT]):
         return future.result()
 
     def forget(self, key: KeyT) -> None:
-        """Removes the value of `key`, if there is one."""
+        """Removes the value of `key` from the cache, if it is there."""
         with self._lock:
             self._values.pop(key, None)
 
     def _fulfil(self, key: KeyT, future: Future[ValueT], make: Callable[[], ValueT]) -> None:
-        """Computes the value and passes it to all waiting threads."""
+        """Computes the value and passes it, or the exception, to all waiting threads."""
         try:
             future.set_result(make())
         except BaseException as error:

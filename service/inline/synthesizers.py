@@ -1,4 +1,4 @@
-"""Models in memory for inline work, with the least recently used ones removed."""
+"""Models that are loaded in a child process, the least recently used of which are removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 
 class Synthesizers:
-    """Keeps at most `limit` loaded models. Only for inline processes, because it imports torch."""
+    """Loads models from the store and keeps the `limit` most recently used ones in memory.
+
+    It imports torch, so use it only in child processes.
+
+    Args:
+        torch_threads: Number of threads that torch may use.
+        tally: Counts how often a model was in memory.
+    """
 
     def __init__(self, store: Store, limit: int, torch_threads: int, tally: Tally) -> None:
         self._store = store
@@ -33,23 +40,23 @@ class Synthesizers:
         self._loaded: SingleFlightCache[str, Any] = SingleFlightCache(limit)
 
     def get(self, model: Model) -> Synthesizer:
-        """Returns the model's synthesizer, and verifies its artifact's checksum when loading.
+        """Returns the synthesizer of a model of one table, loaded from the store if necessary.
 
         Raises:
             ModelNotReadyError: The model is not ready.
-            CorruptedError: The stored artifact differs from the published one.
+            CorruptedError: The stored file does not have the checksum in the model's record.
         """
         found: Synthesizer = self._get(model)
         found.restrict_scoring(model.scoring)
         return found
 
     def get_database(self, model: Model) -> DatabaseSynthesizer:
-        """Returns the synthesizer of a database's model. Raises as `get`."""
+        """Returns the synthesizer of a model of a database. Raises as `get`."""
         found: DatabaseSynthesizer = self._get(model)
         return found
 
     def _get(self, model: Model) -> Any:
-        """Returns the model from memory, or loads it."""
+        """Returns the synthesizer of a model from memory, or loads it."""
         require_ready(model)
         was_loaded = True
 
@@ -74,12 +81,16 @@ class Synthesizers:
         return found
 
     def examine(self, key: str, sha256: str, size_bytes: int, settings: ServiceSettings) -> Trained:
-        """Loads a stored model file and tries it out. Returns the members of its record.
+        """Loads a stored model file and tries it out. Returns the figures for the model's record.
+
+        Args:
+            key: Name of the file in the store.
+            sha256: Checksum of the file.
 
         Raises:
             ArtifactError: The file is not a model, or the model does not work.
-            TableLimitError: A table in the file exceeds the limits.
-            CorruptedError: The stored bytes differ from the published ones.
+            TableLimitError: A table in the file exceeds a limit.
+            CorruptedError: The stored file does not have the checksum `sha256`.
         """
         from gcvae.artifact.file import unpack_tensors
         from gcvae.artifact.versions import DATABASE_FORMAT
@@ -105,14 +116,17 @@ class Synthesizers:
         )
 
     def forget(self, model_id: str) -> None:
-        """Removes a deleted model from memory."""
+        """Removes a deleted model from memory, if it is loaded."""
         self._loaded.forget(model_id)
 
 
 def _examined_database(
     data: bytes, tensors: Mapping[str, Tensor], settings: ServiceSettings
 ) -> tuple[Document, Document]:
-    """Returns (schema, record) of a database's model. Raises as `Synthesizers.examine`."""
+    """Tries out the model of a database. Returns (schema, training record), both as JSON.
+
+    Raises as `Synthesizers.examine`.
+    """
     from gcvae.artifact.checks import artifact_errors
     from gcvae.linked.database_synthesizer import DatabaseSynthesizer
     from service.ingestion import check_parquet
@@ -128,20 +142,20 @@ def _examined_database(
 
 
 def require_ready(model: Model) -> None:
-    """Checks that the model is ready.
+    """Checks that the training of the model is complete.
 
     Raises:
-        ModelNotReadyError: It is not.
+        ModelNotReadyError: The model is still in training, or its training failed.
     """
     if model.status != ModelStatus.READY:
         raise ModelNotReadyError(model.id, model.status)
 
 
 def require_table(model: Model, what: str) -> None:
-    """Checks that the model is ready and a model of one table.
+    """Checks that the model is ready and is a model of one table, not of a database.
 
     Args:
-        what: Name of the operation in errors, in the plural.
+        what: Name of the requested operation in the plural, for errors.
 
     Raises:
         ModelNotReadyError: The model is not ready.
@@ -163,19 +177,25 @@ _OFFERED = (
 def not_of_databases(
     message: str, place: str | None = None, *, expected: str = _OFFERED
 ) -> NotOfferedError:
-    """Returns the error for an operation that models of databases do not support."""
+    """Returns the error that models of databases do not support an operation.
+
+    Args:
+        message: What is not supported.
+        place: Pointer to the offending part of the request; None for none.
+        expected: What is supported instead.
+    """
     offered = ("samples", "scores", "imputations", "report", "artifact")
     return NotOfferedError(Problem(message, place, expected=expected), offered)
 
 
 def schema_of(model: Model) -> TableSchema:
-    """Returns the schema of a ready model."""
+    """Returns the schema of the table that a ready model was trained on."""
     assert model.schema is not None, "a ready model has its schema"
     return TableSchema.from_json(model.schema)
 
 
 def limit_torch_threads(threads: int) -> None:
-    """Sets the number of torch threads of this process."""
+    """Sets how many threads torch may use in this process."""
     import torch
 
     if torch.get_num_threads() != threads:

@@ -1,7 +1,7 @@
-"""Inline work: answers of models, computed in inline processes.
+"""Functions that answer requests with a model, at once and without a job, in child processes.
 
-Each function takes the process's context first. Imports of the library are inside functions,
-because they load torch, which only these processes need.
+The first argument of each is the context of the process. Parts of the library are imported inside
+functions, because they import torch, which only these processes need.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 
 def draw_sample(context: InlineContext, model: Model, spec: SampleSpec) -> Streamed:
-    """Generates rows as a file; the summary describes their conditions.
+    """Generates synthetic rows of one table as a file in the requested format.
+
+    If the rows have to satisfy conditions, the summary of the result contains their probability and
+    the effective sample size.
 
     Raises:
         ConditionError: The conditions are malformed or too improbable.
@@ -60,12 +63,12 @@ def draw_sample(context: InlineContext, model: Model, spec: SampleSpec) -> Strea
 
 
 def draw_database(context: InlineContext, model: Model, spec: SampleSpec) -> Streamed:
-    """Generates a database as a ZIP file, or one of its tables as a file."""
+    """Generates a synthetic database as a ZIP file, or only the requested table as a file."""
     return Streamed(_drawn_tables(context, model, spec))
 
 
 def _drawn_tables(context: InlineContext, model: Model, spec: SampleSpec) -> Iterator[bytes]:
-    """Yields the file of a generated database."""
+    """Generates a database and yields the bytes of the ZIP file or of the requested table."""
     from gcvae.linked.database_archive import schemas_of_texts, write_database
 
     synthesizer = context.synthesizers.get_database(model)
@@ -88,10 +91,10 @@ def _drawn_tables(context: InlineContext, model: Model, spec: SampleSpec) -> Ite
 
 
 def check_conditions(context: InlineContext, model: Model, spec: SampleSpec) -> None:
-    """Checks that the model can satisfy the conditions.
+    """Checks that the model can generate rows under the conditions of a request.
 
     Raises:
-        ConditionError: They are malformed or too improbable.
+        ConditionError: The conditions are malformed or too improbable.
     """
     with pointing("/given_rows"):
         _sampler(context, model, spec)
@@ -100,7 +103,11 @@ def check_conditions(context: InlineContext, model: Model, spec: SampleSpec) -> 
 def score_rows(
     context: InlineContext, model: Model, frame: bytes, options: ScoreOptions, form: str
 ) -> Streamed:
-    """Scores a pickled frame, and streams the scores as JSON or CSV."""
+    """Computes the log-likelihoods of rows, and streams them in format `form` (json or csv).
+
+    Args:
+        frame: Pickled data frame of the rows.
+    """
     scorer = context.synthesizers.get(model).scorer
     blocks = context.tally.count_rows(JobKind.SCORE, scorer.blocks(pickle.loads(frame), options))
     heading = {"model_id": model.id} | scorer.heading(options)
@@ -110,8 +117,11 @@ def score_rows(
 def complete_rows(
     context: InlineContext, model: Model, frame: bytes, options: dict[str, Any], form: str
 ) -> Streamed:
-    """Imputes a pickled frame, and streams the table; `options` are those of
-    `Synthesizer.impute_blocks`.
+    """Imputes missing cells of rows, and streams the completed rows in format `form`.
+
+    Args:
+        frame: Pickled data frame of the rows.
+        options: Keyword arguments of `Synthesizer.impute_blocks`.
     """
     synthesizer = context.synthesizers.get(model)
     blocks = synthesizer.impute_blocks(pickle.loads(frame), **options)
@@ -120,17 +130,25 @@ def complete_rows(
 
 
 def encode_rows(context: InlineContext, model: Model, frame: bytes, form: str) -> Streamed:
-    """Encodes a pickled frame, and streams the encodings as JSON or CSV."""
+    """Computes the posterior of z (the latent vector) for rows, and streams it in format `form`.
+
+    Args:
+        frame: Pickled data frame of the rows.
+    """
     encoded = context.synthesizers.get(model).encode_blocks(pickle.loads(frame))
     blocks = context.tally.count_rows(JobKind.ENCODE, encoded)
     return Streamed(stream_encodings(blocks, form, {"model_id": model.id}))
 
 
 def export_model(context: InlineContext, model: Model, minimal: bool, scoring: str | None) -> bytes:
-    """Returns a model file that is minimal or has restricted scoring.
+    """Returns a model's file with less content than the stored one.
+
+    Args:
+        minimal: Whether to leave out records of the training table that generation does not need.
+        scoring: How the file's scoring is restricted: "full", "flag" or "off"; None as the model's.
 
     Raises:
-        SettingError: The scoring is unknown.
+        SettingError: `scoring` has another value.
     """
     return context.synthesizers.get(model).to_bytes(minimal=minimal, scoring=scoring)
 
@@ -138,11 +156,15 @@ def export_model(context: InlineContext, model: Model, minimal: bool, scoring: s
 def examine_model(
     context: InlineContext, key: str, sha256: str, size_bytes: int, settings: ServiceSettings
 ) -> Trained:
-    """Tries out a stored model file. Returns the members of its record.
+    """Tries out a stored model file. Returns the figures for the model's record.
+
+    Args:
+        key: Name of the file in the store.
+        sha256: Checksum of the file.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
-        TableLimitError: A table in the file exceeds the limits.
+        TableLimitError: A table in the file exceeds a limit.
     """
     try:
         return context.synthesizers.examine(key, sha256, size_bytes, settings)
@@ -153,10 +175,12 @@ def examine_model(
 def draw_map(
     context: InlineContext, model: Model, kind: str, form: str, seed: int, order: str | None
 ) -> bytes:
-    """Returns a dependency map as JSON or a picture; cached.
+    """Returns a dependency map (matrix of pairwise dependence) of a model; cached.
 
     Args:
-        order: Kind of the map whose column order is used; None for the map's own.
+        kind: Kind of map, such as "expected".
+        form: Response format: json, png or svg.
+        order: Kind of the map whose order of columns is used; None for that of `kind`.
     """
 
     def made(kind: str) -> DependencyMap:
@@ -171,13 +195,13 @@ def draw_map(
 
 
 def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form: str) -> bytes:
-    """Returns the dependency map at a row or latent vector as JSON or a picture.
+    """Returns the dependency map at one row or latent vector, as json, png or svg.
 
     Raises:
-        RequestError: Both or neither are given.
-        InputError: Z has a wrong number of dimensions.
-        TableError: A cell can not be parsed, or the row is impossible.
-        UnknownColumnError: The model lacks a column.
+        RequestError: The body has both a row and a latent vector, or neither.
+        InputError: The latent vector has a wrong number of dimensions.
+        TableError: A cell can not be converted to its column's kind, or the row is impossible.
+        UnknownColumnError: A column is not in the model.
     """
     if (body.row is None) == (body.z is None):
         problem = Problem(
@@ -190,13 +214,18 @@ def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form:
 
 
 def draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -> bytes:
-    """Returns the manifold as JSON or a picture; cached."""
+    """Returns the decoder's output on a grid of a two-dimensional latent space; cached.
+
+    Args:
+        steps: Number of grid points per dimension.
+        form: Response format: json, png or svg.
+    """
     key = (model.id, str(model.artifact_sha256), "manifold", str(steps), form)
     return context.pictures.get(key, partial(_draw_manifold, context, model, steps, form))
 
 
 def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
-    """Returns the sampler of a request's conditions."""
+    """Returns the sampler that generates rows under the conditions of a request."""
     from gcvae.files.tables import read_table
 
     table = spec.given_rows
@@ -207,18 +236,18 @@ def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
 
 
 def _pointing(place: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yields the chunks; errors point to `place`."""
+    """Yields the chunks; errors that occur meanwhile get a pointer to `place` in the request."""
     with pointing(place):
         yield from chunks
 
 
 def _make_map(context: InlineContext, model: Model, kind: str, seed: int) -> DependencyMap:
-    """Computes a dependency map."""
+    """Computes a dependency map of the model."""
     return context.synthesizers.get(model).dependencies(kind, seed=seed)
 
 
 def _draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -> bytes:
-    """Computes the manifold in the requested format."""
+    """Computes the manifold, and encodes it in the response format."""
     manifold = context.synthesizers.get(model).manifold(steps)
     if form == "json":
         return json.dumps(manifold.to_json(), ensure_ascii=False, allow_nan=False).encode()
@@ -226,7 +255,7 @@ def _draw_manifold(context: InlineContext, model: Model, steps: int, form: str) 
 
 
 def _in_form(found: DependencyMap, form: str, order: list[int] | None = None) -> bytes:
-    """Returns a dependency map in the requested format."""
+    """Encodes a dependency map in the response format."""
     if form == "json":
         return json.dumps(found.to_json(order), ensure_ascii=False, allow_nan=False).encode()
     return found.picture(form, order)

@@ -1,4 +1,4 @@
-"""The audit log of a workspace, for administrators."""
+"""Endpoint that lists the audit log of a workspace, for administrators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/audit", tags=["audit"])
 
 
 class AuditBody(BaseModel):
-    """A line of the audit log."""
+    """A line of the audit log: one request or command, and who sent it."""
 
     id: str
     at: str = Field(description="UTC, ISO 8601")
@@ -25,7 +25,7 @@ class AuditBody(BaseModel):
     subject: str = Field(description="the path with its ids")
     made: str | None = Field(description="path of the created resource")
     address: str | None = Field(
-        description="of the client, or of the proxy in front of the service"
+        description="IP address of the client, or of the proxy in front of the service"
     )
     status: int = Field(description="status of the response; 0 for commands")
     request_id: str | None
@@ -43,7 +43,7 @@ def list_audit(
 
 
 def _body(entry: AuditEntry) -> AuditBody:
-    """Returns the response body of a line."""
+    """Returns the response body for a line of the audit log."""
     members = asdict(entry)
     del members["workspace"]
     return AuditBody(**members)

@@ -1,4 +1,4 @@
-"""Datasets: upload, list, read, rename, change the schema, profile, delete."""
+"""Endpoints to upload, list, read, rename, profile and delete datasets and change their schemas."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ from service.table_process import read_isolated
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
 
 MOST_FIRST_ROWS = 100
+"""Maximum number of rows that a call for the first rows of a table returns."""
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 _UPLOAD = {
@@ -157,9 +158,8 @@ IfMatch = Annotated[
 async def upload(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Upload a table: CSV, gzipped CSV or Parquet, as a form or as the body itself. A ZIP file of
-    tables, or a form with several files, is a database: its keys are inferred and its references
-    checked.
+    """Upload a table as CSV, gzipped CSV or Parquet, in a form or as the body itself. A ZIP file of
+    tables, or a form with several files, is a database; keys are inferred and foreign keys checked.
     """
     limits = resources.settings
     async with received(request, limits, DATASET_TYPES, limits.max_tables) as table:
@@ -192,7 +192,7 @@ def list_datasets(
     search: Search = None,
     sort: Sort = Order.NEWEST,
 ) -> PageBody[DatasetBody]:
-    """List the datasets, newest first."""
+    """List the datasets of the workspace, newest first."""
     page = workspace.datasets.list(limit=limit, cursor=cursor, search=search, order=sort)
     spent = privacy_bodies(workspace, page.items)
     return page_body(page, lambda dataset: dataset_body(dataset, spent.get(dataset.id)))
@@ -200,7 +200,7 @@ def list_datasets(
 
 @router.get("/{dataset_id}", response_model=DatasetBody)
 def read_dataset(dataset_id: str, request: Request, workspace: Workspace) -> Response:
-    """Read a dataset."""
+    """Read a dataset: its size, schema, warnings and privacy budget."""
     dataset = workspace.datasets.get(dataset_id)
     return tagged_json(request, dataset_with_privacy(workspace, dataset))
 
@@ -216,8 +216,8 @@ async def replace_schema(
     ],
     if_match: IfMatch = None,
 ) -> ChangedDatasetBody:
-    """Replace the schema. It is checked against the table, and members that it lacks are inferred,
-    whatever earlier requests stated. The response lists the changes.
+    """Replace the schema, also members set by earlier requests. The new schema is checked against
+    the table, and members that it does not contain are inferred. The response lists the changes.
     """
     change = _Change(dataset_id, workspace, if_match, lambda _: schema)
     return await _changed(resources, response, change)
@@ -232,7 +232,7 @@ async def patch_schema(
     patch: Annotated[dict[str, Any], Body(description=_PATCH_DESCRIPTION)],
     if_match: IfMatch = None,
 ) -> ChangedDatasetBody:
-    """Change single members of the schema. Members that earlier requests stated are kept, and all
+    """Change single members of the schema. Members that earlier requests have set are kept, and all
     others are inferred again. The response lists the changes.
     """
     change = _Change(dataset_id, workspace, if_match, lambda stated: patched(stated, patch), patch)
@@ -247,8 +247,8 @@ async def read_profile(
     workspace: Workspace,
     table: TableName = None,
 ) -> Response:
-    """Read the profile of a table: by column its kind, share of missing values, quantiles or level
-    counts, and a histogram.
+    """Read the profile of a table: for each column its kind, share of missing values, quantiles or
+    level counts, and a histogram.
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     requested = _requested_table(dataset, table)
@@ -264,8 +264,9 @@ async def read_rules(
     workspace: Workspace,
     table: TableName = None,
 ) -> Response:
-    """Read the rules that most rows of a table satisfy, how many rows do, and the first exceptions.
-    The schema member `rules` turns them off, makes them hard, or adds others.
+    """Read the rules (expressions over columns) that most rows of a table satisfy, with the number
+    of rows that satisfy each rule and the first exceptions. The schema member `rules` turns rules
+    off, makes them hard (kept in every synthetic row), or adds rules.
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     requested = _requested_table(dataset, table)
@@ -282,7 +283,7 @@ async def read_rows(
     limit: Annotated[int, Query(ge=1, le=MOST_FIRST_ROWS)] = 20,
     table: TableName = None,
 ) -> FirstRowsBody:
-    """Read the first rows of a table as they were uploaded."""
+    """Read the first rows of a table, with cells as they were uploaded."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     requested = _requested_table(dataset, table)
     read = partial(_first_rows, resources, dataset, limit, requested)
@@ -292,7 +293,7 @@ async def read_rows(
 
 @router.patch("/{dataset_id}")
 def rename_dataset(dataset_id: str, body: ChangedNameBody, workspace: Workspace) -> DatasetBody:
-    """Rename a dataset."""
+    """Change the name of a dataset."""
     return dataset_with_privacy(workspace, workspace.datasets.rename(dataset_id, body.name))
 
 
@@ -304,8 +305,8 @@ def delete_dataset(
     workspace: Workspace,
     cascade: Annotated[bool, Query(description="also delete its models and their results")] = False,
 ) -> None:
-    """Delete a dataset and its bytes. Models that were trained on it are kept unless `cascade` is
-    set; the response header `Kept-Models` has their number.
+    """Delete a dataset and its files. Models that were trained on it are kept unless `cascade` is
+    set; the response header `Kept-Models` contains their number.
     """
     datasets = workspace.datasets
     n_kept = 0 if cascade else datasets.count_models(dataset_id)
@@ -315,9 +316,10 @@ def delete_dataset(
 
 
 def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
-    """Checks the table, publishes its bytes and records it, in this order.
+    """Checks an uploaded table or database, stores its bytes and then creates its record.
 
-    An invalid table leaves nothing behind, and a crash leaves only bytes whose reservation expires.
+    An invalid table leaves nothing behind. After a crash, stored bytes without a record are deleted
+    when their reservation expires. `sha256` is the checksum of the upload.
     """
     otherwise = "database" if table_format(upload.file) == "zip" else "table"
     name = checked_name(upload.name, f"{upload.place}name", otherwise=otherwise)
@@ -343,8 +345,11 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
 def _checked(
     resources: Resources, file: BinaryIO, schema: Document, encoding: str | None
 ) -> dict[str, Any]:
-    """Checks a table, or the tables of a ZIP file, with its stated schema. Returns members of its
-    record.
+    """Checks a table or a ZIP file of tables, and infers its schema. Returns members of its record.
+
+    Args:
+        schema: JSON schema that the user has specified.
+        encoding: Encoding of text files; None for UTF-8.
 
     Raises as `check_table` or `check_database`, and as `read_isolated`.
     """
@@ -374,10 +379,10 @@ def _checked(
 
 
 def _requested_table(dataset: Dataset, name: str | None) -> Document | None:
-    """Returns the requested table of a database; None for a dataset of one table.
+    """Returns the description of table `name` of a database; None for a dataset of one table.
 
     Raises:
-        RequestError: The name is missing for a database, or unknown.
+        RequestError: The name is unknown, or is missing although the dataset is a database.
     """
     tables = {table["name"]: table for table in dataset.tables or ()}
     if name in tables:
@@ -392,11 +397,12 @@ def _requested_table(dataset: Dataset, name: str | None) -> Document | None:
 
 @dataclass(frozen=True)
 class _Change:
-    """A requested change of a schema.
+    """A request to change the schema of a dataset.
 
     Attributes:
-        document: Returns the new stated schema, given the previous one.
-        patch: Patch that the document is made from; None if the request has the whole document.
+        if_match: If-Match header; None if it is missing.
+        document: Function from the schema members that users have set so far to the new ones.
+        patch: JSON merge patch in the request; None if the request replaces the schema.
     """
 
     dataset_id: str
@@ -407,7 +413,7 @@ class _Change:
 
 
 async def _changed(resources: Resources, response: Response, change: _Change) -> ChangedDatasetBody:
-    """Changes the schema and returns the response body."""
+    """Changes the schema, sets the ETag of the response, and returns its body."""
     before, after = await resources.tables.run(partial(_change_schema, resources, change))
     body = await run_in_threadpool(dataset_with_privacy, change.workspace, after)
     response.headers["ETag"] = tag_of(body)
@@ -416,9 +422,9 @@ async def _changed(resources: Resources, response: Response, change: _Change) ->
 
 
 def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Dataset]:
-    """Returns the dataset before and after the change.
+    """Changes the schema. Returns the dataset before and after.
 
-    It starts again if another request changed the schema meanwhile, so that no patch is lost.
+    If another request changes the schema meanwhile, the change is applied to its result.
     """
     datasets = change.workspace.datasets
     while True:
@@ -442,7 +448,12 @@ def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Data
 def _completed(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
 ) -> dict[str, Any]:
-    """Completes the schema for the stored table. Errors point into the body of the request."""
+    """Checks a schema against the stored table. Returns the members of the record, some inferred.
+
+    Args:
+        document: Schema members that users have set.
+        patch: Patch in the request, to which errors point; None if the request has no patch.
+    """
     try:
         with stored_table(resources.store, dataset) as file:
             return _checked(resources, file, document, dataset.encoding)
@@ -453,7 +464,7 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """Refuses to change a schema during a training, which needs it to resume."""
+    """Raises StateError while a model is being trained on the dataset; it needs the schema."""
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise StateError(
@@ -464,7 +475,7 @@ def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
 def _first_rows(
     resources: Resources, dataset: Dataset, limit: int, table: Document | None
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Reads the first rows in a separate process. Returns (column names, rows)."""
+    """Reads the first `limit` rows in a separate process. Returns (column names, rows)."""
     settings = resources.settings
     how: dict[str, Any] = {"n_rows": limit, "encoding": dataset.encoding}
     read = partial(first_rows_of, **how)
@@ -475,14 +486,14 @@ def _first_rows(
 
 
 def _profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
-    """Returns the JSON profile of a table, cached by its schema."""
+    """Returns the JSON profile of a dataset, or of one `table` of a database; cached by schema."""
     described = dataset.schema if table is None else table
     key = (dataset.id, entity_tag(repr(described).encode()))
     return resources.profiles.get(key, lambda: _make_profile(resources, dataset, table))
 
 
 def _make_profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
-    """Computes the profile of a table in a separate process."""
+    """Computes the profile of a table in a separate process. Returns it as JSON."""
     settings = resources.settings
     linked = {} if table is None else dataset.schema["tables"][table["name"]]
     rules = {"rules": linked["rules"]} if "rules" in linked else {}

@@ -1,4 +1,4 @@
-"""Dependency maps of models: matrices of Kendall's tau."""
+"""Endpoints that return dependency maps of models: matrices of Kendall's tau between columns."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ async def map_dependencies(
         Query(description="kind of map that orders the columns; default: the kind of the map"),
     ] = None,
 ) -> Response:
-    """Read a dependency map as JSON, PNG or SVG, by `format` or by `Accept`. Its notes explain the
-    measure and its limits. A column with a single value has null with all others.
+    """Read a dependency map (Kendall's tau of all pairs of columns) as JSON, PNG or SVG, chosen by
+    `format` or by the Accept header. `notes` explain the measure and its limits. Values between a
+    column with a single value and other columns are null.
     """
     check_kind(kind)
     if order is not None:
@@ -93,8 +94,8 @@ async def map_at_row(
     workspace: Workspace,
     format: PictureFormat = None,
 ) -> Response:
-    """Compute the `local` map, of the decoder's copula at a row (averaged over its posterior, with
-    missing cells integrated out) or at a latent vector z.
+    """Compute the `local` dependency map: of the decoder's Gaussian copula at one row or one latent
+    vector z. At a row it is averaged over the posterior of z, with missing cells integrated out.
     """
     form, model = await pictured_model(model_id, request, workspace, format, "dependency maps")
     content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
@@ -104,10 +105,11 @@ async def map_at_row(
 async def pictured_model(
     model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
 ) -> tuple[str, Model]:
-    """Returns (response format, model) of a request for maps or manifolds.
+    """Returns (response format, model) for a request for a dependency map or manifold.
 
     Args:
-        what: Name of the operation in errors, in the plural.
+        format: Query parameter `format`; None if it is missing.
+        what: Name of the requested operation in the plural, for errors.
 
     Raises:
         RequestError, NotAcceptableError: As for `choose_form`.
@@ -121,10 +123,13 @@ async def pictured_model(
 
 
 def check_kind(kind: str, place: str = "?kind") -> None:
-    """Checks that the kind is a map of the whole model.
+    """Checks that a dependency map of this kind describes a model, and not a single row.
+
+    Args:
+        place: Pointer to the kind in the request, for errors.
 
     Raises:
-        RequestError: The kind is unknown, or `local`.
+        RequestError: The kind is unknown, or is "local".
     """
     if kind in MAPS_OF_MODEL:
         return

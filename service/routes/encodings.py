@@ -1,4 +1,4 @@
-"""Encodings: the posterior of rows in a model's latent space, inline or by a job."""
+"""Endpoint that encodes rows: it returns the posterior of the latent vector z for each row."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ async def encode_rows(
     call: RowsCall,
     format: ListFormat = None,
 ) -> Response:
-    """Encode rows (JSON, CSV, Parquet): mean and standard deviation of the posterior of z for each
-    row, in order. Missing cells are unknown. Above the inline limit the response is 202 and a job.
+    """Encode rows (JSON, CSV or Parquet): the response contains, in the order of the rows, the mean
+    and standard deviation of the posterior of the latent vector z. Missing cells are treated as
+    unknown. For more rows than `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job.
     """
     settings = call.resources.settings
     async with received_rows(call, RowsBody, format, MEDIA_TYPES) as rows:

@@ -1,4 +1,4 @@
-"""Liveness and readiness of the service."""
+"""Endpoints by which a load balancer or operator checks that the service runs and is ready."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from service.errors import NotReadyError
 from service.resources import Shared
 
 CHECK_SECONDS = 1.5
+"""Time in which a server has to respond to a check."""
 
 router = APIRouter(tags=["health"])
 
@@ -24,8 +25,8 @@ async def tell_alive() -> HealthBody:
 
 @router.get("/readyz")
 async def tell_ready(resources: Shared) -> ReadinessBody:
-    """Check that database, store and broker respond. 503 if one does not; `checks` has the
-    reasons.
+    """Check that database, store and broker respond. If one does not, the response is 503, and
+    `checks` contain the reason.
     """
     pings = {
         "database": resources.catalog.ping,
@@ -40,7 +41,7 @@ async def tell_ready(resources: Shared) -> ReadinessBody:
 
 
 async def _check(ping: Callable[[], None]) -> str:
-    """Returns `ok`, or why a server does not respond."""
+    """Calls `ping` and returns "ok", or the reason why the server does not respond."""
     try:
         await asyncio.wait_for(asyncio.to_thread(ping), CHECK_SECONDS)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Imports of models from other services or from `gcvae train`."""
+"""Endpoint that imports a model from another service or from `gcvae train`."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _FILE = {
 async def import_model(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Import a model: a file of `gcvae train` or `gcvae clone --model`, or an artifact of another
-    service. The model is tried out first and ready at once. It has no dataset and no job.
+    """Import a model file of `gcvae train` or `gcvae clone --model`, or one downloaded from a
+    service. The model is tried out first and can be used at once. It has no dataset and no job.
     """
     async with received_model(request, resources.settings) as upload:
         sha256 = await run_in_threadpool(upload.sha256)
@@ -75,15 +75,15 @@ async def import_model(
 
 
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
-    """Publishes the file, tries it out and records it, in this order, as inline processes read the
-    store.
+    """Stores a model file, tries it out in a child process, and then creates the model's record.
 
-    An invalid file leaves nothing behind, and a crash leaves only bytes whose reservation expires.
+    An invalid file leaves nothing behind. After a crash, stored bytes without a record are deleted
+    when their reservation expires.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
-        TableLimitError: Its table has too many columns or levels.
-        PoolFullError: Too much inline work is waiting.
+        TableLimitError: The model's table has too many columns or levels.
+        PoolFullError: Too many requests wait for a child process.
         QuotaError: The workspace would exceed its storage.
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
@@ -104,12 +104,12 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 
 
 def _refuse_other_files(upload: Upload) -> None:
-    """Checks that a file starts like a model: eight bytes of length, and a header of that length.
+    """Checks that a file begins like a model: eight bytes that contain the length of a JSON header.
 
-    This is cheap and refuses most other files before they are stored.
+    This refuses most other files before they are stored.
 
     Raises:
-        InvalidModelError: It does not.
+        InvalidModelError: The file begins differently.
     """
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
@@ -119,7 +119,7 @@ def _refuse_other_files(upload: Upload) -> None:
 
 
 def _examined(resources: Resources, published: Published) -> Trained:
-    """Tries out the published file in an inline process, and checks its size."""
+    """Tries out the stored file in a child process, and checks the size of the model's table."""
     work = partial(
         examine_model,
         key=published.key,
@@ -139,7 +139,7 @@ def _examined(resources: Resources, published: Published) -> Trained:
 
 
 def _training_of(record: Document) -> Document:
-    """Returns the training options of a model, as a training request states them."""
+    """Returns a model's training options, in the form in which a training request contains them."""
     known = ("preset", "seed", "device")  # a minimal file only has the preset
     trained = {name: record[name] for name in known if name in record}
     return {**trained, **record.get("settings", {})}

@@ -1,4 +1,4 @@
-"""Imputations: tables with imputed missing cells, inline or by a job."""
+"""Endpoint that imputes missing cells of rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _KEPT_MISSING = (
 
 
 class NewImputationBody(RowsBody):
-    """Rows to impute, in JSON. A missing cell is null."""
+    """Rows whose missing cells (null) are to be imputed, and options."""
 
     draws: Whole = Field(1, ge=1)
     seed: Seed = 0
@@ -68,9 +68,9 @@ async def impute_rows(
     keep_missing: Annotated[str | None, Query(description=f"{_KEPT_MISSING}; {_NAMES}")] = None,
     format: Annotated[str | None, Query(description="csv, parquet, json or jsonl")] = None,
 ) -> Response:
-    """Impute missing cells of rows (JSON, CSV, Parquet) from p(missing | known), in all columns or
-    in `columns`. Known cells are not changed. Above the inline limit (rows times draws) the
-    response is 202 and a job.
+    """Impute missing cells of rows (JSON, CSV or Parquet) by samples from p(missing | known), in
+    all columns or in `columns`. Known cells do not change. If rows times `draws` exceeds
+    `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job.
 
     For a model of a database, send its tables (a ZIP file, or several files in a form); `seed` is
     the only option, and `format` is csv or parquet. The response is 202 and a job, whose result is
@@ -120,12 +120,13 @@ def _check_options(
     """Checks the options of an imputation.
 
     Args:
-        options: Options of `Synthesizer.impute_blocks`.
-        in_query: Names of the options in the query; the others are in the body.
+        options: Keyword arguments of `Synthesizer.impute_blocks`.
+        in_query: Names of options that were given in the query instead of the body, for errors.
 
     Raises:
-        UnknownColumnError: The model lacks a column.
-        RequestError: A column can not be imputed, or the draws can not be numbered.
+        UnknownColumnError: A column is not in the model.
+        RequestError: A column can not be imputed, or the table has a column named like that of
+            draws.
         TableLimitError: There are too many draws.
     """
     limit, draws = settings.max_imputation_draws, options["draws"]
@@ -147,13 +148,13 @@ def _check_options(
 
 
 def _placed(problem: Problem, in_query: Collection[str]) -> Problem:
-    """Returns the problem of a list; in a query it points to the whole list."""
+    """Returns a problem that points to the query parameter, if its option was given there."""
     option = (problem.pointer or "").split("/")[1]
     return replace(problem, pointer=f"?{option}") if option in in_query else problem
 
 
 def _named(**lists: str | None) -> dict[str, list[str]]:
-    """Parses lists of names in the query."""
+    """Parses query parameters that are comma-separated lists of column names; leaves out None."""
     try:
         return {name: read_names(text, f"?{name}") for name, text in given(**lists).items()}
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Reads of single jobs, optimised because hundreds of clients poll every second."""
+"""Endpoint that reads a job, optimised because hundreds of clients poll it every second."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from service.http.query_parameters import refuse_unknown_parameters
 from service.resources import Shared, get_resources
 
 POLL_SECONDS = 1
+"""Interval of polls that responses recommend, as Retry-After."""
 
 
 class PollingRoute(APIRoute):
-    """Route that calls its dependencies directly.
+    """FastAPI route that calls the dependencies of `read_job` directly.
 
-    FastAPI resolves a function's dependencies for each request, which took a third of a poll's
-    processor time. The OpenAPI document is made from the function as usual.
+    FastAPI would resolve them for each request, which took a third of a poll's processor time. The
+    OpenAPI document is generated from the function as usual.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns a handler that calls the dependencies and the function."""
+        """Returns a handler that calls the dependencies and then the route's function."""
 
         async def poll(request: Request) -> Response:
             resources = await get_resources(request)
@@ -45,7 +46,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=PollingRoute)
 async def read_job(
     job_id: str, request: Request, resources: Shared, workspace: Workspace
 ) -> Response:
-    """Read a job. Suitable for polling: `ETag` and 304, and `Retry-After` until it is finished."""
+    """Read a job. For polling, the response has an ETag, and Retry-After until the job ends."""
     job = await resources.job_reads.get(job_id, workspace=workspace.name)
     headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
     return tagged_json(request, job_body(job), headers)

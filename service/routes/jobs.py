@@ -1,4 +1,4 @@
-"""Jobs: list, follow, cancel, retry."""
+"""Endpoints that list, follow, cancel and retry jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def list_jobs(
     kind: JobKind | None = None,
     model_id: str | None = None,
 ) -> PageBody[JobBody]:
-    """List the jobs, newest first."""
+    """List the jobs of the workspace, newest first."""
     page = workspace.jobs.list(
         limit=limit, cursor=cursor, status=status, kind=kind, model_id=model_id
     )
@@ -47,8 +47,8 @@ async def follow_job(
     workspace: Workspace,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
-    """Follow a job by server-sent events, which end with the job. 204 tells the client not to
-    reconnect.
+    """Follow a job by server-sent events until it ends. If the client has already seen the end, the
+    response is 204, which tells the client not to reconnect.
     """
     job = await resources.job_reads.get(job_id, workspace=workspace.name)
     seen = seen_version(last_event_id, job)
@@ -62,7 +62,7 @@ async def follow_job(
 
 @router.post("/{job_id}/cancel")
 def cancel_job(job_id: str, workspace: Workspace) -> JobBody:
-    """Cancel a job: a waiting job at once, a running one soon. Repeated calls have no effect."""
+    """Cancel a job: a waiting one at once, a running one soon. A second call has no effect."""
     return job_body(workspace.jobs.request_cancel(job_id))
 
 
@@ -81,16 +81,16 @@ def retry_job(job_id: str, response: Response, resources: Shared, workspace: Wor
 
 
 def job_path(job: Job) -> str:
-    """Returns the path of a job."""
+    """Returns the URL path of a job."""
     return f"/v1/jobs/{job.id}"
 
 
 def require_room(resources: Resources, workspace: Workspace) -> None:
-    """Checks that the workspace can have another waiting job.
+    """Checks that the workspace may queue another job.
 
     Raises:
-        QueueFullError: Too many of its jobs are waiting.
-        QuotaError: Its storage is used up.
+        QueueFullError: Too many jobs of the workspace are waiting.
+        QuotaError: The workspace has used up its storage.
     """
     require_storage(resources, workspace, 0)
     limit = resources.settings.max_queued_jobs

@@ -1,4 +1,4 @@
-"""Manifolds: the decoder's output over a two-dimensional latent space."""
+"""Endpoint that returns the decoder's output over a two-dimensional latent space (the manifold)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def map_manifold(
     format: PictureFormat = None,
 ) -> Response:
     """Read the decoder's output on a grid of quantiles of the prior, as JSON, PNG or SVG. Only for
-    models with a two-dimensional latent space (`d_latent` 2); 422 for others.
+    models with a two-dimensional latent space (setting `d_latent` 2); 422 for all other models.
     """
     form, model = await pictured_model(model_id, request, workspace, format, "manifolds")
     content = await resources.inline.run(

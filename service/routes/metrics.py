@@ -1,4 +1,4 @@
-"""Metrics for Prometheus."""
+"""Endpoint that returns the metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ router = APIRouter(tags=["health"])
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def show_metrics(resources: Shared) -> Response:
-    """Read the metrics in Prometheus's text format."""
+    """Read the metrics in the text format of Prometheus."""
     return Response(generate_latest(resources.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Models: train, list, read, download, change, delete."""
+"""Endpoints that train, list, read, download, change and delete models."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ from service.routes.reports import newest_report, newest_reports
 
 REPORT_SHARE = 0.1
 REPORTED_ROWS = 1_000
-"""Minimum number of rows of a table for which rows are held out for the report by default."""
+"""Minimum number of rows in a table for which, by default, `REPORT_SHARE` of the rows is held out
+for the quality report."""
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
 
@@ -57,7 +58,7 @@ async def train_model(
     workspace: Workspace,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Train a model on a dataset. `Location` of the response is the job."""
+    """Train a model on a dataset. The response header `Location` is the path of the job."""
     request_sha256 = fingerprint(request, body.model_dump(mode="json"))
     enqueue = partial(enqueue_model, resources, workspace, body)
     find = partial(find_trained, workspace)
@@ -75,7 +76,7 @@ def list_models(
     sort: Sort = Order.NEWEST,
     brief: Annotated[bool, Query(description="omit `schema` and `record` (null)")] = False,
 ) -> PageBody[ModelBody]:
-    """List the models, newest first."""
+    """List the models of the workspace, newest first."""
     page = workspace.models.list(
         limit=limit,
         cursor=cursor,
@@ -128,7 +129,7 @@ def download_artifact(
         Query(description="restrict the scoring of the downloaded model: full, flag or off"),
     ] = None,
 ) -> Response:
-    """Download the model as a file that the library and the command line read."""
+    """Download the model as a file, which the library and the command line can load."""
     model = workspace.models.get(model_id)
     require_ready(model)
     return download(
@@ -142,11 +143,12 @@ def download_artifact(
 def _artifact(
     resources: Resources, model: Model, minimal: bool, scoring: Scoring | None
 ) -> Content:
-    """Returns the stored file, or a minimal or restricted one made from it.
+    """Returns the stored model file, or a minimal or restricted file made from it.
 
     Raises:
-        LooserScoringError: The requested scoring is less restrictive than the model's.
-        PoolFullError: Too much inline work is waiting.
+        LooserScoringError: `scoring` is less restrictive than the model's own scoring.
+        NotOfferedError: A minimal or restricted file of a database's model is requested.
+        PoolFullError: Too many requests wait for a child process.
     """
     if scoring is not None and scoring.is_looser_than(model.scoring):
         raise LooserScoringError(model.id, model.scoring, scoring)
@@ -181,14 +183,14 @@ def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) ->
 
 @router.delete("/{model_id}", status_code=204)
 async def delete_model(model_id: str, resources: Shared, workspace: Workspace) -> None:
-    """Delete a model with its artifact, samples and scores."""
+    """Delete a model with its file and all its results, such as samples and scores."""
     prefixes = await run_in_threadpool(workspace.models.delete, model_id)
     resources.inline.forget(model_id)
     await run_in_threadpool(collect_garbage, resources, prefixes)
 
 
 def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody) -> ModelBody:
-    """Records a model and its training job, and sends the job's id to the queue.
+    """Creates the records of a model and its training job, and sends the job's id to the queue.
 
     Raises:
         SettingError: The preset or a setting is unknown, or a value is out of range.
@@ -196,7 +198,7 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         QuotaError: The workspace has used up its storage or training time.
         NotFoundError: The dataset does not exist.
         NotOfferedError: The dataset is a database, and an option is only for single tables.
-        BudgetError: The models of the table would exceed a privacy cap.
+        BudgetError: The models of the table would exceed a cap on their joint privacy loss.
     """
     stated = body.training.model_dump(mode="json")
     if TrainSpec(stated).is_private:
@@ -222,7 +224,7 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
 
 
 def find_trained(workspace: Workspace, job_id: str) -> ModelBody:
-    """Returns the model that a job trains.
+    """Returns the response body of the model that a job trains.
 
     Raises:
         NotFoundError: The model was deleted.
@@ -235,7 +237,7 @@ def find_trained(workspace: Workspace, job_id: str) -> ModelBody:
 
 
 def checked_training(training: TrainingBody) -> Document:
-    """Returns the training document of a job, after checking its settings.
+    """Returns the training options as a job stores them, in JSON, after checking them.
 
     Raises:
         SettingError: The preset or a setting is unknown, or a value is out of range.
@@ -252,9 +254,12 @@ def checked_training(training: TrainingBody) -> Document:
 
 
 def training_estimate(training: Document, dataset: Dataset) -> Document:
-    """Returns the estimated cost of a training, given its checked training document.
+    """Returns the estimated time and memory of a training on the dataset.
 
-    The tables of a database are trained one after the other.
+    For a database it is the sum of the times, and the maximum of the memory, over its tables.
+
+    Args:
+        training: Training options, as `checked_training` returns them.
     """
     config = configure(training["preset"], TrainSpec(training).settings)
     costs = []
@@ -268,7 +273,11 @@ def training_estimate(training: Document, dataset: Dataset) -> Document:
 
 
 def report_estimate(training: Document, dataset: Dataset) -> Document | None:
-    """Returns the estimated cost of the report that follows a training; None if none does."""
+    """Returns the estimated cost of the quality report after a training; None without a report.
+
+    Args:
+        training: Training options, as `checked_training` returns them.
+    """
     share = _report_share(training, dataset)
     if not share:
         return None
@@ -277,7 +286,7 @@ def report_estimate(training: Document, dataset: Dataset) -> Document | None:
 
 
 def _report_share(training: Document, dataset: Dataset) -> float | None:
-    """Returns the share of rows to hold out for the report; None for the library's default."""
+    """Returns the share of rows to hold out for the report; None to use the library's default."""
     if dataset.kind is DataKind.DATABASE:
         return None
     is_private = TrainSpec(training).is_private
@@ -287,7 +296,7 @@ def _report_share(training: Document, dataset: Dataset) -> float | None:
 
 
 def with_schema(workspace: Workspace, model: Model) -> Model:
-    """Returns the model, with its dataset's schema if it has none yet."""
+    """Returns the model; if it has no schema yet, with the schema of its dataset."""
     if model.schema is not None or model.dataset_id is None:
         return model
     try:
@@ -298,10 +307,10 @@ def with_schema(workspace: Workspace, model: Model) -> Model:
 
 
 def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: Scoring) -> None:
-    """Checks that options only for single tables are not used with a database.
+    """Checks that a training or change of a database's model uses no option for single tables.
 
     Raises:
-        NotOfferedError: They are: differential privacy, a report share, or restricted scoring.
+        NotOfferedError: It uses differential privacy, a report share, or restricted scoring.
     """
     if asked_of.kind is not DataKind.DATABASE:
         return
@@ -316,13 +325,13 @@ def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: 
 
 
 def _known_schema(training: Document, dataset: Dataset) -> Document:
-    """Returns the schema of a model before it is trained.
+    """Returns the schema that is shown for a model before it is trained.
 
-    For a private model this is the stated schema, because the inferred one depends on the rows.
+    For a private model it contains only what users have set, because the rest depends on the rows.
     """
     return dataset.given_schema if TrainSpec(training).is_private else dataset.schema
 
 
 def _within_training(problem: Problem) -> Problem:
-    """Returns a problem that points into `training`."""
+    """Returns the problem with `/training` put before its pointer."""
     return replace(problem, pointer=f"/training{problem.pointer or ''}")

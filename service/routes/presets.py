@@ -1,4 +1,4 @@
-"""Training presets, with estimates for a dataset."""
+"""Endpoint that lists training presets, with estimates of their cost for a dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(tags=["models"])
 
 
 class PresetBody(BaseModel):
-    """A training preset."""
+    """A training preset (a named combination of settings) and its estimated cost."""
 
     name: str
     description: str
@@ -25,7 +25,7 @@ class PresetBody(BaseModel):
 
 
 class PresetsBody(BaseModel):
-    """All training presets, best first."""
+    """All training presets, the one with the best models first."""
 
     dataset_id: str
     presets: list[PresetBody]
@@ -33,7 +33,7 @@ class PresetsBody(BaseModel):
 
 @router.get("/v1/datasets/{dataset_id}/presets")
 def list_presets(dataset_id: str, workspace: Workspace) -> PresetsBody:
-    """List the training presets with their estimated cost for the dataset."""
+    """List the training presets with their estimated time and memory for the dataset."""
     dataset = workspace.datasets.get(dataset_id)
     trainings = {name: checked_training(TrainingBody(preset=name)) for name in PRESETS}
     presets = [

@@ -1,4 +1,4 @@
-"""Privacy ledgers: the joint privacy budget that a dataset's models have spent, and its cap."""
+"""Endpoints that read and cap the privacy budget spent by all models of a dataset together."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def read_privacy(
 def cap_privacy(
     dataset_id: str, body: NewPrivacyCapBody, workspace: Workspace
 ) -> PrivacyLedgerBody:
-    """Set a cap on the joint privacy budget of a dataset's models, or remove it (null). Trainings
-    that would exceed it, or that are without differential privacy, are then refused. It also
-    applies to other datasets with the same content. If there are models without differential
-    privacy, it only applies to later trainings, and `note` says so.
+    """Set a cap on the joint privacy budget of a dataset's models; null removes it. Trainings that
+    would exceed the cap, or that do not use differential privacy, are then refused, also on other
+    datasets with the same content. If models without differential privacy exist already, the cap
+    only applies to later trainings, as `note` says.
     """
     cap = None if body.cap is None else body.cap.model_dump()
     changed_by = f"PUT /v1/datasets/{dataset_id}/privacy with scope 'write' changes the cap"
@@ -82,20 +82,26 @@ def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
 
 
 def privacy_bodies(workspace: Workspace, datasets: list[Dataset]) -> dict[str, PrivacyBody]:
-    """Returns privacy budgets by dataset id, only for datasets with spendings or a cap."""
+    """Returns the privacy budgets of datasets by id, only of those with spent budget or a cap."""
     accounts = _accounts(workspace, datasets)
     found = {dataset.id: _totals(accounts[dataset.sha256], None) for dataset in datasets}
     return {name: body for name, body in found.items() if body is not None}
 
 
 def dataset_with_privacy(workspace: Workspace, dataset: Dataset) -> DatasetBody:
-    """Returns the response body of a dataset with its privacy totals."""
+    """Returns the response body of a dataset with its spent privacy budget."""
     return dataset_body(dataset, privacy_bodies(workspace, [dataset]).get(dataset.id))
 
 
 @dataclass(frozen=True)
 class _Account:
-    """Ledger of a table: spendings, caps by dataset, and the number of models without privacy."""
+    """Spent privacy budget of a table.
+
+    Attributes:
+        spendings: Budget that each training has spent or reserved.
+        caps: Caps by dataset id; the table may have been uploaded several times.
+        n_unbounded: Number of models without differential privacy.
+    """
 
     spendings: list[Spending]
     caps: dict[str, Document]
@@ -103,7 +109,7 @@ class _Account:
 
     @property
     def note(self) -> str | None:
-        """Limits of the joint epsilon; None if it covers all models."""
+        """Sentence on the limits of the joint epsilon; None if it covers all models."""
         if not self.n_unbounded:
             return None
         counted = "1 model" if self.n_unbounded == 1 else f"{self.n_unbounded} models"
@@ -115,7 +121,7 @@ class _Account:
 
 
 def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Account]:
-    """Returns the accounts of the datasets' tables, by checksum."""
+    """Returns the spent privacy budget of the datasets' tables, by checksum of the table."""
     sha256s = {dataset.sha256 for dataset in datasets}
     ledgers = workspace.privacy
     spent, caps = ledgers.spendings(sha256s), ledgers.caps(sha256s)
@@ -127,7 +133,7 @@ def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Accou
 
 
 def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
-    """Returns the caps that the settings impose on all tables."""
+    """Returns the caps that the settings set for all tables."""
     settings = resources.settings
     if settings.max_privacy_epsilon is None:
         return ()
@@ -142,7 +148,11 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
 
 
 def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> PrivacyLedgerBody:
-    """Returns the response body of a table's ledger."""
+    """Returns the response body for the spent privacy budget of a table.
+
+    Args:
+        delta: Delta of the joint epsilon; None for that of the cap, or the smallest of the models.
+    """
     totals = _totals(account, delta) or PrivacyBody(
         epsilon=None if account.n_unbounded else 0.0,
         models_without_privacy=account.n_unbounded,
@@ -155,7 +165,11 @@ def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> Privacy
 
 
 def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
-    """Returns the totals of an account; None without spendings and caps."""
+    """Returns the joint figures of all trainings; None if no budget was spent and there is no cap.
+
+    Args:
+        delta: Delta of the joint epsilon; None for that of the cap, or the smallest of the models.
+    """
     spendings, caps = account.spendings, account.caps
     if not caps and not spendings:
         return None
@@ -180,5 +194,5 @@ def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
 
 
 def _rho(spending: Spending) -> float:
-    """Returns the rho of a spending."""
+    """Returns the rho (zero-concentrated differential privacy) that a training spent."""
     return spending.nano_rho / RHO_UNIT

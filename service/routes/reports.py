@@ -1,4 +1,4 @@
-"""Quality reports of models, made after training or on request."""
+"""Endpoints that make and read the quality report of a model."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued, result_routes
 
 MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
+"""Media types by response format."""
 
 _PARTS = ("fidelity", "utility", "likelihood", "privacy")
 _PART = {
@@ -60,7 +61,7 @@ router = APIRouter(tags=["reports"], route_class=JsonRoute)
 
 
 class NewReportBody(RequestBody):
-    """The rows that a report uses, and its options."""
+    """Tables that a quality report compares with the model, and options."""
 
     dataset_id: str | None = Field(
         None,
@@ -94,8 +95,8 @@ async def make_report(
     body: Annotated[NewReportBody | None, Body(openapi_examples=_EXAMPLES)] = None,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Make the report of a model. `Location` of the response is the job. The new report replaces
-    the previous one when it is ready.
+    """Make the quality report of a model. The response is 202, and its header `Location` is the
+    path of the job. The new report replaces the previous one when it is ready.
     """
     options = NewReportBody() if body is None else body
     enqueue_one = partial(enqueue_report, resources, workspace, model_id, options)
@@ -126,11 +127,11 @@ def read_report(
         str | None, Query(description="of a database: the page of one of its tables")
     ] = None,
 ) -> Response:
-    """Read the report of a model: fidelity, utility, likelihood and privacy, each with a verdict,
-    as JSON or as one HTML page without external resources. 404 if there is none, with the reason
-    and with the `job_id` of the job that makes it. The report of a database has a report for each
-    of its `tables` and figures of the `keys`; as HTML it is an index, and `table` selects the page
-    of a table.
+    """Read the quality report of a model: fidelity, utility, likelihood and privacy, each with a
+    verdict, as JSON or as one HTML page without external resources. 404 if there is no report, with
+    the reason and the `job_id` of the job that makes it. The report of a database contains a report
+    for each of its `tables` and figures for the `keys`; as HTML it is an index, and `table` selects
+    a table's page.
     """
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = workspace.models.get(model_id)
@@ -163,19 +164,17 @@ result_routes(router, JobKind.REPORT)
 
 
 def newest_report(workspace: Workspace, model: Model) -> Result | None:
-    """Returns the report of a model; None if there is none."""
+    """Returns the newest quality report of a model; None if it has none."""
     return newest_reports(workspace, [model]).get(model.id)
 
 
 def newest_reports(workspace: Workspace, models: list[Model]) -> dict[str, Result]:
-    """Returns the reports of models of the workspace, by model id."""
+    """Returns the newest quality report of each model that has one, by model id."""
     return workspace.results.of_models(JobKind.REPORT, [model.id for model in models])
 
 
 def no_report(workspace: Workspace, model: Model) -> NoReportError:
-    """Returns the error that explains why a model has no report, with the job that is
-    responsible.
-    """
+    """Returns an error that says why a model has no quality report, and names the job in charge."""
     if model.status is not ModelStatus.READY:
         why = f"model {model.id} is {model.status}"
         if model.status is ModelStatus.TRAINING:
@@ -188,7 +187,7 @@ def no_report(workspace: Workspace, model: Model) -> NoReportError:
 
 
 def _report_error_of_job(job: Job) -> NoReportError:
-    """Returns the error for the last report job of a model."""
+    """Returns the error for a model without a report whose newest report job is `job`."""
     if not job.status.is_final:
         return NoReportError(
             f"job {job.id} makes it and is {job.status}", job.id, is_under_way=True
@@ -205,7 +204,7 @@ _ENDED = {JobStatus.FAILED: "failed", JobStatus.CANCELLED: "was cancelled"}
 
 
 def _reason_without_report(model: Model) -> str:
-    """Returns why a model without report jobs has no report."""
+    """Returns the reason why a model for which no report job was ever queued has no report."""
     if model.job_id is None:
         return "the model was imported, and no report was requested"
     return "no rows were held out of training (report_share is 0), and no report was requested"
@@ -214,12 +213,13 @@ def _reason_without_report(model: Model) -> str:
 def enqueue_report(
     resources: Resources, workspace: Workspace, model_id: str, body: NewReportBody
 ) -> ResultBody:
-    """Queues a report job.
+    """Queues a job that makes the quality report of a model. Returns the response body.
 
     Raises:
         NotFoundError: The model or a dataset does not exist.
         ModelNotReadyError: The model is not ready.
-        RequestError: A required table is missing, or its columns do not fit the model.
+        RequestError: The real table is missing, or the columns of a table do not fit the model.
+        NotOfferedError: Target columns are requested for a model of a database.
         QueueFullError: Too many jobs are waiting.
     """
     model = workspace.models.get(model_id)
@@ -244,17 +244,17 @@ def enqueue_report(
 
 
 def _cost(model: Model, real: Dataset, holdout: Dataset | None) -> Callable[..., Cost]:
-    """Returns the report's cost as a function of preset and number of columns."""
+    """Returns a function that estimates the cost of a report from preset and number of columns."""
     share = (model.record or {}).get("settings", {}).get("report_share", 0.0)
     unseen = round(share * real.rows) if holdout is None else holdout.rows
     return partial(reporting_cost, rows=real.rows, unseen=unseen)
 
 
 def _dataset_id(model: Model, body: NewReportBody) -> str:
-    """Returns the id of the real table of a report.
+    """Returns the id of the dataset with the real rows for a report.
 
     Raises:
-        RequestError: It is missing, or is the same as the holdout.
+        RequestError: There is none, or it is also the holdout.
     """
     dataset_id = model.dataset_id if body.dataset_id is None else body.dataset_id
     if dataset_id is None:
@@ -270,14 +270,14 @@ def _dataset_id(model: Model, body: NewReportBody) -> str:
 
 
 def check_table(model: Model, dataset: Dataset, place: str) -> None:
-    """Checks that a dataset has the columns of the model, and no others.
+    """Checks that a dataset has all modelled columns, and only columns that the model knows.
 
     Args:
-        place: Pointer to the dataset in the request.
+        place: Pointer to the dataset's id in the request, for errors.
 
     Raises:
-        RequestError: A modelled column is missing or a column is unknown; or only one of them is a
-            database, or the tables differ.
+        RequestError: A column is missing or unknown, or the dataset is a database and the model is
+            not (or vice versa), or their tables have different names.
     """
     if dataset.kind is not model.kind:
         message = f"dataset {dataset.id} is a {dataset.kind.value}"
@@ -311,18 +311,18 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
 
 
 def _listed(names: list[str]) -> str:
-    """Returns the first three names as text."""
+    """Returns the first three names in words, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     word = "column" if len(names) == 1 else "columns"
     return f"{word} {', '.join(map(repr, names[:3]))}{more}"
 
 
 def _check_columns(model: Model, body: NewReportBody) -> None:
-    """Checks that the model has the requested columns.
+    """Checks that the requested target columns are modelled columns.
 
     Raises:
-        RequestError: It lacks one.
-        NotOfferedError: It is the model of a database.
+        RequestError: The model does not have a column.
+        NotOfferedError: Columns are requested for the model of a database.
     """
     if model.kind is DataKind.DATABASE:
         if body.columns is not None:

@@ -1,4 +1,4 @@
-"""Results of jobs: one set of routes for all kinds."""
+"""Endpoints that read, download and delete the results of jobs, for all kinds of jobs."""
 
 from __future__ import annotations
 
@@ -42,14 +42,16 @@ def enqueue(
     job_id: str | None = None,
     dataset_id: str | None = None,
 ) -> ResultBody:
-    """Queues a job of a model and sends its id. Raises as `catalog.jobs.jobs.Jobs.enqueue`.
+    """Queues a job of a model and sends its id to the workers. Returns the response body.
+
+    Raises as `catalog.jobs.jobs.Jobs.enqueue`.
 
     Args:
-        shards: Ranges of rows for several workers; empty for a single one.
-        priority: Priority among the waiting jobs of the workspace.
+        shards: Ranges of rows that different workers process; empty if one worker processes all.
+        priority: Order among the waiting jobs of the workspace; higher is earlier.
         estimate: Estimated cost; None if it is unknown.
-        job_id: Id of the job, if its table is already in the store.
-        dataset_id: Dataset that the job reads, if any.
+        job_id: Id for the job, if its input is already stored under it; None for a new id.
+        dataset_id: Dataset that the job reads; None if it reads none.
     """
     job = workspace.jobs.enqueue(
         kind,
@@ -66,17 +68,15 @@ def enqueue(
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
-    """Returns the response body of a queued job, for a repeated request."""
+    """Returns the response body for a job that an earlier request, now repeated, has queued."""
     job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 
 
 def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) -> None:
-    """Adds the routes that read, download and delete one kind of result.
+    """Adds endpoints to the router that read, download and delete the results of one kind of job.
 
     Args:
-        router: Receives the routes.
-        kind: Kind of the jobs that make the results.
         has_tables: Whether a result may be a database, of which `?table=` downloads one table.
     """
     place = f"/v1/{kind.collection}"
@@ -85,7 +85,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
-        """Read a result: the state of its job, and size and checksum once it exists."""
+        """Read a result: the state of its job, and, once it exists, its size and checksum."""
         job, result = find_result(workspace, kind, result_id)
         headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
         if result is not None:
@@ -144,7 +144,7 @@ _TABLE_PARAMETER = {
 def _download_table(
     request: Request, resources: Resources, job: Job, result: Result, name: str
 ) -> Response:
-    """Responds with one table of a generated or completed database.
+    """Returns a response with one table of a generated or completed database.
 
     Raises:
         RequestError: The table is unknown, or the result is a single table.
@@ -166,11 +166,12 @@ def _download_table(
 
 
 LIKELIHOODS = ("log_likelihood", "mean_log_likelihood", "standard_error", "probability", "density")
-"""Members of a result's summary that are scores: totals, and probabilities of conditions."""
+"""Members of a result's summary that restricted scoring hides: log-likelihoods of rows and
+probabilities of conditions."""
 
 
 def permitted_summary(model: Model, summary: Document) -> Document:
-    """Returns the members of a summary that the model's current scoring permits.
+    """Returns a result's summary without the members that the model's scoring forbids to show.
 
     >>> from types import SimpleNamespace
     >>> permitted_summary(SimpleNamespace(scoring="off"), {"rows": 3, "probability": 0.25})
@@ -182,10 +183,10 @@ def permitted_summary(model: Model, summary: Document) -> Document:
 
 
 def require_permitted(model: Model, result: Result) -> None:
-    """Checks that a result has no scores that the model's current scoring forbids.
+    """Checks that a result contains only scores that the model's current scoring permits.
 
     Raises:
-        ScoringError: It was made under a less restrictive scoring.
+        ScoringError: The result contains scores made before the scoring was restricted.
     """
     if not result.kind.spec.tells_scores or model.scoring == Scoring.FULL:
         return
@@ -199,10 +200,10 @@ def require_permitted(model: Model, result: Result) -> None:
 
 
 def find_result(workspace: Workspace, kind: JobKind, result_id: str) -> tuple[Job, Result | None]:
-    """Returns (job, result); the result is None until it exists.
+    """Returns (job, result); the result is None until the job has made it.
 
     Raises:
-        NotFoundError: There is no such job, or its result was deleted.
+        NotFoundError: There is no such job of this kind, or its result was deleted.
     """
     job = workspace.jobs.find_by_result(result_id)
     if job.kind != kind:
@@ -216,5 +217,5 @@ def find_result(workspace: Workspace, kind: JobKind, result_id: str) -> tuple[Jo
 
 
 def content_path(job: Job) -> str:
-    """Returns the path of a job's result."""
+    """Returns the URL path from which the result of a job can be downloaded."""
     return f"/v1/{job.kind.collection}/{job.result_id}/content"

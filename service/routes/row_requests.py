@@ -1,4 +1,4 @@
-"""Requests with rows that are to be scored, imputed or encoded."""
+"""Parts that the endpoints to score, impute and encode rows share."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ _FORM = {
 
 
 def documented(body: type[RowsBody]) -> dict[str, Any]:
-    """Returns the OpenAPI members of the request body: rows in JSON, or a table as a form or
-    body.
-    """
+    """Returns the OpenAPI description of a request body with rows, as JSON or as a table."""
     content = {
         "application/json": {"schema": body.model_json_schema()},
         "multipart/form-data": {"schema": _FORM},
@@ -76,13 +74,18 @@ def documented(body: type[RowsBody]) -> dict[str, Any]:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Returns the options that are not None."""
+    """Returns the keyword arguments that are not None."""
     return {name: option for name, option in options.items() if option is not None}
 
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """Parameters that all requests with rows share."""
+    """Parameters that all endpoints for rows have.
+
+    Attributes:
+        key: Idempotency-Key header; None if it is missing.
+        priority: Order among the waiting jobs of the workspace; higher is earlier.
+    """
 
     model_id: str
     request: Request
@@ -100,7 +103,7 @@ async def _rows_request(
     key: IdempotencyKey = None,
     priority: Annotated[int, Query(ge=-100, le=100, description=f"{PRIORITY}; only for jobs")] = 0,
 ) -> RowsRequest:
-    """Collects the parameters of a request with rows."""
+    """FastAPI dependency that collects the parameters of an endpoint for rows."""
     return RowsRequest(model_id, request, resources, workspace, key, priority)
 
 
@@ -109,12 +112,13 @@ RowsCall = Annotated[RowsRequest, Depends(_rows_request)]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a request, and the model that they are for.
+    """Uploaded rows and the model that is to score, impute or encode them.
 
     Attributes:
         form: Response format, a key of `media_types`.
-        upload: The rows as a table in a file.
-        body_options: Further members of a JSON body.
+        media_types: Media types by response format.
+        upload: File with the rows as a table.
+        body_options: Options in a JSON body, without `rows`.
     """
 
     call: RowsRequest
@@ -125,9 +129,9 @@ class Rows:
     body_options: dict[str, Any]
 
     async def checked(self) -> CheckedRows:
-        """Checks the rows against the model's schema. Raises as `check_rows` and `read_isolated`.
+        """Checks the rows against the model's schema.
 
-        Raises: as `check_rows`, and as `read_isolated`.
+        Raises as `check_rows` and `read_isolated`.
         """
         resources, upload = self.call.resources, self.upload
         check = partial(
@@ -142,13 +146,14 @@ class Rows:
         )
 
     async def answer(self, work: Callable[..., Streamed], filename: str | None) -> Response:
-        """Streams the result of inline work.
+        """Returns a response that streams the result of a child process, without a job.
 
         Args:
-            work: Inline work, which takes `model` and `form`.
+            work: Function from `service.inline.work`, called with `model` and `form`.
+            filename: Name under which a browser saves the result; None to show it.
 
         Raises:
-            PoolFullError: Too much inline work is waiting.
+            PoolFullError: Too many requests wait for a child process.
             ProcessDiedError: The process was killed during this work.
         """
         made = partial(work, model=self.model, form=self.form)
@@ -168,13 +173,13 @@ class Rows:
         shards: Sequence[range],
         estimate: Document | None = None,
     ) -> Response:
-        """Responds with 202 and a job for the rows. Raises as `enqueued_once`.
+        """Queues a job for the rows and returns a 202 response. Raises as `enqueued_once`.
 
         Args:
-            options: Options of the job, except table and format.
-            fingerprinted: The options as parts of the request's fingerprint.
-            shards: Ranges of rows for several workers.
-            estimate: Estimated cost.
+            options: Options of the job, except its table and response format.
+            fingerprinted: Values of `options`, by which a repeated request is recognised.
+            shards: Ranges of rows that different workers process; empty for one worker.
+            estimate: Estimated cost; None if it is unknown.
         """
         call = self.call
         sha256 = await run_in_threadpool(self.upload.sha256)
@@ -194,7 +199,7 @@ class Rows:
         shards: Sequence[range],
         estimate: Document | None,
     ) -> ResultBody:
-        """Stores the table and queues the job.
+        """Stores the rows and queues the job. Returns the response body.
 
         Raises:
             QueueFullError: Too many jobs are waiting.
@@ -231,17 +236,18 @@ async def received_rows(
     format: str | None,
     media_types: Mapping[str, str],
 ) -> AsyncIterator[Rows]:
-    """Receives the rows of a request, as JSON or as a table, and finds the model.
+    """Context manager that receives rows, as JSON or as a table, and finds the model for them.
 
     Args:
-        format: Response format in the query, if any.
-        media_types: Supported response formats.
+        body_type: Pydantic model of a JSON body.
+        format: Query parameter `format`; None if it is missing.
+        media_types: Media types by supported response format.
 
     Raises:
         NotAcceptableError, NotFoundError, ModelNotReadyError: The response format is not supported,
             or the model does not exist or is not ready.
         RequestValidationError: The JSON body is not valid, with a pointer to each error.
-        RequestError: The body can not be parsed as JSON, or has a schema.
+        RequestError: The body is not JSON, or specifies a schema.
         MediaTypeError, TooLargeError: As for `service.http.uploads.received`.
     """
     request, resources = call.request, call.resources
@@ -264,10 +270,10 @@ async def received_rows(
 
 
 def refuse_schema(upload: Upload) -> None:
-    """Checks that an upload has no schema, because rows are read under the model's.
+    """Checks that an upload of rows specifies no schema, because the model's schema is used.
 
     Raises:
-        RequestError: It has one.
+        RequestError: The upload specifies a schema.
     """
     if upload.schema is not None:
         message = "rows are read under the model's schema"
@@ -275,7 +281,7 @@ def refuse_schema(upload: Upload) -> None:
 
 
 def _read_body(content: bytes, body_type: type[RowsBody]) -> RowsBody:
-    """Parses and validates a JSON body."""
+    """Parses and validates a JSON body of type `body_type`."""
     try:
         return body_type.model_validate(read_json(content))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Samples: synthetic rows, inline or by a job."""
+"""Endpoint that generates synthetic rows, in the response or by a job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ router = APIRouter(tags=["samples"], route_class=JsonRoute)
 
 
 class NewSampleBody(RequestBody):
-    """Options of generation."""
+    """Number of synthetic rows, conditions on them, and format."""
 
     rows: Annotated[Whole, Field(ge=1)] | None = Field(
         None,
@@ -85,7 +85,7 @@ class NewSampleBody(RequestBody):
 
     @model_validator(mode="after")
     def _count_given_rows(self) -> Self:
-        """Sets `rows` to the number of `given_rows` if it is missing."""
+        """Sets `rows`, if it is missing, to the number of `given_rows`."""
         if self.rows is None and self.given_rows is not None:
             self.rows = len(self.given_rows)
         return self
@@ -110,12 +110,13 @@ async def sample_model(
         str | None, Query(description="for databases: only this table instead of a ZIP file of all")
     ] = None,
 ) -> Response:
-    """Generate rows. The response streams the table; above the inline limit it is 202 and a job.
-    For a database it is a ZIP file with a CSV or Parquet file for each table.
+    """Generate synthetic rows. The response streams the table; for more rows than
+    `GCVAE_MAX_INLINE_SAMPLE_ROWS` it is 202 and a job. For a database it is a ZIP file with a CSV
+    or Parquet file for each table.
 
-    The header `Gcvae-Seed` is the seed that gives the same rows again. `Gcvae-Notes`, a JSON list,
-    names columns whose synthetic identifiers are wider than those of the table, because shorter
-    ones ran out.
+    The header `Gcvae-Seed` contains the seed that generates the same rows again. `Gcvae-Notes`, a
+    JSON list, names columns whose synthetic identifiers are longer than those of the table, because
+    there are not enough short ones.
     """
     check_given_rows(body)
     model = await run_in_threadpool(workspace.models.get, model_id)
@@ -144,10 +145,10 @@ result_routes(router, JobKind.SAMPLE, has_tables=True)
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
-    """Streams the table; the first block is generated before the headers are sent.
+    """Returns a response that streams a generated table; its first block is generated at once.
 
     Raises:
-        PoolFullError: Too much inline work is waiting.
+        PoolFullError: Too many requests wait for a child process.
         ProcessDiedError: The process was killed during this work.
     """
     draw = draw_sample if model.kind is DataKind.TABLE else draw_database
@@ -167,7 +168,7 @@ async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) ->
 def enqueue_sample(
     resources: Resources, workspace: Workspace, model: Model, spec: SampleSpec, priority: int
 ) -> ResultBody:
-    """Queues a sample job and sends its id.
+    """Queues a job that generates rows. Returns the response body.
 
     Raises:
         QueueFullError: Too many jobs are waiting.
@@ -189,13 +190,13 @@ def enqueue_sample(
 
 
 def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
-    """Returns the seed of the request, else one derived from its Idempotency-Key, else a random
+    """Returns the requested seed; without one a random seed, or one derived from `key` if there is
     one.
 
-    A repeated request with the same key therefore gets the same rows.
+    A repeated request with the same Idempotency-Key `key` therefore gets the same rows.
 
     Args:
-        request_sha256: Fingerprint of the request.
+        request_sha256: Checksum of the request, from `fingerprint`.
     """
     if body.seed is not None:
         return body.seed
@@ -203,12 +204,15 @@ def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
 
 
 def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) -> SampleSpec:
-    """Returns the specification of a sample.
+    """Returns the validated specification of a sample, as a job stores it.
+
+    Args:
+        table_name: Only table of a database to return; None for all.
 
     Raises:
         RequestError: An option is only for databases, or is missing, or is invalid.
         NotOfferedError: As for `checked_spec`.
-        UnknownColumnError: A partially observed row has a column that the model lacks.
+        UnknownColumnError: A row of `given_rows` has a column that the model does not have.
     """
     of_database: dict[str, Any] = {
         "scale": body.scale,
@@ -245,10 +249,10 @@ def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) 
 
 
 def check_given_rows(body: NewSampleBody) -> None:
-    """Checks that partially observed rows are the only condition, with one sample for each.
+    """Checks that `given_rows` is the only condition, and that `rows` is their number.
 
     Raises:
-        RequestError: They are not.
+        RequestError: There are other conditions, or `rows` is another number.
     """
     others = (body.given, body.distribution)
     if body.given_rows is not None and others != (None, None):
@@ -261,10 +265,10 @@ def check_given_rows(body: NewSampleBody) -> None:
 
 
 def check_rows(rows: int, resources: Resources, place: str) -> None:
-    """Checks the number of rows of a sample.
+    """Checks that a request does not generate more than `max_sample_rows` rows.
 
     Args:
-        place: Pointer to the member that determines the number.
+        place: Pointer to the member of the request that determines the number, for errors.
 
     Raises:
         TableLimitError: There are too many rows.

@@ -1,4 +1,4 @@
-"""Scores: log-likelihoods of rows under a model, inline or by a job."""
+"""Endpoint that scores rows, which returns their log-likelihoods under a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 
 class NewScoresBody(RowsBody):
-    """Rows to score, in JSON. A missing cell is null and is integrated out."""
+    """Rows to score, and options. A missing cell is null and is integrated out."""
 
     draws: Whole | None = Field(
         None, ge=1, description="fixed number of draws of z per row, instead of a tolerance"
@@ -99,19 +99,20 @@ async def score_rows(
     ] = None,
     format: ListFormat = None,
 ) -> Response:
-    """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
-    error, its percentile among held-out rows (with missing cells: among synthetic rows with the
-    same cells missing), an `anomaly` p-value (small is anomalous) with its `odd_cell`, and the
-    contributions of the columns, which add up. `measure` and `notes` in the JSON explain the
-    numbers. Missing cells are integrated out; an unseen level scores -Infinity.
+    """Score rows (JSON, CSV or Parquet). The response contains for each row a lower bound on log
+    p(row) in nats, its standard error, its percentile among held-out rows (for a row with missing
+    cells, among synthetic rows with the same cells missing), an `anomaly` p-value (small is
+    anomalous), the most anomalous cell (`odd_cell`), and the contribution of each column, which sum
+    to the bound. `measure` and `notes` in the JSON explain the numbers. Missing cells are
+    integrated out; a category that training did not contain scores -Infinity.
 
     If the model's `scoring` is `flag`, each row only has `is_rare`; if it is `off`, the response is
-    403. Above the inline limit the response is 202 and a job.
+    403. For more rows than `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job.
 
     For a model of a database, send its tables (a ZIP file, or several files in a form); `draws` and
-    `seed` are the only options. The response is 202 and a job, whose result has a line for each row
-    of a table without a parent: `table`, `row`, `log_likelihood` with all rows below it, and its
-    `anomaly` with `odd_table`, `odd_row` and `odd_cell`.
+    `seed` are the only options. The response is 202 and a job. Its result has a line for each row
+    of a table without a parent: `table`, `row`, `log_likelihood` together with all rows below it,
+    and its `anomaly` with `odd_table`, `odd_row` and `odd_cell`.
     """
     query = given(
         draws=draws,
@@ -158,6 +159,9 @@ result_routes(router, JobKind.SCORE)
 def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
     """Returns the scoring options of a request.
 
+    Args:
+        scoring: Scoring that the model allows: "full" or "flag".
+
     Raises:
         RequestError: The options exclude each other, or the model's scoring forbids them.
     """
@@ -172,11 +176,12 @@ def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
 def _check_draws(
     options: ScoreOptions, query: Mapping[str, Any], settings: ServiceSettings
 ) -> None:
-    """Checks the number of draws. With a tolerance, the library limits draws, and jitters multiply
-    it.
+    """Checks that the number of draws, times jitters, does not exceed `max_score_draws`.
+
+    If a tolerance determines the draws, the library limits them, and only jitters are checked.
 
     Args:
-        query: Options in the query; the others are in the body.
+        query: Options that were given in the query instead of the body, for errors.
 
     Raises:
         TableLimitError: There are too many draws.

@@ -1,4 +1,4 @@
-"""Page sessions: sign in with a key, read the session, sign out."""
+"""Endpoints for sessions of web pages: sign in with an API key, read the session, sign out."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ router = APIRouter(prefix=SESSION_PATH, tags=["session"])
 
 
 class SessionBody(BaseModel):
-    """Workspace, key and scopes of the caller."""
+    """Workspace, API key and scopes (permissions) of the caller."""
 
     workspace: str
     key_id: str | None = Field(description="null if the service has no keys")
     key_name: str | None
     scopes: list[str]
-    expires_at: datetime | None = Field(description="of the session; null for requests with a key")
+    expires_at: datetime | None = Field(
+        description="end of the session; null for requests with a key"
+    )
 
 
 @router.post("", status_code=201)
 async def sign_in(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Sign a page in with the key of this request. The response sets a cookie with the key's
-    rights, until `DELETE` or `expires_at`. Requests with the cookie that change something need
-    `X-Gcvae-Page: 1`.
+    """Sign in a web page with the API key of this request. The response sets a cookie with the
+    rights of the key, valid until `DELETE` or `expires_at`. Requests with the cookie that change
+    something need the header `X-Gcvae-Page: 1`.
     """
     key: Key | None = request.state.key
     if key is None:
@@ -50,7 +52,7 @@ async def sign_in(
 async def read_session(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Read the workspace, key and scopes of the caller, and when a session ends."""
+    """Read the workspace, API key and scopes of the caller, and when its session expires."""
     response.headers["Cache-Control"] = "no-store"
     expires_at = await run_in_threadpool(_end, resources, request)
     return _body(workspace.name, request.state.key, expires_at)
@@ -58,7 +60,7 @@ async def read_session(
 
 @router.delete("", status_code=204)
 async def sign_out(request: Request, response: Response, resources: Shared) -> None:
-    """End the session of the page. Without a session this has no effect."""
+    """End the session of the web page and delete its cookie. Without a session it has no effect."""
     token = session_of(request)
     if token is not None:
         await run_in_threadpool(resources.catalog.sessions.close, token)
@@ -67,7 +69,7 @@ async def sign_out(request: Request, response: Response, resources: Shared) -> N
 
 
 def _end(resources: Resources, request: Request) -> datetime | None:
-    """Returns when the session of a request ends; None without a session."""
+    """Returns when the session of a request expires; None if the request uses no session."""
     token = session_of(request)
     if token is None or request.state.key is None or "Authorization" in request.headers:
         return None
@@ -78,7 +80,7 @@ def _end(resources: Resources, request: Request) -> datetime | None:
 
 
 def _body(workspace: str, key: Key | None, expires_at: datetime | None) -> SessionBody:
-    """Returns the response body of a session."""
+    """Returns the response body for the caller; `key` is None if the service has no API keys."""
     return SessionBody(
         workspace=workspace,
         key_id=None if key is None else key.id,

@@ -1,4 +1,4 @@
-"""Queues, workers and running jobs of all workspaces, for operators."""
+"""Endpoint that shows queues, workers and running jobs of all workspaces, for operators."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ router = APIRouter(prefix="/v1/work", tags=["work"])
 
 _MOST_HELD = 200
 _LOST_SECONDS = 30.0
-"""Time without a report after which a worker is lost; workers report every five seconds."""
+"""Time without a report after which a worker counts as lost; workers report every five seconds."""
 
 
 class QueueBody(BaseModel):
-    """Waiting and running jobs of a workspace in one queue."""
+    """Numbers of waiting and running jobs of a workspace in one queue."""
 
     workspace: str
     queue: Queue
@@ -31,7 +31,7 @@ class QueueBody(BaseModel):
 
 
 class WorkerBody(BaseModel):
-    """A worker and its slots."""
+    """A worker process and its slots, each of which runs one job at a time."""
 
     name: str = Field(description="host and process")
     version: str
@@ -44,7 +44,7 @@ class WorkerBody(BaseModel):
 
 
 class HeldJobBody(BaseModel):
-    """A running job and its lease."""
+    """A running job and the worker that holds its lease (a right to run it for a limited time)."""
 
     id: str
     workspace: str
@@ -62,9 +62,9 @@ class HeldJobBody(BaseModel):
 
 
 class WorkBody(BaseModel):
-    """Queues, workers and running jobs of all workspaces."""
+    """Queues, workers and running jobs of all workspaces at one time."""
 
-    now: datetime = Field(description="time of the database, as are all times here")
+    now: datetime = Field(description="current time by the database's clock, like all other times")
     queues: list[QueueBody]
     workers: list[WorkerBody]
     jobs: list[HeldJobBody] = Field(description=f"the first {_MOST_HELD} running jobs")
@@ -84,18 +84,18 @@ def show_work(resources: Shared) -> WorkBody:
 
 
 def _queue(state: QueueState) -> QueueBody:
-    """Returns the response body of a queue."""
+    """Returns the response body for a queue."""
     return QueueBody.model_validate(vars(state))
 
 
 def _worker(worker: Worker, now: datetime) -> WorkerBody:
-    """Returns the response body of a worker."""
+    """Returns the response body for a worker; `now` is the database's time."""
     is_lost = (now - worker.seen_at).total_seconds() > _LOST_SECONDS
     return WorkerBody.model_validate(vars(worker) | {"is_lost": is_lost})
 
 
 def _held(job: Job, now: datetime) -> HeldJobBody:
-    """Returns the response body of a running job."""
+    """Returns the response body for a running job; `now` is the database's time."""
     owner, expires_at = job.lease_owner, job.lease_expires_at
     found = {
         "worker": None if owner is None else owner.rpartition("/")[0],

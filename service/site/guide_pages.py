@@ -1,6 +1,6 @@
-"""Documentation at /guide, as built by `make docs`; a response that says so if it is not built.
+"""The documentation at /guide, which `make docs` builds; without it, a 404 response that says so.
 
-The site generator adds inline scripts and styles to its pages. The content security policy allows
+The documentation's pages contain inline scripts and styles. The content security policy allows
 exactly these, by their hashes.
 """
 
@@ -23,28 +23,29 @@ from starlette.types import Scope
 from service.site import pages
 
 PLACE = "/guide"
+"""URL path of the documentation."""
 _SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _STYLE = re.compile(rb"<style>(.*?)</style>|\sstyle=\"([^\"]*)\"", re.DOTALL)
 
 
 def install(app: FastAPI) -> None:
-    """Adds the guide to the application; it may be built later."""
+    """Adds the documentation to the application; it may also be built later."""
     app.router.routes.append(
         Mount(PLACE, _Guide(directory=pages.GUIDE, html=True, check_dir=False))
     )
 
 
 class _Guide(StaticFiles):
-    """Built files, with a policy that allows their inline scripts."""
+    """Files of the documentation; their content security policy allows their inline scripts."""
 
     async def check_config(self) -> None:
-        """Checks nothing, because the guide may be built while the service runs."""
+        """Does nothing, because the folder may be created while the service runs."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Returns a file with the policy of the site.
+        """Returns a file of the documentation, with its content security policy.
 
         Raises:
-            HTTPException: 404, the guide is not built or lacks the file.
+            HTTPException: 404, the documentation is not built or does not contain the file.
         """
         built_at = pages.guide_built_at()
         if built_at is None:
@@ -60,7 +61,11 @@ class _Guide(StaticFiles):
 
 @lru_cache(maxsize=1)
 def policy_of(folder: Path, built_at: int) -> str:
-    """Returns the content security policy of the pages in a folder, cached until the next build."""
+    """Returns a content security policy that allows the inline scripts and styles in a folder.
+
+    Args:
+        built_at: Time of the build; a new one makes the cached policy invalid.
+    """
     scripts: set[bytes] = set()
     styles: set[bytes] = set()
     for page in folder.rglob("*.html"):
@@ -75,6 +80,6 @@ def policy_of(folder: Path, built_at: int) -> str:
 
 
 def _hashes(texts: set[bytes]) -> str:
-    """Returns the policy sources of inline texts."""
+    """Returns the hashes of scripts or styles, as a content security policy lists them."""
     digests = (base64.b64encode(hashlib.sha256(text).digest()).decode() for text in sorted(texts))
     return " ".join(f"'sha256-{digest}'" for digest in digests)

@@ -1,7 +1,7 @@
-"""The pages at `/`: one HTML document and its static files, which show what the API returns.
+"""The web pages at `/`: one HTML document, whose scripts show what the API returns.
 
 Each page has its own path, such as /datasets/ds_… or /models/mdl_…, so that it can be linked. All
-paths return the same document. It contacts no outside host and has no inline scripts or styles.
+paths return the same document. It loads nothing from other hosts and has no inline scripts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 FILES = Path(__file__).parent / "static"
 GUIDE = Path(__file__).parent / "guide"
-"""Folder in which `make docs` builds the documentation."""
+"""Folder into which `make docs` writes the documentation."""
 _GUIDE_LINK = '<a href="/guide/">Guide</a>'
 ASSETS = "/assets"
 PATHS = (
@@ -42,14 +42,14 @@ _HEADERS = {
 
 
 def install(app: FastAPI) -> None:
-    """Adds the pages and their files to the application."""
+    """Adds the web pages and their scripts and styles to the application."""
     app.router.routes.append(Mount(ASSETS, _Files(directory=FILES), name="assets"))
     app.router.routes.extend(Route(path, _page, include_in_schema=False) for path in PATHS)
     app.router.default = _UnknownPath(app.router.default)
 
 
 class _UnknownPath:
-    """Response to unknown paths: a page for browsers, a problem document for programs."""
+    """Responds to unknown paths: with a web page to browsers, with problem+json to programs."""
 
     def __init__(self, otherwise: ASGIApp) -> None:
         self._otherwise = otherwise
@@ -62,18 +62,21 @@ class _UnknownPath:
 
 
 def _is_for_people(request: Request) -> bool:
-    """Whether a request is from a browser and outside the API."""
+    """Returns whether a request comes from a browser that accepts HTML and is not an API call."""
     is_of_pages = request.method in ("GET", "HEAD") and not request.url.path.startswith("/v1")
     return is_of_pages and "text/html" in request.headers.get("Accept", "")
 
 
 async def _page(request: Request) -> Response:
-    """Returns the document of a page."""
+    """Returns the HTML document of the web pages."""
     return page_document()
 
 
 def page_document(status: int = 200) -> Response:
-    """Returns the HTML document of all pages, with a link to the guide if it is built."""
+    """Returns the HTML document that all web pages share; its script shows the page for the path.
+
+    It contains a link to the documentation only if that is built.
+    """
     document = (FILES / "page.html").read_text(encoding="utf-8")
     if guide_built_at() is None:
         document = document.replace(_GUIDE_LINK, "")
@@ -81,7 +84,7 @@ def page_document(status: int = 200) -> Response:
 
 
 def guide_built_at() -> int | None:
-    """Returns the time at which the guide was built, in nanoseconds; None if it is not complete."""
+    """Returns when the documentation was built, in ns since 1970; None if it is not complete."""
     try:
         return (GUIDE / "search/search_index.json").stat().st_mtime_ns  # written last
     except FileNotFoundError:
@@ -89,10 +92,10 @@ def guide_built_at() -> int | None:
 
 
 class _Files(StaticFiles):
-    """Static files with the headers of the pages."""
+    """Scripts and styles of the web pages, with the same security headers as the pages."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Returns a file with these headers."""
+        """Returns a file with the security headers of the web pages."""
         response = await super().get_response(path, scope)
         response.headers.update(_HEADERS)
         return response

@@ -1,8 +1,8 @@
-// The public REST API, and nothing else.
+// Calls of the public REST API, which are the only source of data on the pages.
 
 const MARK = { "X-Gcvae-Page": "1" };
 
-/** A refusal of the API: its problem document, or the connection's failure. */
+/** Error response of the API (its problem+json in `document`), or a failed connection. */
 export class Problem extends Error {
   constructor(document) {
     super(document.detail ?? document.title);
@@ -11,7 +11,7 @@ export class Problem extends Error {
   }
 }
 
-/** Ask the API. Returns the response; throws the Problem where it refuses. */
+/** Sends a request to the API and returns the response; throws a Problem if it is an error. */
 export async function ask(path, { method = "GET", json, body, headers = {}, signal } = {}) {
   const options = { method, headers: { ...MARK, ...headers }, signal, credentials: "same-origin" };
   if (json !== undefined) {
@@ -31,7 +31,7 @@ export async function ask(path, { method = "GET", json, body, headers = {}, sign
   return response;
 }
 
-/** The JSON of an answer. Numbers may be infinite, which JSON has no word for. */
+/** Returns the parsed JSON of a response, or null if it is empty. Infinite numbers, which JSON lacks, are supported. */
 export async function read(path, options) {
   const response = await ask(path, options);
   return response.status === 204 ? null : parsed(await response.text());
@@ -62,7 +62,7 @@ function unreachable() {
   });
 }
 
-/** Upload a body with its progress; fetch can not tell how much has been sent. */
+/** Uploads a body and reports the progress, by XMLHttpRequest because fetch does not report it. */
 export function upload(path, body, headers, onProgress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -85,14 +85,14 @@ export function upload(path, body, headers, onProgress) {
   });
 }
 
-/** The media type of a table by the name of its file. */
+/** Returns the media type of a table, determined by the name of its file. */
 export function tableType(name) {
   if (/\.parquet$/i.test(name)) return "application/vnd.apache.parquet";
   if (/\.zip$/i.test(name)) return "application/zip";
   return /\.gz$/i.test(name) ? "application/gzip" : "text/csv";
 }
 
-/** Follow a job until it is over: at most a poll a second, none while the page is hidden. */
+/** Polls a job until it ends, at most once a second and not while the page is hidden. */
 export async function follow(jobId, signal, onJob) {
   for (;;) {
     const job = await read(`/v1/jobs/${jobId}`, { signal });
@@ -107,7 +107,7 @@ export function isOver(job) {
   return ["succeeded", "failed", "cancelled"].includes(job.status);
 }
 
-/** Wait; ends with an AbortError when the reader leaves the page. */
+/** Waits; throws an AbortError when the user leaves the page. */
 export function pause(milliseconds, signal) {
   return new Promise((resolve, reject) => {
     const left = () => {
@@ -122,7 +122,7 @@ export function pause(milliseconds, signal) {
   });
 }
 
-/** What a result of rows is: at once, or by a job that is followed. */
+/** Returns the response with the rows; if it is 202, waits for the job and downloads its result. */
 export async function rowsOf(response, path, signal, onJob) {
   if (response.status !== 202) return response;
   const result = await response.json();
@@ -134,7 +134,7 @@ export async function rowsOf(response, path, signal, onJob) {
   return ask(`${path}/${result.id}/content`, { signal });
 }
 
-/** Save bytes that the page has under a name. */
+/** Lets the browser save a blob as a file with this name. */
 export function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -3,7 +3,7 @@
 import { h, s } from "./elements.js";
 import { count, figure, shareText, short } from "./words.js";
 
-/** What a profile's column holds, as bins: [{label, count}]. */
+/** Returns the histogram or the level counts of a column's profile as bins: [{label, count}]. */
 export function binsOf(column) {
   if (column.histogram) {
     const { edges, counts } = column.histogram;
@@ -18,7 +18,7 @@ function edgeText(edge) {
   return typeof edge === "number" ? figure(edge, 4) : edge;
 }
 
-/** A histogram the size of a table's cell. */
+/** Returns a histogram that fits into a cell of a table. */
 export function spark(column, width = 150, height = 34) {
   const bins = binsOf(column).slice(0, 40);
   if (!bins.length) return h("span.soft", {}, "–");
@@ -34,12 +34,12 @@ export function spark(column, width = 150, height = 34) {
     s("line.axis", { x1: 0, x2: width, y1: height, y2: height }));
 }
 
-/** Shares of the same bins, real in grey and synthetic in colour. */
+/** Returns a chart of real (grey) and synthetic (coloured) shares in the same bins. */
 export function twoSides({ name, labels, real, drawn }, isLine) {
   return isLine ? columnsOf(name, labels, real, drawn) : barsOf(name, labels, real, drawn);
 }
 
-/** Vertical bars for numbers and dates: real filled, synthetic as a step line. */
+/** Returns vertical bars for numbers and dates: real shares filled, synthetic ones as a step line. */
 function columnsOf(name, labels, real, drawn) {
   const [width, height] = [320, 110];
   const most = Math.max(...(real ?? []).map((share) => share ?? 0), ...drawn, 1e-9);
@@ -61,7 +61,7 @@ function shareTitle(label, real, synthetic) {
   return `${label}\n${real === undefined ? "" : `real ${real === null ? "few" : shareText(real)}, `}synthetic ${shareText(synthetic)}`;
 }
 
-/** Horizontal bars for categories: real above synthetic, with both shares. */
+/** Returns horizontal bars for categories: the real share above the synthetic one, with numbers. */
 function barsOf(name, labels, real, drawn) {
   const [width, line, left] = [320, 24, 112];
   const most = Math.max(...(real ?? []).map((share) => share ?? 0), ...drawn, 1e-9);
@@ -75,12 +75,12 @@ function barsOf(name, labels, real, drawn) {
   return s("svg.picture", { viewBox: `0 0 ${width} ${Math.max(1, labels.length) * line}`, role: "img", "aria-label": `Shares of ${name}` }, lines);
 }
 
-/** The width of a picture that is as wide as its card: letters keep their size on a phone. */
+/** Returns the width of a chart that fills its card, so that letters are not scaled on a phone. */
 function paper() {
   return Math.max(280, Math.min(1040, window.innerWidth - 80));
 }
 
-/** Curves over steps: [{name, css, points: [[x, y]]}]. */
+/** Returns a chart of curves over training steps, given as [{name, css, points: [[x, y]]}]. */
 export function curves(lines, { xName = "step", yName = "nats per row" } = {}) {
   const [width, height, left, low] = [paper(), 240, 56, 26];
   const all = lines.flatMap((line) => line.points);
@@ -122,7 +122,7 @@ function ticks(low, high) {
   return found;
 }
 
-/** Counts of numbers in equal bins, upright. `marks` are [value, text]. */
+/** Returns a histogram of numbers with vertical bars. `marks` are vertical lines: [value, text]. */
 export function histogram(values, name, marks = []) {
   const finite = values.filter(Number.isFinite);
   if (!finite.length) return h("p.soft", {}, "No row has a finite value.");

@@ -1,4 +1,4 @@
-// The columns of a dataset as a table that can be edited: kind, missing values, categories, limits, drop.
+// The table in which users edit the columns of a dataset: kind, missing values, categories, limits, drop.
 
 import { binsOf, spark } from "./charts.js";
 import { tried } from "./dataset.js";
@@ -11,7 +11,7 @@ const MEANT = {
   ordinal: "Only values of the table are generated.",
 };
 
-/** The table. `patch` takes what is changed, `change(patch)` saves it, `undo()` shows it as it was; warnings that are shown beside their column go into `shown`. */
+/** Returns the table. `patch` collects unsaved changes, `change(patch)` saves them, `undo()` discards them; warnings that are shown beside their column are added to `shown`. */
 export function columnTable(dataset, profile, { change, undo, patch }, shown) {
   const saving = h("div.savebar", { role: "region", "aria-label": "Unsaved changes" });
   const set = (name, member, value) => {
@@ -75,7 +75,7 @@ function edge(value) {
   return typeof value === "number" ? figure(value, 6) : value;
 }
 
-/** The members of one column. An emptied field takes back what was said: the table is asked again. */
+/** Returns the fields for one column. An emptied field resets a member, which is then inferred from the table again. */
 function editor(column, set) {
   const field = (label, member, value, read, hint) => h("label.field", {}, label,
     h("input", { value: value ?? "", placeholder: hint ?? "inferred",

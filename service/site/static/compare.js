@@ -1,4 +1,4 @@
-// Real vs synthetic, column by column: the dataset's profile, and rows generated for this page.
+// Comparison of real and synthetic data by column: the dataset's profile, and rows generated for this page.
 
 import { ask, parsed, read } from "./api.js";
 import { twoSides } from "./charts.js";
@@ -26,7 +26,7 @@ export async function show({ place, model, signal }) {
     h("div.grid", {}, pictures));
 }
 
-/** One column's figure; nothing where there is nothing to draw. */
+/** Returns the chart of one column; null if it has no values to show. */
 function figureOf(column, real, drawn) {
   const known = drawn.filter((value) => value !== null);
   const isLine = ["continuous", "integer", "datetime"].includes(column.kind) && !(real && real.levels);
@@ -67,7 +67,7 @@ function lineShares(column, real, known) {
     drawn: counts.map((n) => n / values.length) };
 }
 
-/** The bin of a value; values beyond the ends fall into the last bin of their side. */
+/** Returns the index of a value's bin; values below or above all edges count in the first or last bin. */
 function binOf(edges, value) {
   let [low, high] = [0, edges.length - 2];
   while (low < high) {

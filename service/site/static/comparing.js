@@ -1,4 +1,4 @@
-// Two models of a dataset side by side: how each was trained, and the figures of both reports.
+// Comparison of two models of a dataset: how each was trained, and the figures of both reports.
 
 import { read } from "./api.js";
 import { dataTable, pressed, verdict } from "./components.js";
@@ -8,7 +8,7 @@ import { bytes, count, duration, exactTime, figure, LOG_LIKELIHOOD, spoken } fro
 
 const PARTS = ["fidelity", "utility", "likelihood", "privacy"];
 
-/** The choice of two ready models, and their comparison once it is asked for; null where there are fewer. */
+/** Returns fields to choose two ready models and compare them; null if there are fewer than two. */
 export function comparison(models, signal) {
   const ready = models.filter((model) => model.status === "ready");
   if (ready.length < 2) return null;
@@ -24,7 +24,7 @@ export function comparison(models, signal) {
   return h("div.stack", {}, h("div.row.foot", {}, fields, h("button", { type: "button", onclick: compare }, "Compare models")), found);
 }
 
-/** A model with its report, where there is one. */
+/** Returns a model with its report as `figures`, which is null without a report. */
 async function whole(id, signal) {
   const model = await read(`/v1/models/${id}`, { signal });
   return { ...model, figures: model.report ? await read(`/v1/models/${id}/report`, { signal, headers: { Accept: "application/json" } }) : null };
@@ -42,7 +42,7 @@ function sideBySide(...models) {
   return [dataTable("Models side by side", ["", ...models.map((model) => model.name)], rows, "table"), h("p.tiny.soft", {}, LOG_LIKELIHOOD)];
 }
 
-/** The verdict of a part, and each of its figures. */
+/** Returns table rows with the verdict and the figures of one part of the reports. */
 function reportRows(part, models) {
   const reports = models.map((model) => model.figures?.[part]);
   const labels = new Map(reports.flatMap((report) => report?.figures ?? []).map((one) => [one.name, one.label]));

@@ -1,4 +1,4 @@
-// The parts that several pages are made of.
+// Elements that several pages use.
 
 import { ask, tableType, upload } from "./api.js";
 import { fill, freshId, h, say } from "./elements.js";
@@ -8,7 +8,7 @@ const STATUS = {
   queued: "", running: "busy", training: "busy", succeeded: "good", ready: "good", failed: "bad", cancelled: "",
 };
 
-/** The state of a job or a model: a word, and a dot of its colour. */
+/** Returns the status of a job or model: a word beside a coloured dot. */
 export function status(word) {
   const kind = STATUS[word] ?? "";
   return h(kind ? `span.status.${kind}` : "span.status", {}, spoken(word));
@@ -20,12 +20,12 @@ export function verdict(word) {
   return h(`span.badge.${word}`, {}, `${VERDICTS[word]} ${word === "shown" ? "Not judged" : spoken(word)}`);
 }
 
-/** A point in time as a person says it. */
+/** Returns how long ago a time was; the tooltip shows the exact time. */
 export function when(text) {
   return h("time", { datetime: text, title: exactTime(text) }, ago(text));
 }
 
-/** The head of a page: where it belongs, its name, facts below it, and what can be done. */
+/** Returns the head of a page: links to parent pages, title, facts and action buttons. */
 export function head({ crumbs = [], title, facts = [], actions = [] }) {
   const trail = crumbs.flatMap(([text, path]) => [h("a", { href: path }, text)]);
   return h("div.head", {},
@@ -36,7 +36,7 @@ export function head({ crumbs = [], title, facts = [], actions = [] }) {
     h("div.row", {}, actions));
 }
 
-/** An error in full: what is wrong, where, and what is expected. It scrolls itself into view. */
+/** Returns a box that shows all of an error: what is wrong, where, and what is expected. It scrolls into view. */
 export function problemBox(error, retry) {
   const told = error.document ?? { title: "This page could not be shown", detail: String(error?.message ?? error) };
   const lines = told.errors ?? [];
@@ -54,11 +54,11 @@ export function problemBox(error, retry) {
     h("div.row", {},
       told.request_id ? h("span.tiny.soft", {}, "Request ", h("code", {}, told.request_id)) : null,
       retry ? h("button.small", { type: "button", onclick: retry }, "Try again") : null));
-  requestAnimationFrame(() => box.scrollIntoView({ block: "nearest" }));  // once it is on the page
+  requestAnimationFrame(() => box.scrollIntoView({ block: "nearest" }));  // in the next frame, when the box is on the page
   return box;
 }
 
-/** The findings of an error; a long list scrolls, also by keyboard. */
+/** Returns the list of an error's problems, which can be scrolled by keyboard. */
 export function findingList(findings) {
   return h("ul", { tabindex: findings.length > 1 ? 0 : null }, findings.map((found) => h("li", {}, errorLine(found))));
 }
@@ -80,7 +80,7 @@ export function empty(title, text, ...actions) {
   return h("div.empty", {}, h("h2", {}, title), h("p", {}, text), actions.length ? h("div.row", {}, actions) : null);
 }
 
-/** A bar: [element, set(fraction)]. A fraction of null is not known. */
+/** Returns a progress bar: [element, set(fraction)]. A null fraction means that the progress is unknown. */
 export function meter(label, tall = false) {
   const inner = h("div");
   const bar = h(tall ? "div.meter.tall" : "div.meter", { role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100 }, inner);
@@ -93,7 +93,7 @@ export function meter(label, tall = false) {
   return [bar, set];
 }
 
-/** A place to drop a table, or to choose one. `take(file)` is called with it, with a list of files where there may be `many`. */
+/** Returns an area to drop or choose a file. Calls `take(file)`, or, if `many` files are allowed, `take(files)`. */
 export function dropPlace({ title, hint, take, extra = [], small = false, many = false }) {
   const input = h("input.hidden-words", { type: "file", id: freshId("file"), tabindex: -1, "aria-label": title,
     multiple: many, accept: `.csv,.gz,.tsv,.txt,.parquet${many ? ",.zip" : ""}`, onchange: () => taken(input.files) });
@@ -114,7 +114,7 @@ export function dropPlace({ title, hint, take, extra = [], small = false, many =
   return place;
 }
 
-/** Upload a table, or several in one form, into `place`, with its progress; resolves to the answer, or null after telling why not. */
+/** Uploads one or several tables and shows the progress in `place`; resolves to the response, or to null after showing the error. */
 export async function uploadInto(place, path, files, again, fields = {}) {
   const [first, ...others] = [files].flat();
   const name = others.length ? `${first.name} and ${others.length} more` : first.name;
@@ -129,7 +129,7 @@ export async function uploadInto(place, path, files, again, fields = {}) {
     fill(words, fraction < 1 ? `Uploading ${name}: ${percent(fraction)}` : `Reading all rows of ${name} …`);
   };
   const ask = (event) => event.preventDefault();
-  window.addEventListener("beforeunload", ask);  // to close the page ends the upload
+  window.addEventListener("beforeunload", ask);  // because closing the page would end the upload
   try {
     const body = others.length ? [form, {}] : [first, { "Content-Type": tableType(first.name) }];
     return await upload(path, ...body, onProgress);
@@ -141,7 +141,7 @@ export async function uploadInto(place, path, files, again, fields = {}) {
   }
 }
 
-/** Ask before something is done that can not be undone. */
+/** Asks the user to confirm an action that can not be undone; resolves to whether it is confirmed. */
 export function confirmed(title, text, action) {
   return new Promise((resolve) => {
     const id = freshId("title");
@@ -156,7 +156,7 @@ export function confirmed(title, text, action) {
   });
 }
 
-/** A button that asks for another name, and gives it to what stands at a path of the API. */
+/** Returns a button that asks for a new name, and renames the resource at this path of the API. */
 export function renameButton(path, name, told, done) {
   const button = h("button", { type: "button", onclick: () => {
     const input = h("input", { value: name, maxlength: 200, required: true });
@@ -174,7 +174,7 @@ export function renameButton(path, name, told, done) {
   return button;
 }
 
-/** A table of data. Cells may be elements; a head is text, or [text, class]. */
+/** Returns an HTML table. Cells are text or elements; a column head is text or [text, class]. */
 export function dataTable(label, heads, rows, kind = "table.cards") {
   const names = heads.map((head) => (Array.isArray(head) ? head : [head, null]));
   const line = (cells) => h("tr", {}, cells.map((cell, i) => h("td", { class: names[i][1], "data-label": names[i][0] }, cell)));
@@ -184,7 +184,7 @@ export function dataTable(label, heads, rows, kind = "table.cards") {
       h("tbody", {}, rows.map(line))));
 }
 
-/** Run `work` with the button disabled; `place` says that it runs, and shows its error. */
+/** Runs `work` while the button is disabled; `place` shows that it is running, and its error. */
 export async function pressed(button, place, work) {
   const busy = h("p.soft", { role: "status" }, "Working …");
   button.disabled = true;
@@ -200,7 +200,7 @@ export async function pressed(button, place, work) {
   }
 }
 
-/** One of a few words, as a row of buttons. */
+/** Returns a row of buttons of which one is chosen. */
 export function segments(label, options, chosen, onChoice) {
   const name = freshId("choice");
   return h("span.segments", { role: "radiogroup", "aria-label": label },

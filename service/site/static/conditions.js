@@ -1,8 +1,8 @@
-// Conditions on columns, as a form.
+// Forms for conditions on synthetic rows, and for target shares of categories.
 
 import { fill, h } from "./elements.js";
 
-/** A form of conditions: its element, and `read()`, which gives the `given` of a request or null. */
+/** Returns a form for conditions: its element, and `read()`, which returns the request member `given`, or null. */
 export function conditionForm(schema, { onlyValues = false } = {}) {
   const columns = schema.columns.filter((column) => !column.drop && !["identifier", "constant"].includes(column.kind));
   const lines = h("div.stack");
@@ -23,7 +23,7 @@ export function conditionForm(schema, { onlyValues = false } = {}) {
   return { element, read: () => (readers.size ? Object.fromEntries([...readers].map(([line, read]) => [line.querySelector("select").value, read()])) : null) };
 }
 
-/** The fields for one column, and whether its cell is missing in their place; returns what reads them. */
+/** Adds the fields for one column, and a box for the condition that its cell is missing; returns a function that reads them. */
 function withMissing(column, place, onlyValues) {
   const fields = h("span.row");
   const read = fieldsOf(column, fields, onlyValues);
@@ -32,7 +32,7 @@ function withMissing(column, place, onlyValues) {
   return () => (box.checked ? null : read());
 }
 
-/** The fields for one column; returns what reads them. */
+/** Adds the fields for one column; returns a function that reads them. */
 function fieldsOf(column, place, onlyValues) {
   if (column.levels) return levelFields(column, place, onlyValues);
   const type = column.kind === "datetime" ? "text" : "number";
@@ -60,7 +60,7 @@ function levelFields(column, place, onlyValues) {
   return () => column.levels[Number(choice.value)];
 }
 
-/** A form of target shares of one column's categories: its element, and `read()`. */
+/** Returns a form for target shares of one column's categories: its element, and `read()`. */
 export function balanceForm(schema) {
   const columns = schema.columns.filter((column) => !column.drop && column.levels && column.levels.length <= 30 && column.kind !== "constant");
   const fields = h("div.row");

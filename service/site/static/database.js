@@ -1,4 +1,4 @@
-// A dataset that is a database: the diagram of its tables and keys, their corrections, and training.
+// The page of a database: a diagram of its tables and keys, forms to correct them, and the training form.
 
 import { read } from "./api.js";
 import { firstRows, heading, modelsOf, tried, warningList } from "./dataset.js";
@@ -35,7 +35,7 @@ function draw(page) {
     models.items.length ? modelsOf(models.items, signal) : null);
 }
 
-/** What is said of one table: its keys and the order of its rows, and its first rows to look at. */
+/** Returns the form for one table's keys and the order of its rows, with its first rows. */
 function tableEditor(page, table) {
   const { tables } = page.dataset.schema;
   const said = tables[table.name];
@@ -59,7 +59,7 @@ function tableEditor(page, table) {
     firstRows(page.dataset.id, page.signal, table.name)));
 }
 
-/** The fields of a reference, and what they say of it. */
+/** Returns the fields for a foreign key, and a function that reads them. */
 function referenceFields(name, tables, key = { columns: [], table: tables[0], references: [] }) {
   const from = h("input", { value: key.columns.join(", "), "aria-label": `Foreign key columns of ${name}`, placeholder: "column" });
   const target = chooser(tables, key.table);
@@ -72,7 +72,7 @@ function referenceFields(name, tables, key = { columns: [], table: tables[0], re
   return { elements: [from, h("span.soft", {}, "refers to"), target], read: said };
 }
 
-/** What becomes of rows whose key does not exist. */
+/** Returns the choice of what is done with rows whose foreign key does not exist. */
 function dirtyForm(page) {
   const told = h("div");
   const chosen = h("select", { onchange: () => tried(told, chosen, () => change(page, { invalid_references: chosen.value })) },
@@ -89,7 +89,7 @@ function names(text) {
   return text.split(",").map((name) => name.trim()).filter(Boolean);
 }
 
-/** Change the schema, and draw the page anew with what the service made of it. Throws a Problem. */
+/** Changes the schema and shows the page with the result. Throws a Problem. */
 async function change(page, patch) {
   fill(page.told);
   const changed = await read(`/v1/datasets/${page.dataset.id}/schema`, {

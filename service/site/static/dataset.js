@@ -1,4 +1,4 @@
-// A dataset: its columns, its rules, and the way to a model.
+// The page of a dataset: its columns, its rules, its models, and the training form.
 
 import { ask, read } from "./api.js";
 import { columnTable } from "./columns.js";
@@ -47,12 +47,12 @@ function draw(page) {
     models.items.length ? modelsOf(models.items, page.signal) : null);
 }
 
-/** What the service noticed in the data, apart from what is shown beside its column. */
+/** Returns the data-quality warnings that are not shown beside a column. */
 export function warningList(warnings) {
   return warnings.length ? h("section.stack", { "aria-label": "Data-quality warnings" }, h("h2", {}, "Data-quality warnings"), warnings.map((warning) => h("p.note", {}, capital(warning)))) : null;
 }
 
-/** The first 20 rows as uploaded, loaded when opened; of a database those of one table. */
+/** Returns a section with the first 20 uploaded rows (of one table of a database), loaded when it is opened. */
 export function firstRows(id, signal, table = null) {
   const found = h("div");
   const open = async () => {
@@ -89,7 +89,7 @@ export function heading(dataset, go) {
   }), told);
 }
 
-/** What the private models of the table have spent together: deleted ones and failed trainings count. */
+/** Returns the privacy budget that all models of the table have spent, including deleted and failed ones. */
 function privacySpent(privacy) {
   const { epsilon, delta, cap } = privacy;
   const facts = [
@@ -110,10 +110,10 @@ function toTraining() {
   form?.querySelector("input:checked")?.focus({ preventScroll: true });
 }
 
-/** Change the schema, and draw the page anew with what the service made of it. Throws a Problem. */
+/** Changes the schema and shows the page with the result. Throws a Problem. */
 async function changeSchema(page, patch) {
   const { dataset, signal } = page;
-  fill(page.told);  // what was saved before says nothing of this change
+  fill(page.told);  // clears the message about the previous change
   const changed = await read(`/v1/datasets/${dataset.id}/schema`, {
     method: "PATCH", json: patch, headers: { "Content-Type": "application/merge-patch+json" },
   });
@@ -129,9 +129,9 @@ async function changeSchema(page, patch) {
   window.scrollTo(0, at);
 }
 
-/** The models of a dataset: how each was trained, what its report found, and two of them side by side. */
+/** Returns the list of a dataset's models, with training and report, and a comparison of two of them. */
 export function modelsOf(models, signal) {
-  const told = (has) => models.some(has);  // models of databases have no bound, and without a report there is no verdict
+  const told = (has) => models.some(has);  // leaves out columns of figures that no model has, such as bounds of databases
   const hasBound = told((model) => model.bound_held_out !== null);
   const parts = ["fidelity", "utility", "likelihood", "privacy"].filter((part) => told((model) => model.report?.verdicts[part]));
   const heads = ["Model", "Status", "Preset", ...(hasBound ? ["Held-out log-likelihood"] : []), ...parts.map(spoken), "Created"];
@@ -142,7 +142,7 @@ export function modelsOf(models, signal) {
   return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("Models of this dataset", heads, models.map(cells)), comparison(models, signal));
 }
 
-/** Run a change; its refusal is shown in `told`, and the page stays as it was. */
+/** Runs a change. If it fails, `told` shows the error and the page does not change. */
 export async function tried(told, button, change) {
   if (button) button.disabled = true;
   const seconds = h("span.number", { "aria-hidden": "true" }, "0");

@@ -1,13 +1,13 @@
-// Tables as boxes, their foreign keys as lines between them. Screen readers read the boxes; the lines are decoration.
+// Diagram of tables as boxes and foreign keys as lines. Screen readers skip the lines: the boxes contain the same in words.
 
 import { h, s } from "./elements.js";
 import { COLUMN_KINDS, count, many } from "./words.js";
 
 const MOST_COLUMNS = 12;
 const GUTTER = 20;
-const MOST_RANKS = 4;  // deeper tables stand below each other
+const MOST_RANKS = 4;  // tables of higher ranks share the last column
 
-/** The diagram of some tables. `notes[name]` stands below a table's name. */
+/** Returns the diagram. `notes[name]` is shown below a table's name. */
 export function tableDiagram(tables, links, notes = {}) {
   const boxes = new Map(tables.map((table) => [table.name, box(table, links[table.name], notes[table.name])]));
   const ranks = ranked(tables, links);
@@ -20,7 +20,7 @@ export function tableDiagram(tables, links, notes = {}) {
   return drawing;
 }
 
-/** How far each table is from those that refer to no other; circles end where they close. */
+/** Returns each table's rank: 0 without foreign keys, else one more than the highest rank of a table that it refers to. Cycles are cut. */
 function ranked(tables, links) {
   const ranks = new Map();
   const rank = (name, path) => {
@@ -31,7 +31,7 @@ function ranked(tables, links) {
     return found;
   };
   for (const { name } of tables) rank(name, [name]);
-  for (const { name } of [...tables].sort((a, b) => ranks.get(b.name) - ranks.get(a.name))) {  // beside what refers to it
+  for (const { name } of [...tables].sort((a, b) => ranks.get(b.name) - ranks.get(a.name))) {  // moves a table next to the first table that refers to it
     const below = tables.filter((other) => links[other.name].foreign_keys.some((key) => key.table === name)).map((other) => ranks.get(other.name));
     if (below.length) ranks.set(name, Math.max(ranks.get(name), Math.min(...below) - 1));
   }
@@ -54,7 +54,7 @@ function box(table, link, note) {
   return { element, rows };
 }
 
-/** A line from each foreign key to the key that it refers to: between neighbouring boxes, below the boxes that stand between, or around the left edges. */
+/** Draws a line from each foreign key to its primary key: between adjacent boxes, else below the boxes between them, or around the left edges. */
 function drawLines(drawing, lines, links, boxes) {
   const at = drawing.getBoundingClientRect();
   lines.setAttribute("width", at.width);

@@ -1,4 +1,4 @@
-// Generating databases: size by scale or by parents; the files of all tables, or of one.
+// The form that generates a synthetic database: its size, and whether to download all tables or one.
 
 import { ask, rowsOf, save } from "./api.js";
 import { pressed, segments } from "./components.js";

@@ -1,14 +1,14 @@
-// Elements from data. Text always becomes a text node: what a table holds is never read as HTML.
+// Functions that create elements. Text always becomes a text node, so that texts of a table are never parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: h("a.button", {href: "/"}, "Home"). `onX` members listen, others are attributes. */
+/** Returns an HTML element, as in h("a.button", {href: "/"}, "Home"). Members `onX` are event listeners, others are attributes. */
 export function h(what, attributes, ...children) {
   const [tag, ...classes] = what.split(".");
   return filled(document.createElement(tag), classes, attributes, children);
 }
 
-/** The same of an SVG picture. */
+/** Returns an SVG element, with the same arguments as `h`. */
 export function s(what, attributes, ...children) {
   const [tag, ...classes] = what.split(".");
   return filled(document.createElementNS(SVG, tag), classes, attributes, children);
@@ -26,20 +26,20 @@ function filled(element, classes, attributes, children) {
   return element;
 }
 
-/** Put new content into an element. */
+/** Replaces the content of an element, and returns the element. */
 export function fill(element, ...children) {
   element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 
-/** Tell who listens to the page, and does not see it, what has happened. */
+/** Announces a text to screen readers. */
 export function say(text) {
   document.getElementById("said").textContent = text;
 }
 
 let count = 0;
 
-/** An id that no other element of the page has. */
+/** Returns an element id that is unique in the page. */
 export function freshId(word) {
   count += 1;
   return `${word}-${count}`;

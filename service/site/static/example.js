@@ -1,10 +1,10 @@
-// A table to begin with, made here: orders of a made-up café. It has what tables have: levels, dates,
-// blanks, an identifier, a product of two columns, and columns that depend on each other.
+// An example table, generated in the browser: orders of a made-up café. It contains categories, dates,
+// missing cells, an identifier, a product of two columns, and columns that depend on each other.
 
 const DRINKS = [["Espresso", 2.4], ["Flat white", 3.9], ["Filter", 3.1], ["Tea", 2.8], ["Iced tea", 3.4], ["Cake", 4.5]];
 const PLACES = ["Harbour", "Station", "Old town"];
 
-/** The CSV text of the example; the same at every call. */
+/** Returns the CSV text of the example, which is always the same. */
 export function exampleTable(rows = 1200) {
   const draw = generator(20261123);
   const lines = ["order,day,place,product,quantity,price,total,temperature,waiting_minutes,member,rating"];
@@ -27,12 +27,12 @@ function order(i, draw) {
     temperature.toFixed(1), waiting.toFixed(1), member ? "yes" : "no", rating];
 }
 
-/** About normal, by the sum of uniform draws. */
+/** Returns an approximately normal number, as a sum of uniform ones. */
 function bell(draw) {
   return draw() + draw() + draw() + draw() + draw() + draw() - 3;
 }
 
-/** Draws from [0, 1): a linear congruential generator is good enough for coffee. */
+/** Returns a generator of uniform numbers in [0, 1); a linear congruential one suffices for an example. */
 function generator(seed) {
   let state = seed;
   return () => {

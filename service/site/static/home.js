@@ -1,4 +1,4 @@
-// The start page: what runs, what is ready, what failed; and a way in for a table.
+// The start page: running jobs, recent datasets and models, failed jobs, and the upload of a table.
 
 import { pause, read } from "./api.js";
 import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
@@ -28,7 +28,7 @@ export async function show({ place, signal, go }) {
   watch(active, [...running.items, ...queued.items], signal, go);
 }
 
-/** The place for a table, and the example beside it. */
+/** Returns the upload area for a table, with the button that uploads the example. */
 function entrance(go) {
   const place = h("div.stack");
   const encoding = h("input", { list: "encodings", placeholder: "UTF-8", size: 14 });
@@ -93,7 +93,7 @@ function firstSteps() {
   return h("ol.grid.steps", {}, steps.map(([title, text], i) => h("li.card", {}, h("h3", {}, `${i + 1}. ${title}`), h("p.soft", {}, text))));
 }
 
-/** The jobs that are not over, followed until none is left. */
+/** Shows the unfinished jobs and follows them until all have ended. */
 function watch(place, jobs, signal, go) {
   if (!jobs.length) return;
   const list = h("ul.listed");
@@ -112,7 +112,7 @@ function jobLine(job) {
     left ? `, ${duration(left)} left` : ""));
 }
 
-/** One list of running jobs every two seconds, whatever their number; ends when none is left. */
+/** Requests the list of running jobs every two seconds, in one request for all; ends when none is left. */
 async function refresh(list, signal, go) {
   for (;;) {
     await pause(2000, signal);

@@ -1,4 +1,4 @@
-// Imputation: a table with missing values comes back complete.
+// The section of a model's page that imputes the missing values of an uploaded table.
 
 import { ask, rowsOf, save, tableType } from "./api.js";
 import { dropPlace, problemBox } from "./components.js";
@@ -50,12 +50,12 @@ function completedTables(download) {
     h("div.row.ends", {}, h("h2", {}, "The tables are complete"), h("button.small", { type: "button", onclick: download }, "Download the tables")));
 }
 
-/** The columns that a model can fill. */
+/** Returns the columns that a model can impute. */
 function fillable(schema) {
   return schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
 }
 
-/** Of each column with blanks in the file, how many: [{column, count}]; null where the page can not read the file. */
+/** Returns the columns with missing cells in the file: [{column, count}]; null if the page can not read the file. */
 async function blanksOf(file, schema) {
   const rows = await rowsIn(file);
   if (!rows) return null;
@@ -63,7 +63,7 @@ async function blanksOf(file, schema) {
   return fillable(schema).map((column) => ({ column, count: rows.filter((row) => isBlank(row[column.name], column)).length })).filter(({ count: n }) => n);
 }
 
-/** The choice of columns. Where training had missing values too, a cell may rightly be missing: the user decides. */
+/** Returns the choice of columns to impute. Columns that had missing values in training too are not preselected, because a missing value may be correct. */
 function choices(file, blanks, start) {
   const boxes = blanks.map(({ column, count: n }) => {
     const box = h("input", { type: "checkbox", checked: !column.missing?.allowed, onchange: () => enable() });
@@ -89,7 +89,7 @@ function choices(file, blanks, start) {
     h("div.row", {}, button, why));
 }
 
-/** Completed rows. Where each is one of the file's, cells that were blank there are marked. */
+/** Returns the imputed rows; if they correspond to the rows of the file, imputed cells are marked. */
 function shown(rows, given, download) {
   const isFilled = (i, name) => given !== null && !(given[i][name] ?? "").trim() && rows[i][name] !== "";
   return [h("div.row.ends", {}, h("h2", {}, `${many(rows.length, "row")} imputed`), h("button.main", { type: "button", onclick: download }, "Download table")),

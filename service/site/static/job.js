@@ -1,4 +1,4 @@
-// A job: its progress, its curves, and its actions.
+// The page of a job: its progress, its training curves, and its actions.
 
 import { follow, isOver, read } from "./api.js";
 import { findingList, head, meter, pressed, status, when } from "./components.js";
@@ -89,7 +89,7 @@ function factsOf(job) {
   return facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
 }
 
-/** What to do now that it is over. */
+/** Returns what the user can do after the job has ended. */
 function ending(job, model) {
   if (job.status === "failed") {
     const { message, code, problems = [], ...more } = job.error ?? {};
@@ -110,7 +110,7 @@ function ending(job, model) {
     h("a.button.main", { href: `/v1/${collection}/${job.result_id}/content`, download: "" }, "Download"));
 }
 
-/** The curves: of the training record once there is one, else what this page has seen. */
+/** Returns the training curves, from the training record if there is one, else from the progress seen by this page. */
 function picture(history, points) {
   const seen = history ?? points.map(([x, train, held]) => ({ step: x, bound_train: train, bound_held_out: held }));
   const line = (name) => seen.filter((one) => Number.isFinite(one[name])).map((one) => [one.step, one[name]]);
@@ -118,7 +118,7 @@ function picture(history, points) {
     { xName: history ? "step" : "second" });
 }
 
-/** What was seen of a job stays while the tab is open, so that a reload keeps the curve. */
+/** Returns the progress of a job that this tab has seen; it is stored, so that a reload keeps the curve. */
 function remembered(id) {
   return JSON.parse(sessionStorage.getItem(`curve ${id}`) ?? "[]");
 }

@@ -1,4 +1,4 @@
-// The lists: searched, sorted and paged by the service, so that thousands cost what fifty do.
+// Lists of datasets, models and jobs. The service searches, sorts and divides them into pages, so that long lists are as fast as short ones.
 
 import { read } from "./api.js";
 import { dataTable, empty, head, problemBox, status, verdict, when } from "./components.js";
@@ -52,7 +52,7 @@ export async function show({ place, words: [kind], signal, session }) {
   await find();
 }
 
-/** To the queues and workers of all workspaces, for who may see them. */
+/** Returns a link to the queues and workers of all workspaces, for users with the scope `admin`. */
 function toAllWork(session) {
   return session.scopes.includes("admin") ? [h("a.button", { href: "/work" }, "Queues and workers")] : [];
 }
@@ -108,7 +108,7 @@ function code(id) {
 
 const ORDER = ["red", "amber", "green", "not_measured"];
 
-/** The report's verdict on sharing the rows; of an older report its worst verdict. */
+/** Returns a report's verdict on sharing the rows; for reports of older versions the worst verdict of a part. */
 function worst(report) {
   if (!report) return h("span.soft", {}, "no report");
   return verdict(report.decisions.rows ?? ORDER.find((word) => Object.values(report.verdicts).includes(word)));

@@ -1,4 +1,4 @@
-// The router: a path is a page. Links between pages are followed here, so that nothing loads twice.
+// The router, which shows the page for the path. It handles links between pages, so that scripts are not loaded again.
 
 import { read } from "./api.js";
 import { empty, problemBox } from "./components.js";
@@ -20,7 +20,7 @@ let leaving = new AbortController();
 let session = null;
 let shown = null;
 
-/** Go to a page of ours. */
+/** Shows the page of another path. */
 function go(path, { replace = false } = {}) {
   history[replace ? "replaceState" : "pushState"](null, "", path);
   show(true);
@@ -67,7 +67,7 @@ function homeLink() {
   return h("a.button", { href: "/" }, "Go to the home page");
 }
 
-/** Put the page in the place of the one before, once. */
+/** Replaces the previous page by this one; a second call has no effect. */
 function reveal(place, moved, signal) {
   if (signal.aborted || place.isConnected) return;
   fill(main, place);
@@ -99,5 +99,5 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(path);
 });
-window.addEventListener("popstate", () => location.pathname !== shown && show(true));  // not for #places
+window.addEventListener("popstate", () => location.pathname !== shown && show(true));  // not for links to a #fragment of the same page
 show(false);

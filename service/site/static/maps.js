@@ -1,4 +1,4 @@
-// Dependency maps of a model.
+// The section of a model's page that shows its dependency maps.
 
 import { read } from "./api.js";
 import { dataTable, problemBox, segments } from "./components.js";
@@ -51,7 +51,7 @@ function localForm(model, signal) {
   return [h("div.card.stack", {}, h("h3", {}, "Known values of the row"), form.element, h("div.row", {}, button)), found];
 }
 
-/** The map, its strongest pairs and its notes. */
+/** Returns a dependency map with its most dependent pairs of columns and its notes. */
 function shown(map, model, hasFiles = true) {
   const order = map.order ?? map.columns.map((_, i) => i);
   const names = order.map((at) => (typeof at === "number" ? map.columns[at] : at));
@@ -103,11 +103,11 @@ function heatmap(names, value) {
   const width = left + n * cell + top * 0.7;
   const picture = s("svg.picture", { viewBox: `0 0 ${width} ${20 + top + n * cell}`, role: "group", "aria-label": `Map of ${n} columns` }, told, above, side, cells);
   picture.style.maxWidth = `${width * 1.25}px`;
-  picture.style.minWidth = `${width}px`;  // names stay legible: a phone scrolls
+  picture.style.minWidth = `${width}px`;  // so that names stay legible; a phone scrolls
   return h("div.scrolls", { tabindex: 0, role: "region", "aria-label": "Dependency map" }, picture);
 }
 
-/** Red for positive, blue for negative, as in the downloads; grey without a sign. */
+/** Returns the colour of a value: red if positive, blue if negative, as in downloads; grey if the measure has no sign. */
 function paint(value, hasSign) {
   if (value === null || !Number.isFinite(value)) return "var(--sunk)";
   const name = hasSign ? (value < 0 ? "--cold" : "--warm") : "--neutral";

@@ -1,4 +1,4 @@
-// A model: its summary, and a section for each use.
+// The page of a model: its summary, and a section for each use.
 
 import { ask, read } from "./api.js";
 import { curves } from "./charts.js";
@@ -77,7 +77,7 @@ function notReady(model) {
 
 const SCORING = { full: "full", flag: "rare or not", off: "off" };
 
-/** The first section: how good it is, how it came to be, what it knows. */
+/** Returns the first section: quality, training and content of the model. */
 function summary({ place, model }) {
   const record = model.record ?? {};
   const facts = [

@@ -1,4 +1,4 @@
-// The summary of a model of a database: how each of its tables is generated.
+// The part of a database model's page that shows how each table is generated.
 
 import { tableDiagram } from "./diagram.js";
 import { dataTable } from "./components.js";

@@ -1,4 +1,4 @@
-// The report: four parts, each with a verdict, a finding, a recommendation and its figures.
+// The quality report of a model: four parts, each with a verdict, a finding, a recommendation and figures.
 
 import { ask, follow, Problem, read } from "./api.js";
 import { twoSides } from "./charts.js";
@@ -31,7 +31,7 @@ export async function show({ place, model, signal }) {
   return null;
 }
 
-/** The report of a database: its keys, and each table beside its relatives. */
+/** Returns the report of a database: figures on its keys, and the reports of its tables. */
 function ofDatabase(report, model) {
   const keys = report.keys.map((key) => [`${key.table}.${key.columns.join(", ")}`, key.referred, percent(key.found, 1), figure(key.unlike, 3), figure(key.floor, 3)]);
   const leftOut = Object.entries(report.left_out).map(([name, why]) => h("p.soft", {}, `${name} is not judged: ${why}.`));
@@ -40,7 +40,7 @@ function ofDatabase(report, model) {
       h("a", { href: `/v1/models/${model.id}/report?format=html&table=${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }, "Open as one page"), sections(table))))];
 }
 
-/** What a report's document says, top to bottom. */
+/** Returns all sections of a report in order. */
 export function sections(report) {
   return [h("section.card.stack", { "aria-label": "Verdict" }, h("h2", {}, "Verdict"), decisions(report), h("p.soft", {}, report.judged),
     h("p.tiny.soft", {}, "Unseen rows: real rows that had no part in training. Floor: the value of a figure for real rows in place of the synthetic ones.")),
@@ -48,7 +48,7 @@ export function sections(report) {
     h("section.card.stack", { "aria-label": "What remains" }, h("h2", {}, "What remains"), h("p.soft", {}, "This report does not cover:"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text))))];
 }
 
-/** The verdicts on sharing the rows and the model; the headline of an older report, or where nothing was measured. */
+/** Returns the verdicts on sharing the rows and the model; or the headline if there are none (older reports) or none was measured. */
 function decisions({ decisions: found = [], headline }) {
   if (found.every((one) => one.verdict === "not_measured")) return [h("p.lead", {}, headline)];
   return found.map((one) => h("p.lead.row", {}, verdict(one.verdict), " ", one.sentence));
@@ -67,7 +67,7 @@ function part(name, [question, meaning], found) {
     found.attacks?.length ? h("details", {}, h("summary", {}, "Attacks"), h("p.soft", {}, PAIRS), attacks(found.attacks)) : null);
 }
 
-/** The columns that differ most, as pictures; the pairs, in words. */
+/** Returns charts of the columns that differ most, and the pairs of columns that differ most in words. */
 function pictures(found) {
   const pairs = (found.pairs ?? []).slice(0, 3).map(({ columns, value, floor }) => `${columns.join(" × ")} (${percent(value, 1)}, floor ${percent(floor, 1)})`);
   return h("div.stack", {}, h("div.row.ends", {}, h("h3", {}, "Columns that differ most"), h("div.row", {}, h("span.key", {}, "real"), h("span.key.drawn", {}, "synthetic"))),
@@ -75,7 +75,7 @@ function pictures(found) {
     pairs.length ? h("p.soft", {}, `Pairs of columns that differ most: ${pairs.join("; ")}.`) : null, h("p.tiny.soft", {}, FEW));
 }
 
-/** A figure in its own unit: a share or an area in percent, all else as a number. */
+/** Returns a figure as text: in percent if its unit is "share", else as a number. */
 export function inUnit(value, unit) {
   return unit === "share" ? percent(value, value && Math.abs(value) < 0.001 ? 2 : 1) : figure(value);
 }
@@ -84,7 +84,7 @@ function between(ends, unit) {
   return ends ? `${inUnit(ends[0], unit)} to ${inUnit(ends[1], unit)}` : "–";
 }
 
-/** From which value on a figure is amber, and red. */
+/** Returns in words from which values on a figure is amber or red. */
 function limits(one) {
   const side = one.worse === "higher" ? "more" : "less";
   return ["amber", "red"].filter((word) => one[word] !== null).map((word) => `${word}: ${inUnit(one[word], one.unit)} or ${side}`).join("; ") || "–";
@@ -122,7 +122,7 @@ function targets(found) {
 
 const LEARNERS = { trees: "boosted trees", linear: "a linear model" };
 
-/** No report: why, and what can be done. */
+/** Shows why the model has no report, and what can be done. */
 async function none(page, error) {
   const { place, model, signal } = page;
   const { detail, job_id: jobId, is_under_way: isUnderWay } = error.document;

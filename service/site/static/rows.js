@@ -1,10 +1,10 @@
-// Rows as a table, and tables as rows: what is looked at in the page itself.
+// Tables of rows, and reading and writing of CSV in the browser.
 
 import { tableType } from "./api.js";
 import { h } from "./elements.js";
 import { decimalsOf } from "./words.js";
 
-/** Rows of objects. A blank cell says so; one that `isFilled(row, name)` says was filled is marked. */
+/** Returns a table of rows, which are objects by column name. Missing cells read "missing"; cells for which `isFilled(rowIndex, name)` is true are marked. */
 export function rowTable(label, rows, most = 50, isFilled = () => false) {
   const names = Object.keys(rows[0] ?? {});
   const isNumber = (name) => rows.every((row) => row[name] === null || typeof row[name] === "number");
@@ -24,7 +24,7 @@ function cell(value, decimals) {
   return h(typeof value === "number" ? "td.number" : "td", { title: String(value) }, isPlain ? value.toFixed(decimals) : String(value));
 }
 
-/** The cells of a CSV text (RFC 4180; comma, semicolon or tab): [header, ...rows]. */
+/** Parses CSV text (RFC 4180; comma, semicolon or tab). Returns [header, ...rows], each a list of texts. */
 export function csvRows(text) {
   const first = text.slice(0, text.search(/\r?\n|$/));
   const separator = [",", ";", "\t"].sort((a, b) => first.split(b).length - first.split(a).length)[0];
@@ -43,24 +43,24 @@ export function csvRows(text) {
   return rows;
 }
 
-/** Rows as objects, of a CSV text. */
+/** Parses CSV text. Returns the rows as objects by column name. */
 export function csvObjects(text) {
   const [head = [], ...rows] = csvRows(text);
   return rows.filter((row) => row.length === head.length).map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]])));
 }
 
-/** The rows of a file as they stand there, or null where the page can not read them. */
+/** Returns the rows of a CSV file as objects of texts; null if it is not CSV or larger than 64 MB. */
 export async function rowsIn(file) {
   return tableType(file.name) !== "text/csv" || file.size > 64e6 ? null : csvObjects(await file.text());
 }
 
-/** The same, or null where they are not n. */
+/** Returns the rows of a CSV file, as `rowsIn`, if it has n rows; else null. */
 export async function cellsOf(file, n) {
   const rows = await rowsIn(file);
   return rows?.length === n ? rows : null;
 }
 
-/** CSV text of cells. */
+/** Returns CSV text for rows, each a list of values. */
 export function csvText(rows) {
   const written = (value) => (/[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
   return `${rows.map((row) => row.map(written).join(",")).join("\n")}\n`;

@@ -1,4 +1,4 @@
-// Rules between columns, inferred or stated.
+// The list of a dataset's rules between columns, inferred or added by users.
 
 import { segments } from "./components.js";
 import { tried } from "./dataset.js";
@@ -7,7 +7,7 @@ import { count, percent } from "./words.js";
 
 const KEEPS = [["soft", "Soft"], ["hard", "Hard"], ["off", "Off"]];
 
-/** The rules; each is soft, hard or off. */
+/** Returns the list of rules, each of which can be set to soft, hard or off. */
 export function ruleList(dataset, found, change) {
   const told = h("div");
   const keep = (at, word) => change({ rules: found.map(({ rule }, i) => (i === at ? { ...rule, keep: word } : rule)) });
@@ -30,7 +30,7 @@ const FORMS = [
   "combinations(city, country)",
 ];
 
-/** A form that adds a rule, which is then counted in the table. */
+/** Returns a form that adds a rule; the service then counts the rows that satisfy it. */
 function ruleForm(dataset, add) {
   const forms = h("datalist", { id: "rule-forms" }, FORMS.map((text) => h("option", { value: text })));
   const text = h("input", { "aria-label": "Rule", placeholder: FORMS[0], size: 44, list: "rule-forms", required: true });
@@ -48,7 +48,7 @@ function ruleLine(found, keep) {
     try {
       await keep(word);
     } catch (error) {
-      shown();  // as it was: the choice was refused
+      shown();  // shows the previous choice, because the new one was refused
       throw error;
     }
   })));

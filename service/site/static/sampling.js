@@ -1,4 +1,4 @@
-// Generating rows: number, conditions, target shares; a preview, and the file.
+// The section of a model's page that generates rows: their number, conditions and target shares, a preview, and the download.
 
 import { ask, parsed, rowsOf, save } from "./api.js";
 import { pressed } from "./components.js";
@@ -46,7 +46,7 @@ export function show({ place, model, signal }) {
   preview);
 }
 
-/** The seed, and the probability of the conditions. */
+/** Returns sentences on the seed and on the probability of the conditions, from the response headers. */
 function facts(response) {
   const of = (name) => response.headers.get(name);
   const words = [`Seed ${of("Gcvae-Seed")}: the same seed gives the same rows.`];

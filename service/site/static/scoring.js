@@ -1,4 +1,4 @@
-// Scores: how likely each row of a table is, and which of its cells make it unlikely.
+// The section of a model's page that scores rows: how likely each is, and which of its cells make it unlikely.
 
 import { ask, parsed, rowsOf, save, tableType } from "./api.js";
 import { dataTable, dropPlace, empty, problemBox, segments } from "./components.js";
@@ -8,7 +8,7 @@ import { cellsOf, csvText } from "./rows.js";
 import { capital, figure, fixed, many, percent } from "./words.js";
 
 const LEAST = 25;
-const ODD = 0.05;  // of a row whose oddest cell is framed
+const ODD = 0.05;  // p-value up to which the most anomalous cell of a row is framed
 
 const NO_SCORES = "Scoring was turned off for this model and cannot be turned on again. "
   + "Train another model on the dataset to get scores; this requires a key with the scope write.";
@@ -43,7 +43,7 @@ export function show({ place, model, signal }) {
   fill(place, top, found);
 }
 
-/** The rows of tables without a parent, each with all rows below it. */
+/** Returns the scores of a database's rows without a parent, each together with all rows below it. */
 function households(model, { scores }) {
   const names = ["table", "row", "log_likelihood", "standard_error", "anomaly", "odd_table", "odd_row", "odd_cell"];
   const sorted = scores.toSorted((a, b) => (a.anomaly ?? 1) - (b.anomaly ?? 1) || Number(a.log_likelihood) - Number(b.log_likelihood));
@@ -54,7 +54,7 @@ function households(model, { scores }) {
       sorted.slice(0, LEAST).map((one) => [one.table, one.row, figure(Number(one.log_likelihood), 4), fixed(one.anomaly, 3), one.odd_cell === null ? "" : `${one.odd_table}, row ${one.odd_row}: ${one.odd_cell}`])));
 }
 
-/** What a model says that gives flags of rare rows alone. */
+/** Returns the rare rows, for a model that only reports whether a row is rare. */
 function flagged(model, answer, cells) {
   const rare = answer.scores.flatMap((score, i) => (score.is_rare ? [i] : []));
   const names = cells?.length ? Object.keys(cells[0]) : [];
@@ -67,7 +67,7 @@ function flagged(model, answer, cells) {
 
 function shown(model, answer, cells) {
   const scores = answer.scores.map((score, i) => ({ ...score, row: i + 1, cells: cells?.[i], log_likelihood: Number(score.log_likelihood),
-    contributions: Object.fromEntries(Object.entries(score.contributions).map(([name, nats]) => [name, Number(nats)])) }));  // "-Infinity" is a text in JSON
+    contributions: Object.fromEntries(Object.entries(score.contributions).map(([name, nats]) => [name, Number(nats)])) }));  // JSON contains "-Infinity" as text
   const isRanked = scores.some((score) => score.anomaly !== null);
   const oddness = (score) => (isRanked ? score.anomaly ?? 1 : score.log_likelihood);
   const sorted = scores.toSorted((a, b) => oddness(a) - oddness(b) || a.log_likelihood - b.log_likelihood);
@@ -78,7 +78,7 @@ function shown(model, answer, cells) {
   draw("log_likelihood");
   const terms = Object.keys(scores[0]?.contributions ?? {});
   const isColumn = new Set(model.schema.columns.map((column) => column.name));
-  const names = terms.filter((name) => isColumn.has(name));  // the other is of the hard rules
+  const names = terms.filter((name) => isColumn.has(name));  // the term that is no column is that of the hard rules
   const lacking = cells?.length ? names.filter((name) => !(name in cells[0])) : [];
   const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", "anomaly", "odd_cell", ...terms],
     ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, score.anomaly, score.odd_cell, ...terms.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
@@ -96,7 +96,7 @@ function shown(model, answer, cells) {
   ];
 }
 
-/** Why rows have probability zero: cells that the model cannot generate, such as a category that training did not have, or hard rules (`hardRules` is the name of their term). */
+/** Returns why rows have probability zero: values that the model cannot generate, such as a category that training did not contain, or broken hard rules (`hardRules` names their term). */
 function neverDrawn(scores, names, hardRules) {
   const impossibleIn = (name) => scores.filter((score) => score.contributions[name] === -Infinity).length;
   const counts = names.map((name) => [name, impossibleIn(name)]).filter(([, n]) => n);
@@ -108,7 +108,7 @@ function neverDrawn(scores, names, hardRules) {
   return `${why.join("; ") || "the rows break a rule"}.`;
 }
 
-/** By column the median of its contributions: a date with many values always costs more than a yes or no. */
+/** Returns the median contribution by column, to compare with: a date with many values always contributes less than a yes or no. */
 function usualCosts(scores, names) {
   return new Map(names.map((name) => {
     const sorted = scores.map((score) => score.contributions[name]).sort((a, b) => a - b);
@@ -125,7 +125,7 @@ function leastLikely(scores, names, usual, hasCells) {
     h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "The cells show the contribution of each column in nats, because this page reads the values of CSV files only."));
 }
 
-/** A p-value in few digits. */
+/** Returns a p-value as short text. */
 function shownP(value) {
   return value < 0.0001 ? "< 0.0001" : value.toPrecision(2);
 }

@@ -1,10 +1,10 @@
-// Signing in with a key: the key itself is sent once, and kept nowhere. A cookie stands for it.
+// Signing in with an API key, which is sent once and not stored: the service sets a session cookie.
 
 import { ask, Problem } from "./api.js";
 import { pressed } from "./components.js";
 import { fill, freshId, h } from "./elements.js";
 
-/** The page that asks for a key. */
+/** Shows the page that asks for an API key. */
 export function showSignIn(error, signedIn) {
   const told = h("div");
   const id = freshId("key");
@@ -29,7 +29,7 @@ export function showSignIn(error, signedIn) {
       ". The browser does not store the key: a session cookie replaces it until you sign out or the session expires."));
 }
 
-/** Open a session. */
+/** Sends the API key to open a session. */
 async function open(key) {
   if (!/^[\x21-\x7e]+$/.test(key)) throw noKey("A key begins with gcv_ and contains only letters, digits, - and _.");
   try {
@@ -44,7 +44,7 @@ function noKey(detail) {
   return new Problem({ title: "This key is not valid", detail, status: 0 });
 }
 
-/** Who is signed in, at the top of every page. */
+/** Shows at the top of every page who is signed in. */
 export function showWho(session, signedOut) {
   const place = document.getElementById("who");
   const docs = h("a.wide-only", { href: "/docs" }, "REST API");

@@ -11,7 +11,7 @@ const PLAIN = {
   gcvae: ["Copula only", "Rows, scores and dependency maps all come from the Gaussian copula model. Use it to study dependencies."],
 };
 
-/** The form, at the foot of a dataset's page, which draws everything else anew after a change. What is changed and not saved is saved first. */
+/** Returns the training form of a dataset's page. Unsaved changes of the columns are saved before the training starts. */
 export function trainingForm(page, saveColumns) {
   const { dataset, presets: { presets }, go } = page;
   const told = h("div");
@@ -39,7 +39,7 @@ export function trainingForm(page, saveColumns) {
     fill(page.told);
     pressed(button, told, async () => {
       await saveColumns();
-      fill(page.told);  // that they are saved would stand above a refusal
+      fill(page.told);  // so that "saved" is not shown above an error
       const model = await read("/v1/models", { method: "POST", json: asked });
       go(`/jobs/${model.job_id}`);
     });
@@ -63,7 +63,7 @@ export function trainingForm(page, saveColumns) {
   return section;
 }
 
-/** Show the estimated time and memory of each preset for the current schema. */
+/** Shows the estimated time and memory of each preset for the current schema. */
 export function showEstimates(section, presets) {
   for (const { name, estimate, report_estimate: report } of presets) {
     fill(section.querySelector(`[data-preset="${name}"]`),

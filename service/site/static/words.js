@@ -1,4 +1,4 @@
-// Numbers, durations and names as text.
+// Functions that write numbers, durations and names as text.
 
 const plain = new Intl.NumberFormat("en");
 
@@ -6,7 +6,7 @@ export function count(number) {
   return number === null || number === undefined ? "–" : plain.format(number);
 }
 
-/** A count with its noun: "1 row", "2,000 rows". */
+/** Returns a count with its noun: "1 row", "2,000 rows". */
 export function many(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
@@ -19,14 +19,14 @@ export function figure(value, digits = 3) {
   return text.replace("-", "−");
 }
 
-/** A number of a column: all of them with the same decimals. */
+/** Returns a number with this many decimals, so that numbers of a column align. */
 export function fixed(value, decimals) {
   if (value === null || value === undefined) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   return value.toFixed(decimals).replace("-", "−");
 }
 
-/** The most decimals that any of these numbers is written with. */
+/** Returns the largest number of decimals that any of the numbers has. */
 export function decimalsOf(numbers) {
   const written = numbers.map((number) => String(number).split("."));
   return Math.max(0, ...written.map(([, decimals = ""]) => (/e/.test(decimals) ? 0 : decimals.length)));
@@ -36,7 +36,7 @@ export function percent(share, digits = 0) {
   return share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`.replace("-", "−");
 }
 
-/** A share that is never rounded to nothing: "0 %" is zero. */
+/** Returns a share in percent; only zero is written as "0 %". */
 export function shareText(share) {
   if (share === null || share === undefined) return "–";
   if (share > 0 && share < 0.0005) return "< 0.1 %";
@@ -58,14 +58,14 @@ export function duration(seconds) {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-/** An estimate of a duration, rounded. */
+/** Returns an estimated duration as rounded text. */
 export function about(seconds) {
   if (seconds < 90) return `about ${Math.max(5, Math.round(seconds / 5) * 5)} seconds`;
   if (seconds < 5400) return `about ${Math.round(seconds / 60)} minutes`;
   return `about ${(seconds / 3600).toFixed(1)} hours`;
 }
 
-/** How long ago; `when` gives the exact time in its tooltip. */
+/** Returns in words how long ago a time was. */
 export function ago(text) {
   const seconds = (Date.now() - Date.parse(text)) / 1000;
   if (seconds < 45) return "just now";
@@ -78,12 +78,12 @@ export function exactTime(text) {
   return new Date(text).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** A text with a capital first letter. */
+/** Returns the text with a capital first letter. */
 export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** A word of the API as a sentence begins: "not_measured" → "Not measured". */
+/** Returns a word of the API as a sentence begins: "not_measured" → "Not measured". */
 export function spoken(word) {
   return capital(String(word).replaceAll("_", " "));
 }
@@ -104,23 +104,23 @@ export const JOB_KINDS = {
   report: "Report",
 };
 
-/** A JSON cell as the table writes it: booleans as the column's two categories, such as "no" and "yes". */
+/** Returns a JSON cell as the uploaded table contains it: a boolean as one of the column's two categories, such as "no" and "yes". */
 export function written(column, value) {
   return typeof value === "boolean" && column.levels ? String(column.levels[Number(value)]) : value;
 }
 
-/** A profile's column with its categories as the table writes them. */
+/** Returns a column's profile with its categories as the uploaded table contains them. */
 export function writtenLevels(column, found) {
   return found?.levels ? { ...found, levels: found.levels.map((one) => ({ ...one, level: written(column, one.level) })) } : found;
 }
 
-/** The kind of a job, its model and its dataset: "Training of churn model on customers". */
+/** Returns a title for a job: "Training of churn model on customers". */
 export function jobTitle(job) {
   const names = [job.model_name, job.dataset_name].filter(Boolean);
   return `${JOB_KINDS[job.kind]}${names.length ? ` of ${[...new Set(names)].join(" on ")}` : ""}`;
 }
 
-/** A long text without its middle. */
+/** Returns the text, without its middle if it is long. */
 export function short(text, longest = 24) {
   const letters = [...String(text)];
   if (letters.length <= longest) return letters.join("");

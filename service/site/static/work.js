@@ -1,4 +1,4 @@
-// The work of all workspaces: queues, leases and workers. For the operator of the service.
+// The page for operators: queues, running jobs and workers of all workspaces.
 
 import { pause, read } from "./api.js";
 import { dataTable, head, meter, when } from "./components.js";
@@ -37,7 +37,7 @@ function part(title, none, heads, rows) {
   return h("section.card.stack", {}, h("h2", {}, title), rows.length ? dataTable(title, heads, rows) : h("p.soft", {}, none));
 }
 
-/** The kind and id; of a shard the id of its job, which is what its workspace sees. */
+/** Returns a job's kind and id; for a shard the id of its job, which is the one that users see. */
 function job(one) {
   return h("div", {}, `${JOB_KINDS[one.kind]}${one.parent_id ? " (shard)" : ""}`, h("div.tiny.soft", {}, h("code", {}, one.parent_id ?? one.id)));
 }
