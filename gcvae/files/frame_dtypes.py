@@ -1,10 +1,9 @@
 """Stores the dtypes of data frame columns by name, so that synthetic rows get the same dtypes.
 
-int8, Int8, float32, Float32, bool, boolean      pandas' own names
+int8, Int8, float32, Float32, bool, boolean      names of pandas
 datetime64[s, Europe/Berlin], timedelta64[ms], period[M]
 string[python], string[pyarrow], str
-category, object, arrow                          the column's Parquet type adds the details: type of
-values, order of categories, ...
+category, object, arrow                          stored with the Arrow type of their values
 """
 
 from __future__ import annotations
