@@ -145,7 +145,7 @@ class Cells:
 
     @cached_property
     def n_blank(self) -> int:
-        """Number of rows without a value."""
+        """Number of rows without a value, which have code -1."""
         return len(self.codes) - int(self.counts.sum())
 
     @cached_property
@@ -184,7 +184,7 @@ class Cells:
 
     @cached_property
     def all_numbers(self) -> bool:
-        """Whether every text is a number."""
+        """Whether every distinct text is a number."""
         if self.plain is not None:
             return True
         start = self.numerals.slice(0, _LOOKED_AT_TEXTS)
@@ -275,7 +275,7 @@ class Cells:
 
 
 def shortened(text: str) -> str:
-    """Returns the text in quotes, truncated if it is long."""
+    """Returns the text in quotes for messages, truncated to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 

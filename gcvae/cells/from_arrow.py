@@ -1,4 +1,4 @@
-"""Converts Arrow columns to the library's values: numbers, booleans, times, texts."""
+"""Converts Arrow columns to the types that the library knows: numbers, booleans, times and text."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from gcvae.numerics.seeds import derived_seed
 RESERVED_DOMAINS = ("example.org", "example.com", "example.net")
 """Domains reserved for examples. Source: RFC 2606, section 3."""
 RESERVED_ENDINGS = ("example", "test", "invalid")
-"""Reserved top-level domains. Source: RFC 2606, section 2."""
+"""Top-level domains reserved for tests and examples. Source: RFC 2606, section 2."""
 _PARTS = (
     ("first", "last"), ("last", "first"), ("f", "last"), ("last", "f"), ("first", "l"),
     ("l", "first"), ("first",), ("last",), ("f", "l"),
@@ -126,7 +126,7 @@ class AccountPatterns:
         return found
 
     def transliterated(self, texts: Texts, names: NameList) -> Texts:
-        """Returns names in lower-case ASCII letters. Shape: (n,)."""
+        """Converts an array of names to lower-case ASCII letters. Shape: (n,)."""
         codes, distinct = pd.factorize(texts)
         transliterated = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts

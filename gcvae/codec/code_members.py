@@ -34,7 +34,7 @@ class CodeMembers:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes."""
+        """Number of codes that have members."""
         return int(self.codes.max(initial=-1)) + 1
 
     @cached_property

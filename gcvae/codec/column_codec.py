@@ -1,4 +1,4 @@
-"""Interface of the codecs of modelled columns."""
+"""Interface of the codecs that encode and decode one modelled column each."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class EncodedRows:
 
     @property
     def device(self) -> torch.device:
-        """Device of the rows."""
+        """Device on which codes and values are stored."""
         return self.codes.device
 
     @property

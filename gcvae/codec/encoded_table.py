@@ -62,7 +62,7 @@ class EncodedTable:
 
     @property
     def device(self) -> torch.device:
-        """Device of the rows."""
+        """Device on which the tensors are stored."""
         return self.codes.device
 
     @property
@@ -113,7 +113,7 @@ class EncodedTable:
         return EncodedTable(codes, values, observed)
 
     def to(self, device: torch.device | str) -> EncodedTable:
-        """Returns the table on a device."""
+        """Copies the tensors to a device."""
         intervals = None if self.intervals is None else self.intervals.to(device)
         parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
         context = None if self.context is None else self.context.to(device)

@@ -160,7 +160,8 @@ def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
 
 
 def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
-    """Returns the number of different texts at these positions."""
+    """Returns the number of different texts that the characters allowed at the given positions can
+    form."""
     return prod(len(alphabets[place]) for place in places)
 
 

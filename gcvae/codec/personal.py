@@ -238,7 +238,7 @@ class UrlWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the form of a column's URLs."""
+        """Learns scheme, "www.", path and a free top-level domain from a column's URLs."""
         found = [match for text in originals.sample if (match := _HOST.match(text))]
         half = len(found) / 2
         schemes = Tally(

@@ -171,7 +171,8 @@ class QuantileCodec:
 
     @property
     def shaped_codes(self) -> range:
-        """Codes of the atoms if all numbers are atoms; otherwise empty."""
+        """Range of the atoms' codes if every number of the training table is an atom; otherwise
+        empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 

@@ -28,7 +28,7 @@ class UsedNumbers:
         self._residues = np.zeros(min(modulus, 1 << (size.bit_length() - 1)), dtype=bool)
 
     def add(self, numbers: Numbers) -> None:
-        """Marks numbers as used. Shape: (n,)."""
+        """Marks the given numbers as used. Shape: (n,)."""
         self._parts[numbers // np.uint64(self._step)] = True
         residues = scattered(numbers, self._size) % np.uint64(len(self._residues))
         self._residues[residues] = True

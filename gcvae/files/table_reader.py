@@ -34,7 +34,7 @@ from gcvae.files.text_tables import WINDOW_BYTES, Check, TextRows, joined, text_
 from gcvae.schema.columns import TableSchema
 
 CHUNK_ROWS = 4096
-"""Number of rows that are read, encoded and processed at once."""
+"""Default number of rows that are read, encoded and processed at once."""
 MOST_UNZIPPED_BYTES = 2 << 30
 """Maximum uncompressed size of a gzip file that is read whole."""
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"

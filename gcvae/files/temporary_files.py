@@ -1,4 +1,4 @@
-"""Temporary folders for work on large tables."""
+"""Temporary folders in which large tables are stored while they are processed."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
 
 CHUNK_ROWS = 1 << 16
-"""Number of rows of which all columns are in memory at once."""
+"""Number of rows that `row_chunks` loads into memory at once."""
 
 RowIndices = slice | npt.NDArray[np.int64]
 
@@ -72,7 +72,7 @@ class TextFile:
 
     @classmethod
     def of(cls, texts: pa.Array, path: Path) -> TextFile:
-        """Writes the texts to the path."""
+        """Writes an array of texts to the path."""
         table = pa.table({"texts": texts})
         with (
             written_to(path),

@@ -131,7 +131,8 @@ class Column:
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the model learns this column."""
+        """Whether the model learns this column; False for identifiers, constants and dropped
+        columns."""
         return self.kind.is_modelled and not self.drop
 
     @property
@@ -227,7 +228,7 @@ class TableSchema:
         return f"<TableSchema: {len(self)} columns ({counted}){n_rules}>"
 
     def _repr_html_(self) -> str:
-        """Returns a summary of columns and rules for notebooks."""
+        """Returns a summary of columns and rules as HTML, for notebooks."""
         return schema_table((column.to_json() for column in self), self.rules or ())
 
     @property
@@ -400,7 +401,7 @@ def _no_never(item: Mapping[str, Any], pointer: str) -> list[Problem]:
 def _field_problem(
     item: Mapping[str, Any], key: str, value: object, pointer: str, expected: str
 ) -> Problem:
-    """Returns the problem of a member with an invalid value."""
+    """Returns a problem that names a member with an invalid value."""
     name = item["name"] if isinstance(item.get("name"), str) else None
     message = f"{key} can not be {_shown(value)}"
     meant = meant_kind(value) if key == "kind" and isinstance(value, str) else None

@@ -154,7 +154,8 @@ def quoted_name(name: str) -> str:
 
 
 def outside_quotes(text: str, change: Callable[[str], str]) -> str:
-    """Applies `change` to the parts of a text outside of quoted names and strings."""
+    """Applies the function `change` to those parts of an expression that are outside of quoted
+    names and strings."""
     parts = []
     end = 0
     for match in _QUOTED_NAME.finditer(text):

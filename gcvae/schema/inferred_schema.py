@@ -29,5 +29,5 @@ class InferredSchema:
         return f"<InferredSchema: {self.schema!r}, warnings: {len(self.warnings)}>"
 
     def _repr_html_(self) -> str:
-        """Returns a summary of the schema and the warnings for notebooks."""
+        """Returns a summary of the schema and the warnings as HTML, for notebooks."""
         return self.schema._repr_html_() + paragraphs(f"Warning: {text}" for text in self.warnings)

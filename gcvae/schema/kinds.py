@@ -66,7 +66,7 @@ class ColumnKind(StrEnum):
 
     @property
     def is_real(self) -> bool:
-        """Whether the outcomes are numbers or times."""
+        """Whether the values are numbers or times."""
         return self.outcomes is Outcomes.LINE
 
     @property
