@@ -46,12 +46,12 @@ def boolean_partner(text: str) -> tuple[str, str] | None:
 
 
 def are_numeric(levels: tuple[Level, ...]) -> bool:
-    """Returns whether every level is a number."""
+    """Returns whether every level is a number; booleans do not count as numbers."""
     return all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels)
 
 
 def level_texts(column: Column) -> list[str]:
-    """Returns the text of each level, as cells of the column contain it."""
+    """Returns the text of each level as it appears in the column's cells."""
     levels = column.levels or ()
     if levels and are_numeric(levels):
         spelling = Spelling(column.decimals, column.padded, column.notation)

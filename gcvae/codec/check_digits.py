@@ -1,8 +1,7 @@
 """Check digits of IBANs and card numbers.
 
-Synthetic numbers are learned and generated without check digits, which are then computed. A
-synthetic number that differs from all originals without check digits differs from them with check
-digits.
+Synthetic numbers are learned and generated without check digits, which are then computed. If a
+synthetic number differs from all originals before that, it differs from them afterwards.
 """
 
 from __future__ import annotations

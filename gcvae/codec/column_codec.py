@@ -37,7 +37,7 @@ class ColumnCodec(Protocol):
     def is_real(self) -> bool: ...
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the codes and values of parsed cells. Shape: (n,) -> (n,), (n,)."""
+        """Returns the code and the value of each parsed cell. Shape: (n,) -> (n,), (n,)."""
         ...
 
     def decode(self, codes: npt.NDArray[np.int64], values: Numbers) -> pd.Series[Any]:

@@ -101,17 +101,21 @@ class RealCodec(ABC):
 
     @property
     def is_real(self) -> bool:
-        """True, because values determine the cells with the last code."""
+        """True: the last code stands for numbers, whose encoded value restores them."""
         return True
 
     @property
     def log_scale(self) -> float:
-        """Log of the column's units (days for dates) per unit of value."""
+        """Log of the change of a number, in the column's units (days for dates), per unit of its
+        encoded value."""
         return math.log(self.scale * self._unit)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns codes and values of parsed cells; code -1 for a missing cell if `has_missing` is
-        False."""
+        """Returns the code and the value (x - offset) / scale of each parsed cell; code -1 for a
+        missing cell if `has_missing` is False.
+
+        Shape: (n,) -> (n,), (n,).
+        """
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
         values[codes != self.n_codes - 1] = 0.0
@@ -119,12 +123,15 @@ class RealCodec(ABC):
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Returns the cells that codes and values represent, rounded to the column's step and
-        clipped to its limits."""
+        clipped to its limits.
+
+        Shape: (n,), (n,) -> (n,).
+        """
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
-        """Returns (mask of the cells that are not missing, values of the cells, 0 for missing
-        ones).
+        """Returns (mask of the cells that are not missing, (x - offset) / scale of each cell; 0 if
+        missing).
 
         Shape: (n,) -> (n,), (n,).
         """
@@ -134,7 +141,8 @@ class RealCodec(ABC):
         return present, values
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
-        """Returns the cells with these values; cells outside the mask `present` are missing.
+        """Restores the cells from their encoded values (x - offset) / scale; cells outside the mask
+        `present` are missing.
 
         Shape: (n,), (n,) -> (n,).
         """
@@ -146,11 +154,11 @@ class RealCodec(ABC):
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
         """Returns a codec that has learned how many decimals the numbers have, so that generated
-        numbers are rounded in the same way; integers and dates need no change.
+        numbers are rounded in the same way; codecs of integers and dates are returned unchanged.
 
         Args:
             present: Parsed cells, none of them missing.
-            lost: Largest error that encoding causes, in values; 0 if unknown.
+            lost: Largest error that encoding causes, in units of the encoded value; 0 if unknown.
         """
         return self
 
@@ -161,19 +169,21 @@ class RealCodec(ABC):
 
     @property
     def half_step(self) -> float:
-        """Half of the rounding step, in values; NaN if numbers are not rounded."""
+        """Half of the column's rounding step, in units of the encoded value; NaN if numbers are not
+        rounded."""
         return 0.5 * self._spacing / self.scale
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns the interval of values that are rounded to each value; NaN if numbers are not
-        rounded.
+        """Returns, for the encoded value of each rounded number, the interval of encoded values
+        that are rounded to it; NaN if numbers are not rounded.
 
         Shape: (n,) -> (n, 2).
         """
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of values that decode to a number from low to high, both included.
+        """Returns the interval of encoded values that decode to a number from low to high, both
+        included.
 
         The interval extends by half a rounding step on either side. It is infinite at the column's
         limits, because decoding clips. Without rounding, low = high gives an interval of two equal
@@ -182,6 +192,9 @@ class RealCodec(ABC):
         Args:
             low: Lower ends, as parsed cells without missing ones. Shape: (n,).
             high: Upper ends, not less than `low`. Shape: (n,).
+
+        Returns:
+            (lower ends, upper ends) of the intervals. Shape: (n,) each.
         """
         half = 0.0 if math.isnan(self._spacing) else 0.5 * self._spacing
         at_low, at_high = self._are_limits(low, high)
@@ -190,7 +203,8 @@ class RealCodec(ABC):
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns a mask of the codes, except the last, that stand for a number from low to high.
+        """Returns a mask of the codes for single numbers from low to high. All entries are False,
+        because a linear codec has no such codes.
 
         Shape: (n,), (n,) -> (n, K) for K codes.
         """
@@ -218,7 +232,7 @@ class RealCodec(ABC):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Values of the column's minimum and maximum; infinite where there is no limit."""
+        """Encoded values of the column's minimum and maximum; infinite where there is no limit."""
         low, high = self.column.minimum, self.column.maximum
         first, last = self._limit_distances
         return (
@@ -264,8 +278,8 @@ class ContinuousCodec(RealCodec):
     would become equal after subtracting the mean.
 
     Attributes:
-        rounding: How many generated numbers are rounded to fewer decimals than the column's; None
-            for none.
+        rounding: Probabilities with which generated numbers are rounded to fewer decimals than the
+            column's; None if they never are.
     """
 
     rounding: Rounding | None = None
@@ -279,12 +293,13 @@ class ContinuousCodec(RealCodec):
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
         """Rounds generated numbers to the distribution of decimals in the table, and returns their
-        values.
+        encoded values.
 
         Args:
-            values: Values of generated numbers. Shape: (n,).
+            values: Encoded values of generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function that returns a mask of the values to which numbers may be rounded.
+            are_allowed: Function that returns a mask of the encoded values to which numbers may be
+                rounded.
         """
         if self.rounding is None:
             return values
@@ -408,7 +423,7 @@ class DatetimeCodec(RealCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of values that decode to a time from low to high.
+        """Returns the interval of encoded values that decode to a time from low to high.
 
         If the date format contains no day, the first day of a month or year stands for all of its
         days.
@@ -474,7 +489,7 @@ LINES: dict[ColumnKind, type[RealCodec]] = {
 
 def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> Codes:
     """Returns the integers nearest to offset + distances, clipped to [lowest, highest].
-    Shape: (n,)."""
+    Shape: (n,) -> (n,)."""
     if max(abs(lowest - offset), abs(highest - offset)) < _WHOLE_LIMIT:
         near = np.clip(np.rint(distances), lowest - offset, highest - offset).astype(np.int64)
         return np.clip(near + offset, lowest, highest)

@@ -67,7 +67,8 @@ class EncodedTable:
 
     @property
     def held_out(self) -> None:
-        """None, because a random share of the rows is held out from training."""
+        """None: no rows are marked as held out from training, so that a random share is (interface
+        `TrainingRows`)."""
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:

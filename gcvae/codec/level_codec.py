@@ -42,7 +42,7 @@ class LevelCodec:
 
     @property
     def is_real(self) -> bool:
-        """False, because no code has a value."""
+        """False, because levels are encoded by codes alone, without a real value."""
         return False
 
     @cached_property

@@ -30,14 +30,17 @@ from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
-"""Minimum share of rows with a number for the number to be an atom ..."""
+"""Minimum share of the rows that contain a number for it to be an atom, a frequent value with its
+own code."""
 LEAST_HEAVY_ROWS = 5
-"""... and minimum number of rows."""
+"""Minimum number of rows that contain a number for it to be an atom, a frequent value with its own
+code."""
 LEAST_ROWS_PER_ATOM = 12
-"""All numbers of a column are atoms if the infrequent ones have at least this many rows on average
-..."""
+"""Minimum mean number of rows for each infrequent number, for all numbers of a column to be atoms
+(values with their own codes)."""
 MOST_ATOMS = 512
-"""... and the column has at most this many distinct numbers."""
+"""Maximum number of distinct numbers in a column for all of them to be atoms (values with their own
+codes)."""
 _LEAST_ERROR, _MOST_ERROR = 2.0**-48, 2.0**-37
 """Limits of the encoding error that is assumed, relative to the standard deviation."""
 _MOSTLY = 0.99
@@ -166,7 +169,8 @@ class QuantileCodec:
 
     @property
     def is_real(self) -> bool:
-        """True, because values determine the cells with the last code."""
+        """True: the last code stands for numbers, whose encoded value (a normal score) restores
+        them."""
         return True
 
     @property
@@ -185,16 +189,17 @@ class QuantileCodec:
 
     @cached_property
     def places(self) -> Numbers:
-        """Normal score under F of the atom of each code except the last; -inf for missing.
+        """Normal score of each atom (frequent value) among the other numbers, by code; -inf for the
+        code of missing cells. The last code, which has no atom, is left out.
         Shape: (K - 1,) for K codes."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns codes and normal scores of parsed cells. Shape: (n,) -> (n,), (n,).
+        """Returns the code and the normal score of each parsed cell. Shape: (n,) -> (n,), (n,).
 
-        The code is -1 for a missing cell if `has_missing` is False, and the score is 0 for all
-        codes except the last.
+        The code is -1 for a missing cell if `has_missing` is False; the score is 0 for all codes
+        except the last.
         """
         is_number, positions = self.line.positions(series)
         # A number that rounds to an atom is that atom.
@@ -278,7 +283,8 @@ class QuantileCodec:
         return np.where(is_number, log_units, 0.0)
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns the interval of normal scores that are rounded to the same number as each score.
+        """Returns, for the normal score of each rounded number, the interval of normal scores that
+        are rounded to it.
 
         Shape: (n,) -> (n, 2).
         """
@@ -391,8 +397,8 @@ def _are_atoms(found: Numbers, counts: Codes) -> Mask:
 
 
 def are_all_atoms(counts: Codes) -> bool:
-    """Returns whether all numbers of a column are atoms, given the number of rows of each distinct
-    number. Shape: (k,)."""
+    """Returns whether all numbers of a column are atoms (values with their own codes), given the
+    number of rows of each distinct number. Shape: (k,)."""
     others = counts[~_are_heavy(counts)]
     are_few = len(counts) <= MOST_ATOMS
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))

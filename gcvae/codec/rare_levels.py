@@ -41,9 +41,11 @@ MOST_OWN_CODES = 400
 ROWS_PER_GROUP = 50
 MOST_GROUPS = 256
 OTHER = "(other)"
-"""Level that replaces suppressed levels if most rows of a column have suppressed levels."""
+"""Level that replaces suppressed levels (those of too few rows to be disclosed) if most rows of a
+column have suppressed levels."""
 HIDDEN = -1.0
-"""Value of a cell whose level is suppressed."""
+"""Encoded value of a cell whose level is suppressed because too few rows have it to be
+disclosed."""
 _UNSEEN_ROWS = 0.5
 """Pseudo-count of a level that is in the schema but not in the table."""
 
@@ -133,7 +135,7 @@ class GroupedLevelCodec:
 
     @property
     def is_real(self) -> bool:
-        """False, because a value selects a level and has no density."""
+        """False, because the encoded value only selects a level of the code and has no density."""
         return False
 
     @cached_property
@@ -142,7 +144,8 @@ class GroupedLevelCodec:
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns codes and values of parsed cells; code -1 for a cell without a code.
+        """Returns the code and the value of each parsed cell; code -1 for a cell without a code.
+        Shape: (n,) -> (n,), (n,).
 
         An unknown text is encoded as a suppressed level, if the column has suppressed levels.
         """

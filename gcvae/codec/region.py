@@ -26,14 +26,15 @@ class Drawn:
 
     @classmethod
     def to_fill(cls, noise: Tensor) -> Drawn:
-        """Returns N cells with arbitrary content, to be set by `put`. Shape: noise (N,)."""
+        """Returns N cells with placeholder content, to be overwritten by `put`. Shape: noise
+        (N,)."""
         log_prob, codes = (
             torch.zeros(len(noise), dtype=dtype) for dtype in (torch.float64, torch.int32)
         )
         return cls(log_prob, codes, torch.zeros_like(noise))
 
     def put(self, at: Tensor, part: Drawn) -> None:
-        """Sets the cells of the k particles at the indices `at`, in place. Shape: at (k,)."""
+        """Overwrites the cells of the k particles at the indices `at`, in place. Shape: at (k,)."""
         self.log_prob[at] = part.log_prob.double()
         self.codes[at] = part.codes.int()
         self.values[at] = part.values.to(self.values)
@@ -123,6 +124,6 @@ class Region:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region of a row contains a point, which has a density instead of a
+        """Whether the region of a row contains a single point, which has a density instead of a
         probability."""
         return bool((self.lower == self.upper).any())

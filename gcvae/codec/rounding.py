@@ -31,8 +31,8 @@ _PRIOR = 4.0
 """Pseudo-count with which the shares of the column enter those of each size. Values from 0.5 to 30
 were within 0.001 nats of the best one for unseen numbers in three of four tables."""
 _FEW, _MANY = 4.0, 1000.0
-"""Multiples of the encoding error: decoding restores decimals whose unit exceeds the first, and does
-not confuse numbers with decimals whose unit exceeds the second."""
+"""Multiples of the encoding error: decoding restores decimals whose unit exceeds the first one, and
+does not confuse numbers with decimals whose unit exceeds the second."""
 _STEPS = (0, 1, -1, 2, -2, 3, -3)
 """Offsets from the nearest rounded number, in units of its last decimal, in the order in which they
 are tried."""

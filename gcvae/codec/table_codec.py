@@ -220,7 +220,8 @@ class TableCodec:
 
     @property
     def n_numbers(self) -> int:
-        """Number of encoded columns with real values: numbers and dates that are not all atoms."""
+        """Number of encoded columns with real values: those of numbers or dates, unless all values
+        are frequent and have their own codes."""
         real = [codec for codec in self.columns if codec.is_real]
         return sum(not (isinstance(c, QuantileCodec) and c.is_discrete) for c in real)
 
@@ -314,7 +315,8 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of the cells whose level is suppressed. Shape: (n, D)."""
+        """Returns a mask of the cells whose level is suppressed, because too few rows have it to be
+        disclosed. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
@@ -369,7 +371,7 @@ class TableCodec:
         return pd.concat([parents, before], axis=1)
 
     def column_codec(self, name: str) -> ColumnCodec:
-        """Returns the codec of a column of the transformed table, by name."""
+        """Returns the codec of an encoded column, by name."""
         return self.columns[self.places[name]]
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
@@ -386,7 +388,8 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows with missing cells marked as unobserved."""
+        """Returns the rows with missing cells marked as unobserved, and with them the residuals
+        that are computed from missing cells."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -429,8 +432,8 @@ class TableCodec:
         return hashlib.sha256(document.encode()).hexdigest()
 
     def notes(self, rows: int) -> list[str]:
-        """Returns warnings about the identifiers in a sample of this many rows; see
-        `IdentifierCodec.note`."""
+        """Returns warnings that a sample of this many rows needs identifiers with more characters
+        than the table's; see `IdentifierCodec.note`."""
         codecs = [codec for codec in self._rest if isinstance(codec, IdentifierCodec)]
         return [note for codec in codecs if (note := codec.note(rows)) is not None]
 

@@ -53,8 +53,8 @@ def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows with their index, from 0, in place of the line of the CSV text, for
-    `pointing`."""
+    """Returns the rows so that errors about them name the index of a row, from 0, which `pointing`
+    replaces by a JSON pointer."""
     rows = frame.copy(deep=False)
     rows.attrs = {"lines": range(len(rows))}
     return rows

@@ -139,7 +139,7 @@ def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
 
 
 def files_by_table(names: Iterable[str]) -> dict[str, str]:
-    """Returns file names by the names of their tables.
+    """Returns a dictionary from the name of each table to the name of its file.
 
     Raises:
         TableError: A file is not a table, or two files have the same table name.

@@ -178,8 +178,8 @@ class TypedFiles:
         return TypedFiles(replaced, self._n_rows)
 
     def value_codes(self, name: str) -> npt.NDArray[np.integer[Any]]:
-        """Returns the index of each row's value among the column's distinct values; see the
-        function `value_codes`."""
+        """Returns the index of each row's value among the column's distinct values; -1 for missing.
+        Shape: (n,)."""
         column = self._columns[name]
         if isinstance(column, DistinctColumn):
             return column.value_codes()
@@ -349,7 +349,15 @@ class KnownCells:
         return self.cells.source == "text" and not self.cells.has_objects
 
     def read(self, column: Column, problems: list[Problem]) -> tuple[Values, npt.NDArray[np.int64]]:
-        """Parses the cells like `read_column`, without repeating what inference has determined."""
+        """Parses the cells like `read_column`, but reuses what schema inference has determined.
+
+        Args:
+            column: Column of the schema.
+            problems: List to which errors in cells are appended.
+
+        Returns:
+            (distinct values, index of each row's value; -1 for missing).
+        """
         number_format = column.number_format
         if (are_missing(self.cells, column) != self.missing).any():
             cells = replace(self.cells, number_format=number_format)

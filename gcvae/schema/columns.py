@@ -156,7 +156,7 @@ class Column:
 
     @property
     def date_format(self) -> str:
-        """Format of dates: `datetime_format`, or ISO 8601 days if it is None."""
+        """Format of the column's dates: `datetime_format`, or "%Y-%m-%d" if that is None."""
         return self.datetime_format or "%Y-%m-%d"
 
     @property
@@ -302,10 +302,10 @@ _MEMBERS = {"version", "columns", "rules", "find_rules", "separator"}
 
 
 def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | None]:
-    """Reads a JSON document in which members may be absent, as (one dictionary per column, rules).
+    """Reads a schema's JSON document, in which members may be absent.
 
-    A dictionary contains the validated members that the column specifies. The rules are None if the
-    document has no member `rules`.
+    Returns (a dictionary for each column, with the members that the document specifies; the rules,
+    or None if the document has no member `rules`).
 
     Raises:
         SchemaError: The document is malformed; each problem gives a JSON pointer.

@@ -78,7 +78,7 @@ class Formula:
 
     @property
     def is_of_one(self) -> bool:
-        """Whether f is just the name of a column."""
+        """Whether f is just the name of one column."""
         return isinstance(self.value, ast.Name)
 
 
@@ -162,7 +162,7 @@ class Rule:
 
     @cached_property
     def form(self) -> Form:
-        """The parsed expression, as an object of the class for its form."""
+        """Parsed expression: a Formula, Dependency, Missingness, Combination or Condition."""
         return read_form(self.text)
 
     @property
@@ -221,7 +221,7 @@ class Rule:
 
     @property
     def with_tables(self) -> str:
-        """The rule in words, followed by the first entries of its lookup tables."""
+        """The rule in words, followed by the first few entries of each of its lookup tables."""
         return str(self) + "".join(map(_table_in_words, self.tables.items()))
 
     def to_json(self) -> dict[str, Any]:
@@ -258,7 +258,7 @@ def missingness(of: str, column: str, *, is_same: bool) -> str:
 
 
 def read_form(text: str) -> Form:
-    """Parses a rule's expression into an object of the class for its form.
+    """Parses a rule's expression into a Formula, Dependency, Missingness, Combination or Condition.
 
     Raises:
         ValueError: The expression can not be parsed.

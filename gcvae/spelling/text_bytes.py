@@ -29,7 +29,8 @@ class TextBytes:
 
     @classmethod
     def of(cls, texts: pa.Array) -> TextBytes:
-        """Returns the bytes of an array of strings without nulls, without copying them."""
+        """Returns the bytes of an Arrow array of strings without nulls; the bytes are not
+        copied."""
         if not len(texts):
             return cls(np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64))
         _, places, data = texts.buffers()
