@@ -78,9 +78,7 @@ Source = str  # "text", "integer", "float", "boolean" or "datetime": what the ce
 @dataclass(frozen=True)
 class TextColumn:
     """Column of text cells in an Arrow array, which avoids a Python object for each cell.
-
-    Shape: texts (n,), of strings or dictionary-encoded strings; null marks a missing cell.
-    """
+    Shape: texts (n,), of strings or dictionary-encoded strings; null marks a missing cell."""
 
     name: str
     texts: pa.ChunkedArray

@@ -53,10 +53,7 @@ class AtomCells:
 
     def without_cells(self, positions: Numbers) -> Numbers:
         """Maps positions on the axis to the axis without cells, where each cell shrinks to one
-        position.
-
-        Shape: (n,) -> (n,).
-        """
+        position. Shape: (n,) -> (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
         last = np.append(0.0, self._lower_ends)[n_below]  # below all cells it is not used
@@ -67,9 +64,7 @@ class AtomCells:
 
     def with_cells(self, places: Numbers) -> Numbers:
         """Maps positions on the axis without cells back to the complete axis, never into a cell.
-
-        Shape: (n,) -> (n,).
-        """
+        Shape: (n,) -> (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
         positions: Numbers = places + self._width * n_below
         return positions

@@ -54,19 +54,14 @@ class CodeMembers:
 
     def at(self, codes: Codes, positions: Numbers) -> Codes:
         """Returns the index of the member that a code and a position select; -1 for a negative
-        code.
-
-        Shape: (n,), (n,) -> (n,).
-        """
+        code. Shape: (n,), (n,) -> (n,)."""
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
         places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
         """Returns the log of the total share that the chosen members have in each code.
-
-        Shape: (K,) -> (n_codes,).
-        """
+        Shape: (K,) -> (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -76,10 +71,7 @@ class CodeMembers:
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
         """Samples a position that selects one of the chosen members of each code, from uniform
-        noise u.
-
-        Shape: (K,), (n,), (n,) -> (n,).
-        """
+        noise u. Shape: (K,), (n,), (n,) -> (n,)."""
         weights = np.where(chosen, self.shares, 0.0)[self._order]
         total = np.concatenate([[0.0], np.cumsum(weights)])
         in_order = self.codes[self._order]

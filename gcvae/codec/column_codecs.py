@@ -112,10 +112,7 @@ class RealCodec(ABC):
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
         """Returns the code and the value (x - offset) / scale of each parsed cell; code -1 for a
-        missing cell if `has_missing` is False.
-
-        Shape: (n,) -> (n,), (n,).
-        """
+        missing cell if `has_missing` is False. Shape: (n,) -> (n,), (n,)."""
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
         values[codes != self.n_codes - 1] = 0.0
@@ -123,18 +120,12 @@ class RealCodec(ABC):
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Returns the cells that codes and values represent, rounded to the column's step and
-        clipped to its limits.
-
-        Shape: (n,), (n,) -> (n,).
-        """
+        clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
         """Returns (mask of the cells that are not missing, (x - offset) / scale of each cell; 0 if
-        missing).
-
-        Shape: (n,) -> (n,), (n,).
-        """
+        missing). Shape: (n,) -> (n,), (n,)."""
         present = series.notna().to_numpy()
         values = np.zeros(len(series))
         values[present] = self._distances(series[present]) / self.scale
@@ -142,10 +133,7 @@ class RealCodec(ABC):
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
         """Restores the cells from their encoded values (x - offset) / scale; cells outside the mask
-        `present` are missing.
-
-        Shape: (n,), (n,) -> (n,).
-        """
+        `present` are missing. Shape: (n,), (n,) -> (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
         nullable = self.has_missing or self.column.missing.allowed
@@ -175,10 +163,7 @@ class RealCodec(ABC):
 
     def rounding_cells(self, values: Numbers) -> Numbers:
         """Returns, for the encoded value of each rounded number, the interval of encoded values
-        that are rounded to it; NaN if numbers are not rounded.
-
-        Shape: (n,) -> (n, 2).
-        """
+        that are rounded to it; NaN if numbers are not rounded. Shape: (n,) -> (n, 2)."""
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
@@ -204,10 +189,7 @@ class RealCodec(ABC):
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Returns a mask of the codes for single numbers from low to high. All entries are False,
-        because a linear codec has no such codes.
-
-        Shape: (n,), (n,) -> (n, K) for K codes.
-        """
+        because a linear codec has no such codes. Shape: (n,), (n,) -> (n, K) for K codes."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
@@ -248,10 +230,7 @@ class RealCodec(ABC):
     @abstractmethod
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
         """Returns masks of the rows where `low` is the column's minimum, and where `high` is its
-        maximum.
-
-        Shape: (n,), (n,) -> (n,), (n,).
-        """
+        maximum. Shape: (n,), (n,) -> (n,), (n,)."""
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:

@@ -175,10 +175,7 @@ def _texts_of(
     alphabets: Alphabets, numbers: Numbers, rows: Numbers, origin: str
 ) -> npt.NDArray[Any]:
     """Returns texts with the numbers at the counted positions, and pseudo-random characters
-    elsewhere.
-
-    Shape: (n,), (n,) -> (n,).
-    """
+    elsewhere. Shape: (n,), (n,) -> (n,)."""
     written = np.empty((len(numbers), len(alphabets)), dtype=np.uint32)
     places = counted_positions(alphabets)
     for place in reversed(range(len(alphabets))):

@@ -379,10 +379,7 @@ class NumberDistribution:
 
     def bins(self, scores: Numbers) -> Numbers:
         """Returns the normal scores of the two knots around each number; infinite beyond the
-        outermost knots.
-
-        Shape: (n,) -> (n, 2).
-        """
+        outermost knots. Shape: (n,) -> (n, 2)."""
         at = np.searchsorted(self.heights, ndtr(self._smooth_scores(scores)), side="right")
         return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
 

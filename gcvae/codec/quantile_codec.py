@@ -261,9 +261,7 @@ class QuantileCodec:
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Returns a mask of the codes whose atom lies between low and high, both included.
-
-        Shape: (n,), (n,) -> (n, K) for K codes.
-        """
+        Shape: (n,), (n,) -> (n, K) for K codes."""
         first, last = (self.line.positions(cells)[1][:, None] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         is_between = (first <= self.atoms) & (self.atoms <= last)
@@ -284,19 +282,13 @@ class QuantileCodec:
 
     def rounding_cells(self, values: Numbers) -> Numbers:
         """Returns, for the normal score of each rounded number, the interval of normal scores that
-        are rounded to it.
-
-        Shape: (n,) -> (n, 2).
-        """
+        are rounded to it. Shape: (n,) -> (n, 2)."""
         cells = self.line.rounding_cells(self.distribution.positions_at(values))
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
         """Returns the normal scores of the two nearest knots or atoms around each number; infinite
-        beyond the outermost ones.
-
-        Shape: (n,) -> (n, 2).
-        """
+        beyond the outermost ones. Shape: (n,) -> (n, 2)."""
         low, high = self.distribution.bins(values).T
         edges = np.concatenate([[-np.inf], self.places, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)

@@ -171,10 +171,7 @@ class GroupedLevelCodec:
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns minus the log share of each cell's level in its code: log p(level) = log p(code)
-        - log_units.
-
-        Shape: (n,), (n,) -> (n,).
-        """
+        - log_units. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
@@ -190,9 +187,7 @@ class GroupedLevelCodec:
 
     def log_shares(self, chosen: Mask) -> Numbers:
         """Returns the log of the total share that the chosen levels have in each code.
-
-        Shape: (K,) -> (n_codes,) for K levels.
-        """
+        Shape: (K,) -> (n_codes,) for K levels."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 

@@ -115,8 +115,6 @@ class RepeatedNumbers:
 
 def _scores(u: Numbers, rest: Numbers) -> Numbers:
     """Returns the normal scores of heights u = 1 - rest, computed from the nearer tail.
-
-    Shape: (n,), (n,) -> (n,).
-    """
+    Shape: (n,), (n,) -> (n,)."""
     scores: Numbers = np.where(u < 0.5, ndtri(np.maximum(u, 0.0)), -ndtri(np.maximum(rest, 0.0)))
     return scores

@@ -113,10 +113,7 @@ class Rounding:
 
     def restored(self, numbers: Numbers) -> Numbers:
         """Replaces each number that lies within the encoding error of a rounded number by the
-        rounded number.
-
-        Shape: (n,) -> (n,).
-        """
+        rounded number. Shape: (n,) -> (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self._decimals if self.lost else ():
             near = rounded_to(numbers, decimals)

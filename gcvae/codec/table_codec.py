@@ -330,10 +330,7 @@ class TableCodec:
 
     def written(self, names: Sequence[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
         """Decodes the named columns of the table; only the tensors' columns on which they depend
-        are used.
-
-        Shape: codes (n, D), values (n, D) -> n rows.
-        """
+        are used. Shape: codes (n, D), values (n, D) -> n rows."""
         frame = self._decoded(self.reduction.needed(names), codes, values)
         return self.reduction.restore(frame, names)
 
@@ -376,10 +373,7 @@ class TableCodec:
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns, for each copied column, a mask of the rows in which it differs from its
-        original. The model gives such rows probability 0.
-
-        Shape: (n,) each.
-        """
+        original. The model gives such rows probability 0. Shape: (n,) each."""
         differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()

@@ -220,9 +220,7 @@ def rows_at(
 
 def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
     """Returns the index of each row's value among the column's distinct values; -1 for missing.
-
-    Shape: (n,).
-    """
+    Shape: (n,)."""
     if isinstance(table, TypedFiles):
         return table.value_codes(name)
     return pd.factorize(table[name])[0]

@@ -19,9 +19,7 @@ Places = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class TextBytes:
     """UTF-8 bytes of texts in one array, and where each text begins and ends.
-
-    Shape: data (b,) for b bytes in total; starts and ends (U,), indices into data for U texts.
-    """
+    Shape: data (b,) for b bytes in total; starts and ends (U,), indices into data for U texts."""
 
     data: Bytes
     starts: Places
