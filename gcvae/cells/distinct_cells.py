@@ -72,7 +72,7 @@ _LOOKED_AT_TEXTS = 100
 """Number of texts that are checked first, because most columns of words are refused by them."""
 
 Numbering = npt.NDArray[np.int64]
-Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
+Source = str  # "text", "integer", "float", "boolean" or "datetime"
 
 
 @dataclass(frozen=True)

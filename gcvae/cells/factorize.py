@@ -70,7 +70,7 @@ def _joined_codes(texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     codes = rows[0] if len(rows) == 1 else np.concatenate(rows)
     if len(found) != len(rows[0]):
         return codes, found
-    once = found.dictionary_encode()  # may have the text of each row
+    once = found.dictionary_encode()  # may contain a text more than once
     return _of_rows(once.indices.to_numpy(), pa.array(codes, mask=codes < 0)), once.dictionary
 
 

@@ -85,7 +85,7 @@ def arrow_cells(column: Any, name: str) -> Any:
         since_midnight = column.cast(pa.time64(unit)).cast(pa.int64())
         return pc.add(since_midnight, day).cast(pa.timestamp(unit))
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
-        return column.cast(pa.string()).cast(pa.float64())  # 0.1, and not 0.10000000149011612
+        return column.cast(pa.string()).cast(pa.float64())  # 0.1, not 0.10000000149011612
     if pa.types.is_uint64(kind):  # integers beyond int64 become text
         most = pc.max(column).as_py() or 0
         return column.cast(pa.int64() if most <= np.iinfo(np.int64).max else pa.string())
@@ -124,7 +124,7 @@ def _times(column: Any, name: str) -> Any:
 def _is_known(zone: str) -> bool:
     try:
         pa.array([], pa.timestamp("us", zone)).to_pandas()
-    except (LookupError, ValueError):  # of names, of offsets
+    except (LookupError, ValueError):  # unknown name, invalid offset
         return False
     return True
 

@@ -79,7 +79,7 @@ def read_levels(column: Column, cells: Cells) -> list[Level]:
     texts are returned unchanged.
     """
     if column.kind.outcomes is Outcomes.TRUTH_VALUES:
-        # Boolean cells have become Python's words.
+        # Cells of a boolean dtype were converted to the texts False and True.
         names: dict[str, bool] = {"False": False, "True": True}
         names |= dict(zip(level_texts(column), (False, True), strict=True))
         texts = cells.texts.to_pylist()

@@ -235,7 +235,7 @@ def _patterns_of(
             rest.append((stem, letters, parts))
     umlauts = sum(exact[True].values()) > sum(exact[False].values())
     found = exact[umlauts]
-    for stem, letters, parts in rest[:_MOST_COMPARED]:  # a different spelling
+    for stem, letters, parts in rest[:_MOST_COMPARED]:  # similar, but spelled differently
         alike = [
             (SequenceMatcher(None, "".join(parts[x] for x in p), letters).ratio(), p)
             for p in _PARTS[:4]

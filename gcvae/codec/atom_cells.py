@@ -56,7 +56,7 @@ class AtomCells:
         position. Shape: (n,) -> (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
-        last = np.append(0.0, self._lower_ends)[n_below]  # below all cells it is not used
+        last = np.append(0.0, self._lower_ends)[n_below]  # 0 is not used: no cell lies below
         is_in = (n_below > 0) & (positions - last <= self._width + near)
         cuts = np.append(0.0, self._cuts)[n_below]
         places: Numbers = np.where(is_in, cuts, positions - self._width * n_below)

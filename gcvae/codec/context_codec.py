@@ -56,7 +56,8 @@ class ContextColumn:
         Args:
             cells: Cells. Shape: (n,).
             groups: Index of each row's parent; rows of one parent count once. Shape: (n,).
-            rare_groups: Values in fewer groups get no code of their own.
+            rare_groups: Minimum number of parents with a value for the value to get a separate
+                code.
         """
         name = str(cells.name)
         numbers = as_numbers(cells)
@@ -151,7 +152,8 @@ class ContextCodec:
             context: Context of each row.
             groups: Index of each row's parent; rows of one parent count once. None if every row
                 counts. Shape: (n,).
-            rare_groups: Values in fewer groups get no code of their own.
+            rare_groups: Minimum number of parents with a value for the value to get a separate
+                code.
         """
         groups = np.arange(len(context)) if groups is None else groups
         columns = [ContextColumn.fit(context[c], groups, rare_groups) for c in context.columns]

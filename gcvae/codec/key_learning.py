@@ -46,12 +46,12 @@ LEAST_SHARED_SHARE = 0.01
 """Text that fewer than LEAST_SHARED_ROWS rows, or a smaller share of the rows, have in common could
 identify a row, and is not stored."""
 _SAMPLE_ROWS = 50_000
-_MOST_CHARACTERS = 128  # longest text that has a form
+_MOST_CHARACTERS = 128  # longer texts have no form
 _MOST_FORMS = 12
 _LEAST_COVERED = 0.7  # share of the rows that have one of the forms
-_MOST_VALUES = 100  # longest run that becomes a literal
+_MOST_VALUES = 100  # maximum number of shared values that become literals
 _VALUES_COVER = 0.95  # share of the rows that have one of a few values or characters
-_MUCH_ROOM = 20  # keys per row of the table, from which on a number has the digits that were seen
+_MUCH_ROOM = 20  # keys per row that the digits seen must allow, or any digit is used
 _PREFIX, _WIDTH = "synthetic-", 8  # prefix of keys without a form
 _HEXADECIMAL = "0123456789abcdef", "0123456789ABCDEF"
 _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
@@ -304,7 +304,7 @@ class _Search:
         after = varying[-1] + 1 if varying else len(own)
         self._first, end = group.number or (after, after)
         while end > self._first + 1 and len(own[end - 1]) == 1:
-            end -= 1  # the zeros of 10, 20, 30 ...
+            end -= 1  # leaves out constant last digits, as in 10, 20, 30
         self._end, self._longest = end, len(own)
         places = [re.escape(letters) if len(letters) == 1 else "." for letters in own]
         form = r"\d+".join(("".join(places[: self._first]), "".join(places[end:])))

@@ -256,7 +256,7 @@ class NumberDistribution:
         middles = (distinct[1:] + distinct[:-1]) / 2.0
         first, last = 2 * distinct[0] - middles[0], 2 * distinct[-1] - middles[-1]
         edges = np.concatenate([[first], middles, [last]])
-        below = np.concatenate([[0], np.cumsum(counts)])  # rows, whole numbers: nothing is rounded
+        below = np.concatenate([[0], np.cumsum(counts)])  # integers, which are exact
         n = int(below[-1])
         size = n / n_intervals
         n_halves = max(int(np.log2(size / LEAST_ROWS_PER_INTERVAL)), 0)
@@ -359,7 +359,7 @@ class NumberDistribution:
         first, last = self._ends[:, at]
         q = t * (1.0 - t)
         bent = last * t**2 + 2.0 * q + first * (1.0 - t) ** 2
-        slopes = np.maximum(self._secants[at] * bent, _LEAST_SLOPE)  # 0 beside a far steeper step
+        slopes = np.maximum(self._secants[at] * bent, _LEAST_SLOPE)  # 0 next to a far steeper step
         inside = np.log(slopes) - 2.0 * np.log1p((first + last - 2.0) * q)
         log_u, log_t = log_ndtr(-np.abs(scores)), np.log(self.heights[0])
         in_tail = np.log(2.0) + 1.5 * log_u - 0.5 * log_t
@@ -394,7 +394,7 @@ class NumberDistribution:
         if not half_step > 0.0:
             return float(self.log_slopes(self.scores_at(positions)).sum())
         low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
-        is_above = low > 0.0  # there the upper tail has the digits
+        is_above = low > 0.0  # where the upper tail is more precise
         masses = ndtr(np.where(is_above, -low, high)) - ndtr(np.where(is_above, -high, low))
         is_wide = masses > _LEAST_MASS
         log_densities = np.empty(len(positions))
@@ -535,7 +535,7 @@ def _slopes(knots: Numbers, secants: Numbers) -> Numbers:
     and three times the secant's.
     """
     steps = np.diff(knots)
-    share = steps[1:] / (steps[1:] + steps[:-1])  # of the right interval in both
+    share = steps[1:] / (steps[1:] + steps[:-1])  # of the right interval in two neighbours
     inner = 3.0 / ((1.0 + share) / secants[:-1] + (2.0 - share) / secants[1:])
     first = secants[0] + (secants[0] - secants[1]) * (1.0 - share[0])
     last = secants[-1] + (secants[-1] - secants[-2]) * share[-1]

@@ -381,7 +381,7 @@ class PlaceWriter:
         used = {_without_digits(text) for text in originals}
         places = sorted(set(map(_without_digits, made)))
         free = [place for place in places if place not in used]
-        if len(free) < _FEWEST_PLACES:  # wider than any original's number
+        if len(free) < _FEWEST_PLACES:  # a number with more digits than any original's
             widest = max((len(run) for text in used for run in _DIGITS.findall(text)), default=0)
             longer = "0" * (widest + 1)
             free = [

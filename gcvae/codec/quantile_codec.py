@@ -108,7 +108,7 @@ class QuantileCodec:
         is_rest = present & ~np.isin(positions, found[is_atom])
         rest, rest_counts = found[~is_atom], counts[~is_atom]
         atoms = found[is_atom]
-        # A column of atoms only still has a code for numbers not seen in training.
+        # If all numbers are atoms, there still is a code for numbers not seen in training.
         if not len(rest):
             atoms, rest = rest, found[~np.isin(found, standing_apart(positions[present], 0.0))]
             is_rest = present & np.isin(positions, rest)
@@ -205,7 +205,7 @@ class QuantileCodec:
         # A number that rounds to an atom is that atom.
         atoms = np.append(self.atoms, np.nan)
         own, near = (np.searchsorted(self.atoms, positions - r) for r in (0.0, self._reach))
-        at = np.where(atoms[own] == positions, own, near)  # within reach two doubles may be atoms
+        at = np.where(atoms[own] == positions, own, near)  # two atoms may be within reach
         near = atoms[at]
         is_atom = is_number & (near <= positions + self._reach)
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
@@ -363,9 +363,9 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
             return line
         return replace(line, offset=0.0, scale=2.0 ** round(math.log2(line.scale)))
     distances = np.unique(replace(line, scale=1.0).positions(series)[1])
-    # By halves: the two largest may be farther apart than a double can say.
+    # Halved, because the distance of the two largest numbers may overflow.
     least = float(np.diff(distances / 2.0, prepend=-np.inf).min())
-    smallest = float(np.abs(distances).max()) / _WIDE**2  # in which the largest is finite
+    smallest = float(np.abs(distances).max()) / _WIDE**2  # keeps positions finite
     return replace(line, scale=min(line.scale, max(least * _WIDE, smallest)))
 
 

@@ -153,7 +153,7 @@ class TableCodec:
         self.schema = schema
         self.reduction = reduction
         self.columns = columns
-        # In the schema's order, for a document's keys have none; the first one fills a blank.
+        # In the schema's order, because the first copy fills a missing cell of its original.
         self.copies = {name: copies[name] for name in schema.names if name in copies}
         self._rest = rest
 
@@ -203,7 +203,6 @@ class TableCodec:
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
-        # These cells are needed before the row is complete.
         modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
         return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction)
 
@@ -238,7 +237,7 @@ class TableCodec:
         regions: Sequence[Region | None] | None = None,
         exact: Collection[str] = (),
     ) -> EncodedTable:
-        """Completes generated rows by the random parts of values that the model does not output.
+        """Adds the random parts of values that the model does not output to generated rows.
 
         In a group of rare levels, a uniform value selects the level. Numbers are rounded to the
         distribution of decimals in the table.
@@ -413,7 +412,7 @@ class TableCodec:
         found = {name: written[name] for name in written.columns}
         for name, source in self.copies.items():
             held = type_limits(self.schema[name])
-            if held is not None:  # the narrower type of two columns that are equal is that of both
+            if held is not None:  # limits of the copy's type hold for both
                 found[source] = found[source].clip(*held)
         found |= {name: found[source] for name, source in self.copies.items()}
         ordered = {name: found[name] for name in self.schema.names if name in found}

@@ -117,9 +117,9 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if kind is None:
         kind = pa.array(pd.Series([], dtype=pd.api.types.pandas_dtype(name))).type
     if column.kind.outcomes is Outcomes.KEYS and not _fits(series, kind):
-        return series  # synthetic keys are larger than the table's, which may have filled the type
+        return series  # synthetic keys may be too large for the type of the table's keys
     if column.kind.outcomes is Outcomes.KEYS and written_type(column, series) != kind:
-        # Synthetic keys are text although the column's are not.
+        # Synthetic keys are text although the table's keys are not.
         as_text = "arrow" if name == "arrow" else "object"
         return _with_dtype(series, replace(column, dtype=as_text, parquet_type="string"))
     array = arrow_column(series, column, kind)
@@ -190,7 +190,7 @@ def _type_of(series: pd.Series[Any]) -> str | None:
             found = pa.dictionary(codes, value_type, ordered=bool(dtype.ordered))
         else:
             if pd.api.types.infer_dtype(series, skipna=True) in ("timedelta", "timedelta64"):
-                series = pd.to_timedelta(series)  # unit of the cells' counts
+                series = pd.to_timedelta(series)  # determines the unit
             shown = series if pd.api.types.is_object_dtype(dtype) else series.iloc[:0]
             found = pa.array(shown, from_pandas=True).type
         return str(parquet_type(str(found))) if is_cell(found) else None

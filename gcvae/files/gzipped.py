@@ -21,7 +21,7 @@ class UnzippedFile:
             file: Compressed file.
             most_bytes: Maximum size of the uncompressed content; None for no limit.
         """
-        self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # whatever the file was opened for
+        self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # the default is the file's mode
         self._most_bytes = most_bytes
 
     def read(self, n_bytes: int) -> bytes:

@@ -54,7 +54,7 @@ def read_names(record: bytes, separator: str, line: int, offset: int) -> list[st
     refuse_encoding(record, line, offset)
     try:
         (names,) = csv.reader([record.decode()], delimiter=separator)
-    except csv.Error:  # the only limit of a reader that is not strict
+    except csv.Error:  # raised only for a name that is too long
         message = f"the name of a column has over {csv.field_size_limit():,} characters"
         raise TableError(Problem(message, line=line, expected=_SHORT_NAMES)) from None
     return _with_names(names)

@@ -26,7 +26,7 @@ from gcvae.schema.parquet_types import parquet_type
 import_module("pandas.core.arrays.arrow.extension_types")  # otherwise periods become numbers
 
 ROWS_PER_GROUP = 1 << 16
-_ROWS_AT_ONCE = 1 << 9  # of one column
+_ROWS_AT_ONCE = 1 << 9  # of one column, in longest_cells
 
 
 def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
@@ -192,8 +192,8 @@ def _reading() -> Iterator[None]:
     """Context manager that converts Arrow's errors on damaged data to a TableError."""
     try:
         yield
-    # Arrow says OSError of damaged pages, and NotImplemented of damaged headers, which name
-    # encodings that are none.
+    # Arrow raises OSError for damaged pages, and ArrowNotImplementedError for damaged headers,
+    # which name unknown encodings.
     except (
         pa.ArrowInvalid,
         pa.ArrowNotImplementedError,

@@ -36,7 +36,7 @@ from gcvae.schema.columns import TableSchema
 CHUNK_ROWS = 4096
 """Default number of rows that are read, encoded and processed at once."""
 MOST_UNZIPPED_BYTES = 2 << 30
-"""Maximum uncompressed size of a gzip file that is read whole."""
+"""Maximum uncompressed size, in bytes, of a gzip file that is read into memory at once."""
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 

@@ -89,7 +89,7 @@ def write_table(
     elif chosen == "parquet":
         _write_parquet(frame, destination, schema)
     elif chosen == "csv.gz":
-        # Without name and time, so that equal tables give equal files.
+        # Without file name and time in the header, so that equal tables give equal files.
         with gzip.GzipFile("", "wb", fileobj=destination, mtime=0) as packed:
             packed.writelines(
                 write_delimited(format_table(frame, schema), separator=schema.separator)

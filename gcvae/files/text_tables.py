@@ -161,7 +161,7 @@ def text_rows(
             yield rows
         if text.is_at_end:
             break
-        held += text.more(max(window_bytes, len(held)))  # a long cell is not scanned too often
+        held += text.more(max(window_bytes, len(held)))  # doubled: long cells are scanned rarely
     place.refuse_open_quote(held)
     if not n_rows:
         empty = Problem("the table has a header but no rows", expected="at least one row")
@@ -293,7 +293,7 @@ class _Position:
             arrow_csv.ReadOptions(
                 column_names=self.names,
                 block_size=block_bytes,
-                use_threads=handler is None,  # rows have no numbers with threads
+                use_threads=handler is None,  # with threads, errors do not give row numbers
             ),
             arrow_csv.ParseOptions(
                 delimiter=self.separator,

@@ -91,7 +91,7 @@ def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     """
     try:
         return _converted(series, column, kind)
-    # What Arrow and fromisoformat raise of values that a type can not hold; ArrowInvalid is a
+    # Raised by Arrow and fromisoformat for values that do not fit the type; ArrowInvalid is a
     # ValueError.
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
         message = f"a value can not be written as {kind}: {error}"
@@ -103,7 +103,7 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     if pa.types.is_dictionary(kind):
         values = _converted(series, column, kind.value_type)
         found = values.unique().drop_null()
-        if kind.ordered and column.levels:  # their order is the column's
+        if kind.ordered and column.levels:  # in the order of the column's levels
             found = pc.unique(pa.concat_arrays([level_values(column, kind.value_type), found]))
         indices = pc.index_in(values, value_set=found).cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(indices, found, ordered=kind.ordered)

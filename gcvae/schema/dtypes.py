@@ -20,7 +20,7 @@ def checked_dtype(name: str) -> str:
             raise ValueError(f"no dtype is called {name!r}")
         try:
             pd.api.types.pandas_dtype(name)
-        except (TypeError, LookupError) as error:  # LookupError: of time zones
+        except (TypeError, LookupError) as error:  # LookupError: unknown time zone
             raise ValueError(str(error)) from None
     return name
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from decimal import Decimal
 
-# String literals come first, so that a backtick in one does not start a name.
+# String literals come first, so that a backtick in a literal does not start a name.
 _QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`((?:[^`]|``)+)`""")
 _SIGNS = {"≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "÷": "/", "−": "-"}
 """Python operator for each mathematical sign."""

@@ -78,7 +78,7 @@ _KNOWN_TOKENS = {
     "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
     "%p", "%M", "%S", "%f",
 }  # fmt: skip
-# Times of day have strptime's default date. 3:04 may be a ratio.
+# Times of day get strptime's default date. %-H:%M is not listed: 3:04 may be a ratio.
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
           "%-I:%M:%S %p")  # fmt: skip
 DAY_OF_TIMES = np.datetime64("1900-01-01", "us")

@@ -25,8 +25,8 @@ _SHAPE = rf"^[^0-9]*{_BODY}[^0-9]*$"
 _PARTS = rf"^(?P<left>[^0-9]*)(?P<body>{_BODY})(?P<right>[^0-9]*)$"
 
 PER_CENT = frozenset(["%", "‰", "％"])
-# Unicode tells signs of currencies (category Sc). These are the codes of ISO 4217, and what is
-# written for currencies that have no sign.
+# Currency signs have the Unicode category Sc. These are the codes of ISO 4217, and abbreviations of
+# currencies without a sign.
 _CURRENCIES = """
 AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD
 CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF
