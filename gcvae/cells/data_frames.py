@@ -1,7 +1,7 @@
-"""Converts users' tables to pandas data frames and back.
+"""Converts users' tables to pandas data frames and results back to the user's kind of frame.
 
 Every object with Arrow's PyCapsule interface is supported: tables of pyarrow, polars, DuckDB and
-others. Its columns keep their Arrow types (`pandas.ArrowDtype`). Output has the type of the input.
+other libraries. In the converted frame, their columns keep their Arrow types (`pandas.ArrowDtype`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FLAT = 'one name each: frame.columns = ["_".join(map(str, names)) for names in 
 
 
 class FrameKind(StrEnum):
-    """Library of a data frame."""
+    """Library of the data frames that a user passes and gets back."""
 
     PANDAS = "pandas"
     POLARS = "polars"
@@ -29,8 +29,8 @@ class FrameKind(StrEnum):
 
 
 def kind_of(table: object) -> FrameKind:
-    """Returns the kind of a table; pandas for files, Arrow for other objects with Arrow's
-    interface."""
+    """Returns the library of a data frame: PANDAS for pandas frames and for paths of files, ARROW
+    for other objects with Arrow's PyCapsule interface."""
     if _offers_arrow(table) and not isinstance(table, pd.DataFrame):
         package = type(table).__module__.partition(".")[0]
         return FrameKind.POLARS if package == "polars" else FrameKind.ARROW
@@ -38,7 +38,7 @@ def kind_of(table: object) -> FrameKind:
 
 
 def frame_kind(name: object) -> FrameKind:
-    """Returns the kind with this name.
+    """Returns the frame kind with this name: "pandas", "polars" or "arrow".
 
     Raises:
         SettingError: The name is unknown.
@@ -51,10 +51,10 @@ def frame_kind(name: object) -> FrameKind:
 
 
 def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
-    """Converts rows to a frame of this kind. Only pandas frames keep `attrs`.
+    """Converts a pandas frame to a frame of the given library. Only pandas frames keep `attrs`.
 
     Raises:
-        MissingPackageError: The package is not installed.
+        MissingPackageError: `kind` is POLARS, but polars is not installed.
     """
     if kind is FrameKind.PANDAS:
         return frame
@@ -71,15 +71,15 @@ def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
 def with_index_of(
     blocks: Iterable[pd.DataFrame], table: object, copies: int = 1, first_row: int = 0
 ) -> Iterator[pd.DataFrame]:
-    """Yields blocks of results for a table's rows, with the index of the table.
+    """Yields result blocks, each with the index labels of the table rows that it belongs to.
 
-    For files, polars and Arrow, rows are numbered from 0 over all blocks.
+    For files, polars and Arrow tables, which have no index, the result rows are numbered from 0.
 
     Args:
         blocks: Results in the order of the table's rows.
-        table: Table as the user gave it.
+        table: The user's table: a pandas frame, whose index is used, or any other object.
         copies: Number of consecutive result rows for each row of the table.
-        first_row: Position in the table of the first row with a result.
+        first_row: Index of the first table row that has a result, counted from 0.
     """
     for block in blocks:
         end = first_row + len(block) // copies
@@ -95,7 +95,7 @@ def data_frame(table: object) -> pd.DataFrame:
     """Converts a table to a pandas data frame; pandas frames are returned unchanged.
 
     Raises:
-        TableError: It is not a table, or column names are not single texts.
+        TableError: `table` is not a table, or its column names are not distinct strings.
     """
     if isinstance(table, pd.DataFrame):
         _check_names(table)
@@ -115,7 +115,8 @@ def refuse_empty(names: Sequence[str], n_rows: int) -> None:
     """Checks that a table has columns and rows.
 
     Raises:
-        TableError: It does not.
+        EmptyTableError: The table has columns but no rows.
+        TableError: The table has no columns.
     """
     n_columns = len(names)
     expected = "at least one column and one row of cells"
@@ -181,7 +182,8 @@ def _of_arrow(table: Any) -> pd.DataFrame:
 
 
 def _of_texts(kind: Any) -> Any:
-    """Returns the type with texts in a form of which pandas can select rows."""
+    """Returns the type with string views replaced by strings, because pandas cannot select rows of
+    string views."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _of_texts(kind.value_type), kind.ordered)
     return pa.string() if pa.types.is_string_view(kind) else kind

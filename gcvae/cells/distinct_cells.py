@@ -1,4 +1,4 @@
-"""Distinct cells of a column as text, with their rows, and the usual markers of missing cells."""
+"""Represents a column by its distinct cells as text and the index of each row's cell among them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gcvae.spelling.number_text import (
 from gcvae.spelling.plain_numbers import PlainNumbers
 from gcvae.spelling.text_bytes import are_in, have_outer_spaces
 
-# Markers of missing cells in any column.
+# Texts that mean "missing" in any column.
 MARKERS = frozenset(
     [
         "",
@@ -57,11 +57,11 @@ MARKERS = frozenset(
         "NaT",
     ]
 )
-# Markers if the other cells are numbers, dates or booleans.
+# Texts that also mean "missing" if all other cells are numbers, dates or booleans.
 WEAK_MARKERS = frozenset(
     ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
 )
-# Markers if the other cells are many numbers, dates or durations.
+# Words that also mean "missing" if the other cells are many numbers, dates or durations.
 MARKER_WORDS = frozenset(
     spelled
     for word in ("n.a.", "n.a", "k.a.", "unknown", "missing", "not available", "undefined")
@@ -69,34 +69,33 @@ MARKER_WORDS = frozenset(
 )
 
 _LOOKED_AT_TEXTS = 100
-"""Number of texts that are checked before all are."""
+"""Number of texts that are checked first, because most columns of words are refused by them."""
 
 Numbering = npt.NDArray[np.int64]
-Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
+Source = str  # "text", "integer", "float", "boolean" or "datetime"
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Text cells in Arrow, without Python objects.
-
-    Shape: texts (n,), strings or dictionaries of strings, null for missing.
-    """
+    """Column of text cells in an Arrow array, which avoids a Python object for each cell.
+    Shape: texts (n,), of strings or dictionary-encoded strings; null marks a missing cell."""
 
     name: str
     texts: pa.ChunkedArray
 
     @property
     def index(self) -> pd.RangeIndex:
-        """The rows' labels: their indices."""
+        """Row labels 0 to n - 1, like the default index of a pandas series."""
         return pd.RangeIndex(len(self.texts))
 
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """Positions of a chunk's rows in a file without lines, by their labels from 0.
+    """Converts row labels of a chunk to row numbers of its file, for error messages on files
+    without text lines such as Parquet: the row with label i is row first + i of the file.
 
     Attributes:
-        first: Number of rows of the file before the chunk.
+        first: Number of rows in the file before the chunk.
     """
 
     first: int
@@ -104,22 +103,25 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class Cells:
-    """Distinct cells of one column.
+    """One column: its distinct cells as text, and the index of each row's cell among them.
 
-    Shape: texts (U,), codes (n,) in [-1, U), -1 for cells without a value in the frame.
+    Shape: texts (U,) for U distinct cells, codes (n,) for n rows. Codes are in [-1, U); -1 marks a
+    row without a value (None, NaN or NaT).
 
     Attributes:
         name: Name of the column.
-        source: Type of the original cells.
+        source: Type of the cells before they became text: "text", "integer", "float", "boolean" or
+            "datetime".
         texts: Distinct cells, in order of first appearance.
-        codes: Index of each row's text.
-        lines: Line of each row by its label, if the rows come from a text file; or the RowNumbers
-            of a chunk.
-        date_format: Format of dates that were typed.
+        codes: Index in `texts` of each row's cell.
+        lines: For rows of a text file, the line number of each row by row label; for a chunk of
+            another file, its RowNumbers; None for data frames.
+        date_format: Format in which `texts` shows cells that had a datetime dtype.
         labels: Index of the rows.
-        number_format: Number format of a text column; None for plain numbers.
-        has_objects: Whether some cells of a text column were objects, such as numbers.
-        is_cut: Whether times lost digits beyond microseconds.
+        number_format: Separators, signs and units of the numbers in a text column; None for numbers
+            with at most a decimal point.
+        has_objects: Whether a text column contained objects that are not strings, such as numbers.
+        is_cut: Whether times were truncated to microseconds.
     """
 
     name: str
@@ -135,18 +137,18 @@ class Cells:
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """Number of rows of each text."""
+        """Number of rows that contain each text. Shape: (U,)."""
         present = self.codes[self.codes >= 0]
         return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
 
     @cached_property
     def n_blank(self) -> int:
-        """Number of rows without a value."""
+        """Number of rows without a value, which have code -1."""
         return len(self.codes) - int(self.counts.sum())
 
     @cached_property
     def stripped(self) -> pa.Array:
-        """Texts without surrounding spaces."""
+        """`texts` without leading and trailing spaces."""
         if not have_outer_spaces(self.texts):
             return self.texts
         if all(pc.utf8_trim_whitespace(chunk).equals(chunk) for chunk in chunks(self.texts)):
@@ -155,26 +157,32 @@ class Cells:
 
     @cached_property
     def numerals(self) -> pa.Array:
-        """Texts as plain numbers with a decimal point; other texts are unchanged."""
+        """Stripped texts in which numbers of the column's format are rewritten as plain decimals:
+        "1.234,50 €" becomes "1234.50".
+
+        Texts that do not match the format become empty. Without a number format, equal to
+        `stripped`.
+        """
         if self.number_format is None or self.source != "text":
             return self.stripped
         return numerals(self.stripped, self.number_format)
 
     @cached_property
     def plain(self) -> PlainNumbers | None:
-        """Numbers of texts that are all plain; else None."""
+        """Values of the numerals, and properties of their notation; None unless every numeral
+        consists of digits with at most a sign and a decimal point."""
         return read_plain(self.numerals)
 
     @cached_property
     def are_numbers(self) -> Mask:
-        """Which texts are numbers."""
+        """Mask of the texts that are numbers. Shape: (U,)."""
         if self.plain is not None:
             return np.ones(len(self.texts), dtype=bool)
         return are_numbers(self.numerals)
 
     @cached_property
     def all_numbers(self) -> bool:
-        """Whether every text is a number."""
+        """Whether every distinct text is a number."""
         if self.plain is not None:
             return True
         start = self.numerals.slice(0, _LOOKED_AT_TEXTS)
@@ -182,45 +190,52 @@ class Cells:
 
     @cached_property
     def as_numerals_are_written(self) -> pa.Array:
-        """Texts that result from writing the numerals in the column's format."""
+        """Numerals written in the column's number format; a text that differs from its entry in
+        `stripped` is not written as the format would."""
         if self.number_format is None or self.source != "text":
             return self.stripped
         return written_in(self.numerals, self.number_format)
 
     @cached_property
     def numbers(self) -> npt.NDArray[Any] | None:
-        """Number of each text; None if a text is not a number."""
+        """Number of each text, int64 or float64; None if a text is not a number. Shape: (U,)."""
         if self.plain is not None:
             return self.plain.values
         return numbers_of(self.numerals) if self.all_numbers else None
 
     @cached_property
     def inferred_date_format(self) -> tuple[str, int] | None:
-        """(Format that restores every text, its digits of a second); see `infer_format`."""
+        """(Date format that restores every text, decimals of its seconds); None if there is none.
+        See `infer_format`."""
         return infer_format(self.texts)
 
     def times(self, date_format: str) -> Dates:
-        """Returns the time of each text, NaT if it is not a date of the format. Results are
-        cached."""
+        """Returns the time of each text, or NaT if the text is not a date in the format.
+
+        Results are cached by format. Shape: (U,).
+        """
         if date_format not in self._times:
             self._times[date_format] = read_dates(self.texts, date_format)
         return self._times[date_format]
 
     @cached_property
     def _times(self) -> dict[str, Dates]:
-        """Cache of times by format."""
+        """Cache of the results of `times`, by date format."""
         return {}
 
     def are_markers(self, markers: frozenset[str]) -> Mask:
-        """Returns which texts, without surrounding spaces, are markers."""
+        """Returns a mask of the texts that equal a marker, apart from surrounding spaces.
+        Shape: (U,)."""
         return are_in(self.stripped, sorted(markers))
 
     def are_listed(self, markers: tuple[str, ...]) -> Mask:
-        """Returns which texts are exactly equal to a marker."""
+        """Returns a mask of the texts that equal a marker exactly, including spaces.
+        Shape: (U,)."""
         return are_in(self.texts, list(markers))
 
     def select(self, chosen: Mask) -> Cells:
-        """Returns the cells with the chosen texts; all other cells have no value."""
+        """Returns the column with the texts in the mask `chosen`; rows with any other text get code
+        -1."""
         if chosen.all():
             return self
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
@@ -229,19 +244,25 @@ class Cells:
         return replace(self, texts=texts, codes=codes)
 
     def problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
-        """Returns a problem at the first row whose text is wrong; `{}` in the message is the
-        cell."""
+        """Returns a Problem that locates the first row whose text is in the mask `wrong`.
+
+        Args:
+            wrong: Mask of the invalid texts. Shape: (U,).
+            message: Message, in which `{}` is replaced by the cell.
+            **place: Further fields of the Problem, such as `expected`.
+        """
         row = int(np.argmax(np.append(wrong, False)[self.codes]))
         text = self.texts[int(self.codes[row])].as_py()
         return self.problem_at(row, message.format(shortened(text)), **place)
 
     def problem_at(self, row: int, message: str, **place: Any) -> Problem:
-        """Returns a problem of one row, with its line if the rows have lines."""
+        """Returns a Problem that locates a row by its line in a text file, or else by its row
+        number."""
         line, position = self._line_or_position(row)
         return Problem(message, line=line, row=position, column=self.name, **place)
 
     def place(self, row: int) -> str:
-        """Returns the line of a row, or its position if the rows have no lines."""
+        """Returns the location of a row for messages: "line 7" in a text file, else "row 5"."""
         line, position = self._line_or_position(row)
         return f"row {position}" if line is None else f"line {line}"
 
@@ -252,7 +273,7 @@ class Cells:
 
 
 def shortened(text: str) -> str:
-    """Returns the text in quotes, truncated if it is long."""
+    """Returns the text in quotes for messages, truncated to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -262,16 +283,18 @@ def cells_of(
     date_format: str | None = None,
     number_format: NumberFormat | None = None,
 ) -> Cells:
-    """Returns the distinct cells of a text or typed column.
+    """Returns the distinct cells of a column and the index of each row's cell.
 
     Args:
-        column: The cells.
-        lines: As in Cells.
-        date_format: Format in which typed dates are written.
-        number_format: Number format of texts, if known.
+        column: Column of any supported dtype.
+        lines: Line numbers of the rows, as in `Cells.lines`.
+        date_format: Format in which cells of a datetime dtype are written as text; None for ISO
+            8601.
+        number_format: Format of the numbers in text cells; None if they are plain or it is unknown.
 
     Raises:
-        TableError: The column has infinite numbers, or objects that are not cells.
+        TableError: The column contains infinite numbers, integers beyond 64 bits, both times with
+            and without a zone, or objects such as lists.
     """
     if isinstance(column, TextColumn):
         codes, texts = distinct_texts(column.name, column.texts)
@@ -326,11 +349,13 @@ _PERIOD_FORMATS = {
     "period[h]": "%Y-%m-%d %H:00",
     "period[min]": "%Y-%m-%d %H:%M",
 }
-"""Formats of pandas periods other than days; other periods are written by their first moment."""
+"""Date formats of pandas periods other than days; periods of any other length are written as their
+first moment."""
 
 
 def _plain(series: Any) -> Any:
-    """Returns the column without a category or object dtype around typed cells."""
+    """Converts categories, periods, sparse values, durations and Python objects to a dtype of
+    numbers, booleans or times; a column of texts stays one of objects."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)
     if isinstance(series.dtype, pd.PeriodDtype):
@@ -376,11 +401,11 @@ def _times_of_day(series: Any) -> Any:
 
 
 def _times(series: Any) -> Any:
-    """Returns the times of dates, in UTC if they have zones."""
+    """Converts dates or times to a datetime dtype, in UTC if they have time zones."""
     zones = {getattr(date, "tzinfo", None) for date in series.dropna()}
     if None in zones and len(zones) > 1:
         message = "some times of the column have a zone, and some have none"
-        expected = "one of both, as by series.map(lambda time: time.astimezone())"
+        expected = "a zone for all or for none, as by series.map(lambda time: time.astimezone())"
         raise TableError(Problem(message, column=str(series.name), expected=expected))
     return series.astype(TIMES if None in zones else "datetime64[us, UTC]")
 
@@ -399,7 +424,7 @@ def _distinct(series: Any, name: str) -> tuple[Any, Any]:
     except TypeError:
         raise TableError(
             Problem(
-                "the column holds lists or other objects that are no cells",
+                "the column holds lists or other objects that can not be cells",
                 column=name,
                 expected="text, numbers, booleans or dates",
             )
@@ -415,7 +440,7 @@ def _float_texts(values: Numbers, name: str) -> pa.Array:
 
 
 def _object_texts(found: Any, name: str, number_format: NumberFormat | None) -> pa.Array:
-    """Returns the texts of objects; numbers in the column's format."""
+    """Returns the texts of objects; numbers are written in the column's number format."""
     try:
         return pa.array(np.asarray(found, dtype=object), pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):

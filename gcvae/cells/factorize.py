@@ -1,8 +1,8 @@
 """Finds the distinct texts of a column without a growing hash table.
 
-A hash table of ten million different texts takes gigabytes. Here texts are hashed to 64 bits and
-the hashes sorted, which takes about fifty bytes per text. Texts with equal hashes are compared; if
-they differ, another key is used, so the result is exact.
+A hash table of ten million different texts takes gigabytes. This module hashes texts to 64 bits and
+sorts the hashes, which takes about fifty bytes per text. Texts with equal hashes are compared; if
+they differ, all texts are hashed again with another key, so the result is exact.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from gcvae.arrays import Mask
 from gcvae.errors import Problem, TableError
 
 FEW_TEXTS = 1 << 21
-"""Up to this number of texts in all chunks a hash table is used ..."""
+"""Maximum number of texts in all chunks for which a hash table is used."""
 FEW_BYTES = 1 << 29
-"""... if they also have at most this many bytes."""
+"""Maximum size in bytes of the texts for which a hash table is used."""
 
 Codes = npt.NDArray[np.int32]
 
 
 def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Returns (index of each row's text, -1 for none; distinct texts in order of first appearance).
+    """Returns (index of each row's text, -1 for a missing cell; distinct texts in order of
+    appearance).
 
     Shape: (n,) -> (n,), (U,).
 
     Args:
-        name: Name of the column.
-        texts: Chunks of strings or of dictionaries; null for missing. A dictionary has each text
-            once, in order of first appearance, or the text of each row.
+        name: Name of the column, for errors.
+        texts: Chunks of strings or of dictionary-encoded strings, null for missing. A dictionary
+            contains either each text once, in order of first appearance, or one entry for each row.
 
     Raises:
         TableError: The distinct texts are too long for one array.
@@ -69,12 +70,13 @@ def _joined_codes(texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     codes = rows[0] if len(rows) == 1 else np.concatenate(rows)
     if len(found) != len(rows[0]):
         return codes, found
-    once = found.dictionary_encode()  # may have the text of each row
+    once = found.dictionary_encode()  # may contain a text more than once
     return _of_rows(once.indices.to_numpy(), pa.array(codes, mask=codes < 0)), once.dictionary
 
 
 def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:
-    """Returns a keyed hash of each text of each dictionary. Shape: (K,)."""
+    """Returns a keyed hash of each text of all dictionaries, concatenated. Shape: (K,) for K
+    texts."""
     return np.concatenate(
         [
             pd.util.hash_array(
@@ -86,8 +88,8 @@ def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:
 
 
 def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[Mask, Codes]:
-    """Returns (mask of first occurrences, index of each number among them). Shape: (K,) -> (K,),
-    (K,)."""
+    """Returns (mask of the first occurrence of each hash, index of each hash among the distinct
+    ones). Shape: (K,) -> (K,), (K,)."""
     order = np.argsort(hashes, kind="stable")  # equal numbers in order of appearance
     in_order = hashes[order]
     begins = np.concatenate([[True], in_order[1:] != in_order[:-1]])[: len(order)]
@@ -124,7 +126,8 @@ def _are_equal(held: list[Any], is_first: Mask, codes: Codes, found: pa.Array) -
 
 
 def _slices(held: list[Any], along: npt.NDArray[Any]) -> list[tuple[Any, npt.NDArray[Any]]]:
-    """Returns each dictionary with its slice of an array along all of them."""
+    """Returns pairs of each dictionary and its slice of an array that runs along all
+    dictionaries."""
     ends = np.cumsum([len(dictionary) for dictionary in held])
     return list(zip(held, np.split(along, ends[:-1]), strict=True))
 

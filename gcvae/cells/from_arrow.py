@@ -1,4 +1,4 @@
-"""Converts Arrow columns to the library's values: numbers, booleans, times, texts."""
+"""Converts Arrow columns to the types that the library knows: numbers, booleans, times and text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from gcvae.spelling.date_text import DAY_OF_TIMES
 
 
 def plain_series(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Converts a column with an Arrow dtype as the same column of a Parquet file.
+    """Converts a column with an Arrow dtype to the dtype that it would have after reading it from a
+    Parquet file.
 
-    Times in other units than nanoseconds, and numbers of few bits, whose shortest digits are meant,
-    are converted too.
+    Times in units other than nanoseconds, and floats of at most 32 bits, are converted as well: the
+    shortest decimal of a float32 is kept, so that 0.1 stays 0.1 in float64. All other columns are
+    returned unchanged.
 
     Raises:
-        TableError: Its type is not supported, or a time is out of range.
+        TableError: The type is not supported, or a time is out of range.
     """
     dtype = series.dtype
     is_arrows = isinstance(dtype, pd.ArrowDtype)
@@ -36,12 +38,13 @@ _FEW_BITS = ("float16", "float32", "Float32")
 
 
 def _is_coarse_time(dtype: Any) -> bool:
-    """Returns whether times have another unit than nanoseconds."""
+    """Returns whether a dtype stores times in a unit other than nanoseconds."""
     return str(dtype).startswith("datetime64[") and not str(dtype).startswith("datetime64[ns")
 
 
 def arrow_series(column: Any, name: str) -> pd.Series[Any]:
-    """Returns the values of a column; integers and booleans keep their kind with nulls."""
+    """Converts an Arrow column to a pandas series; integers and booleans with nulls get a nullable
+    dtype instead of becoming floats or objects."""
     kind = column.type
     nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if nullable and column.null_count:
@@ -51,7 +54,7 @@ def arrow_series(column: Any, name: str) -> pd.Series[Any]:
 
 
 def _with_nulls(column: Any) -> pd.Series[Any]:
-    """Returns integers or booleans with nulls."""
+    """Converts integers or booleans with nulls to a series of a nullable dtype."""
     is_null = np.asarray(column.is_null().to_numpy(), dtype=bool)
     values = column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy()
     if pa.types.is_boolean(column.type):
@@ -60,18 +63,19 @@ def _with_nulls(column: Any) -> pd.Series[Any]:
 
 
 def arrow_cells(column: Any, name: str) -> Any:
-    """Returns the column as numbers, booleans, times, or text; see `gcvae.files.to_arrow`.
+    """Converts an Arrow column to one of the types that the library knows: numbers, booleans, times
+    or text. `gcvae.files.to_arrow` converts back.
 
     Args:
-        column: Column of a file.
-        name: Name of the column.
+        column: Arrow column.
+        name: Name of the column, for errors.
 
     Raises:
-        TableError: Its type is not supported, or a time is out of range.
+        TableError: The type of the column is not supported, or a time is out of range.
     """
     kind = column.type
     if not is_cell(kind):
-        raise TableError(Problem(f"values of type {kind} are no cells", column=name,
+        raise TableError(Problem(f"values of type {kind} can not be cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _times(column, name)
@@ -81,7 +85,7 @@ def arrow_cells(column: Any, name: str) -> Any:
         since_midnight = column.cast(pa.time64(unit)).cast(pa.int64())
         return pc.add(since_midnight, day).cast(pa.timestamp(unit))
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
-        return column.cast(pa.string()).cast(pa.float64())  # 0.1, and not 0.10000000149011612
+        return column.cast(pa.string()).cast(pa.float64())  # 0.1, not 0.10000000149011612
     if pa.types.is_uint64(kind):  # integers beyond int64 become text
         most = pc.max(column).as_py() or 0
         return column.cast(pa.int64() if most <= np.iinfo(np.int64).max else pa.string())
@@ -90,12 +94,12 @@ def arrow_cells(column: Any, name: str) -> Any:
 
 
 def _times(column: Any, name: str) -> Any:
-    """Returns dates and times in microseconds, those in nanoseconds unchanged.
+    """Converts dates and times to microseconds; times in nanoseconds keep their unit.
 
-    Times are in UTC if their zone is unknown.
+    Times in an unknown zone are returned in UTC.
 
     Raises:
-        TableError: A time of the column `name` is of another year than 1 to 9999.
+        TableError: A time in the column `name` lies outside the years 1 to 9999.
     """
     kind = column.type
     zone = kind.tz if pa.types.is_timestamp(kind) else None
@@ -120,13 +124,13 @@ def _times(column: Any, name: str) -> Any:
 def _is_known(zone: str) -> bool:
     try:
         pa.array([], pa.timestamp("us", zone)).to_pandas()
-    except (LookupError, ValueError):  # of names, of offsets
+    except (LookupError, ValueError):  # unknown name, invalid offset
         return False
     return True
 
 
 def is_cell(kind: Any) -> bool:
-    """Returns whether an Arrow type is supported as cells of a table."""
+    """Returns whether the library supports an Arrow type as the type of a column's cells."""
     return not (pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS))
 
 

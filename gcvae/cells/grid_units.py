@@ -1,4 +1,4 @@
-"""Grid of a column: the unit of which its values are integer multiples."""
+"""Grid of a column: the unit of which all its values are integer multiples, such as 0.01."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from gcvae.schema.columns import Column
 from gcvae.spelling.date_text import resolution
 
 _NOISE = 1e-6
-"""Rounding error of arithmetic, relative to a unit."""
+"""Tolerated rounding error of arithmetic, as a fraction of the grid unit."""
 
 
 def grid_unit(column: Column) -> float | None:
-    """Returns the grid unit of a column, for dates in seconds; None without a grid."""
+    """Returns the unit of which a column's values are multiples, in seconds for dates; None if the
+    number of decimals is not limited."""
     if column.has_times:
         return microseconds(column) / 1e6
     decimals = decimals_of(column)
@@ -21,15 +22,15 @@ def grid_unit(column: Column) -> float | None:
 
 
 def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers:
-    """Returns the tolerance for the equality of two values.
+    """Returns the largest difference at which two values of a column count as equal.
 
     Args:
-        column: Column of the value.
-        size: The larger absolute value of the two. Shape: (n,).
-        is_rounded: Whether the value is the other one rounded to the grid, up or down.
+        column: Column of the values.
+        size: Larger absolute value of each pair. Shape: (n,).
+        is_rounded: Whether one value of each pair results from rounding the other to the grid.
 
     Returns:
-        Tolerance in the column's units, for dates in seconds. Shape: (n,).
+        Tolerance in the column's units, in seconds for dates. Shape: (n,).
     """
     unit = grid_unit(column)
     if unit is None:
@@ -38,13 +39,13 @@ def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers
 
 
 def microseconds(column: Column) -> int:
-    """Returns the smallest unit of a date's format, in microseconds."""
+    """Returns the smallest time step that a date column's format can express, in microseconds."""
     step = resolution(column.date_format, column.decimals)
     return int(step / np.timedelta64(1, "us"))
 
 
 def decimals_of(column: Column) -> int | None:
-    """Returns the decimals of a number column; None without a limit."""
+    """Returns the maximum number of decimals in a number column; None if it is not limited."""
     if column.kind.is_whole:
         return 0
     if column.levels and all(isinstance(level, int) for level in column.levels):

@@ -1,4 +1,5 @@
-"""Levels of a column: inferred from cells, matched with declared ones, read and written."""
+"""Levels (categories) of a column: infers them from cells, matches cells with those of the schema,
+and writes them as text."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _STYLES = (str.lower, str.upper, str.title)
 
 
 def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
-    """Returns (false text, true text) if two texts are a pair such as no and yes; else None.
+    """Returns (false text, true text) if two texts are a pair such as No and Yes; else None.
 
     >>> boolean_pair(pa.array(["Yes", "No"]))
     ('No', 'Yes')
@@ -35,7 +36,8 @@ def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
 
 
 def boolean_partner(text: str) -> tuple[str, str] | None:
-    """Returns the pair that a text belongs to, or None."""
+    """Returns the pair (false text, true text) that contains the text, such as ("No", "Yes") for
+    "Yes"; None if the text belongs to no pair."""
     for pair in _PAIRS:
         for style in _STYLES:
             if text in (style(pair[0]), style(pair[1])):
@@ -44,12 +46,12 @@ def boolean_partner(text: str) -> tuple[str, str] | None:
 
 
 def are_numeric(levels: tuple[Level, ...]) -> bool:
-    """Returns whether every level is a number."""
+    """Returns whether every level is a number; booleans do not count as numbers."""
     return all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels)
 
 
 def level_texts(column: Column) -> list[str]:
-    """Returns the text of each level of a column."""
+    """Returns the text of each level as it appears in the column's cells."""
     levels = column.levels or ()
     if levels and are_numeric(levels):
         spelling = Spelling(column.decimals, column.padded, column.notation)
@@ -63,18 +65,21 @@ def level_texts(column: Column) -> list[str]:
 
 
 def listed_levels(column: Column) -> str:
-    """Returns the statement of the column's levels, for errors."""
+    """Returns "one of A, B, ..." with the first 20 levels of the column, for errors."""
     texts = level_texts(column)
     return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
 
 
 def read_levels(column: Column, cells: Cells) -> list[Level]:
-    """Returns the value of each text: the level with this text, or with this value.
+    """Converts each distinct text to a level of the column, or to another value of the levels'
+    type.
 
-    Unknown texts of a numeric column become numbers; other unknown texts are unchanged.
+    Texts are matched with the levels by text, or by value if the levels are numbers. In a column of
+    numeric levels, texts that are numbers become numbers even if they are not levels; all remaining
+    texts are returned unchanged.
     """
     if column.kind.outcomes is Outcomes.TRUTH_VALUES:
-        # Boolean cells have become Python's words.
+        # Cells of a boolean dtype were converted to the texts False and True.
         names: dict[str, bool] = {"False": False, "True": True}
         names |= dict(zip(level_texts(column), (False, True), strict=True))
         texts = cells.texts.to_pylist()
@@ -96,12 +101,13 @@ def _read_numeric(cells: Cells, whole: bool) -> list[Level]:
 
 
 def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> tuple[Level, ...]:
-    """Returns the distinct values in order: numbers if `spelling` is given, else texts.
+    """Returns the distinct levels in ascending order: numbers if `spelling` is specified, else
+    texts.
 
     Args:
-        texts: Every level at least once.
-        spelling: Notation of the numbers.
-        as_float: Whether whole numbers become floats.
+        texts: Texts that contain every level at least once.
+        spelling: Notation of the numbers; None for texts.
+        as_float: Whether to return whole numbers as floats.
     """
     if spelling is None:
         return tuple(sorted(texts.to_pylist()))
@@ -112,6 +118,6 @@ def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> t
 
 
 def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
-    """Returns whether numbers are whole and written as 18.0."""
+    """Returns whether all numbers are whole, although their texts have decimals such as 18.0."""
     plain = spelling.notation is None or spelling.notation.exponent_from is None
     return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())

@@ -1,7 +1,7 @@
-"""Synthetic e-mail addresses, user names and URLs, formed from the names of a row.
+"""Synthetic e-mail addresses, user names and URLs, formed from the synthetic names of a row.
 
-A pattern is a text such as "{first}.{last}", "{f}{last}" or "{first}"; `f` and `l` are initials.
-Pairs of names with the same account are distinguished by a number.
+A pattern is a text such as "{first}.{last}", "{f}{last}" or "{first}"; `f` and `l` are initials. If
+different names give the same account, a number after the names distinguishes the accounts.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed
 
 RESERVED_DOMAINS = ("example.org", "example.com", "example.net")
-"""Source: RFC 2606, section 3."""
+"""Domains reserved for examples. Source: RFC 2606, section 3."""
 RESERVED_ENDINGS = ("example", "test", "invalid")
-"""Reserved top-level domains. Source: RFC 2606, section 2."""
+"""Top-level domains reserved for tests and examples. Source: RFC 2606, section 2."""
 _PARTS = (
     ("first", "last"), ("last", "first"), ("f", "last"), ("last", "f"), ("first", "l"),
     ("l", "first"), ("first",), ("last",), ("f", "l"),
@@ -36,22 +36,23 @@ _SIGNS = "._-"
 _LEAST_ALIKE = 0.75
 _MOST_COMPARED = 500
 _LEAST_FORMED = 0.5
-"""If the names in other columns explain this share of accounts, patterns are learned from them."""
+"""Minimum share of accounts that names in other columns must explain for patterns to be learned
+from those names."""
 _LEAST_SHARE = 0.05
 _USUAL = "{first}.{last}"
 _BASE = 1_099_511_628_211
-"""Source: the prime of the FNV hashes of 64 bits."""
+"""Base of the polynomial hash. Source: the prime of the FNV hashes of 64 bits."""
 
 
 @dataclass(frozen=True)
 class AccountPatterns:
-    """Patterns of account names.
+    """Patterns by which account names are formed from the names of people.
 
     Attributes:
-        shares: Patterns with their number of rows; a single pattern if accounts are unique.
-        umlauts: Whether ä is transliterated as ae, and so on.
-        widths: Widths of the number after the names, 0 for none; after the last width, each further
-            one is a digit wider.
+        shares: Pairs of a pattern and its number of rows; a single pattern if accounts are unique.
+        umlauts: Whether ä is transliterated as ae, ö as oe, and so on.
+        widths: Numbers of digits after the names, 0 for no number. When accounts of one width are
+            used up, those of the next follow; after the last width, each is one digit wider.
         is_unique: Whether every row has a different account.
     """
 
@@ -73,12 +74,12 @@ class AccountPatterns:
         """Learns the patterns of accounts, without the part after an @.
 
         Args:
-            accounts: Accounts of some rows.
-            owners: First and last name of each row, if known.
+            accounts: Accounts of a sample of rows.
+            owners: (first name, last name) of each row, from other columns; None if unknown.
             names: Names of the table's locale.
             is_unique: Whether every row has a different account.
-            free_of: All accounts of the table, none of which may be generated: numbers get a width
-                that none of them has. None if the part after the account already ensures this.
+            free_of: All accounts of the table. None of them may be generated, so numbers get a
+                width that no account has. None if the part after the @ already ensures this.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
@@ -101,7 +102,14 @@ class AccountPatterns:
         return cls(kept, umlauts, widths, is_unique)
 
     def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
-        """Returns the accounts of identities. Shape: (n,)."""
+        """Returns the account of each synthetic row. Shape: (n,).
+
+        Args:
+            of: Names of the rows.
+            people: Generator of the names.
+            rows: Row numbers. Shape: (n,).
+            origin: Text from which random numbers are derived: seed and name of the column.
+        """
         first, last = (self.transliterated(texts, people.names) for texts in (of.first, of.last))
         initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
         ends = np.cumsum([rows_of for _, rows_of in self.shares])
@@ -118,7 +126,7 @@ class AccountPatterns:
         return found
 
     def transliterated(self, texts: Texts, names: NameList) -> Texts:
-        """Returns names in lower-case ASCII letters. Shape: (n,)."""
+        """Converts an array of names to lower-case ASCII letters. Shape: (n,)."""
         codes, distinct = pd.factorize(texts)
         transliterated = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
@@ -132,7 +140,7 @@ class AccountPatterns:
         people: People,
         origin: str,
     ) -> Texts:
-        """Returns the number after each account's names, "" for none. Shape: (n,)."""
+        """Returns the digits after the names in each account; "" for none. Shape: (n,)."""
         key = derived_seed(origin, "numbers")
         if self.is_unique:
             of_pairs, sizes, groups = _spelling_counts(people.locale, pattern, self.umlauts)
@@ -161,7 +169,7 @@ class AccountPatterns:
         yield from range(self.widths[-1] + 1, 19)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the patterns as a JSON document, which `from_json` reads."""
         return {
             "patterns": [list(pair) for pair in self.shares],
             "umlauts": self.umlauts,
@@ -171,14 +179,15 @@ class AccountPatterns:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the patterns of a document that `to_json` wrote."""
+        """Restores the patterns from the JSON document that `to_json` returned."""
         shares = tuple((pattern, rows) for pattern, rows in document["patterns"])
         widths = tuple(document["widths"])
         return cls(shares, document["umlauts"], widths, document["is_unique"])
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Returns the domains reserved for examples that are not in `domains`."""
+    """Returns the domains reserved for examples that are not in `domains`; if all are, one unused
+    subdomain."""
     used = {domain.casefold().rstrip(".") for domain in domains}
     free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
     numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))
@@ -190,7 +199,12 @@ def _width(account: str) -> int:
 
 
 def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
-    """Returns a pattern with its parts filled in, by arrays of texts or single texts."""
+    """Returns a pattern in which each part in braces is replaced by its text.
+
+    Args:
+        pattern: Pattern such as "{first}.{last}".
+        parts: For each part, a text or an array of texts, which gives an array of results.
+    """
     found: Any = ""
     for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
         found = found + literal if literal else found
@@ -201,9 +215,11 @@ def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
 def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns the patterns by which names form user names, with counts, and the transliteration.
+    """Returns (number of accounts with each pattern, whether ä is transliterated as ae).
 
-    The second value is whether ä is transliterated as ae.
+    Args:
+        known: Pairs of an account, without digits at its end, and its owner's first and last name.
+        names: Names of the table's locale.
     """
     exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     rest = []
@@ -219,7 +235,7 @@ def _patterns_of(
             rest.append((stem, letters, parts))
     umlauts = sum(exact[True].values()) > sum(exact[False].values())
     found = exact[umlauts]
-    for stem, letters, parts in rest[:_MOST_COMPARED]:  # a different spelling
+    for stem, letters, parts in rest[:_MOST_COMPARED]:  # similar, but spelled differently
         alike = [
             (SequenceMatcher(None, "".join(parts[x] for x in p), letters).ratio(), p)
             for p in _PARTS[:4]
@@ -240,7 +256,7 @@ def _pattern(parts: Sequence[str], stem: str) -> str:
 
 
 def _guessed_pattern(stem: str, names: NameList) -> str:
-    """Returns the pattern of an account whose owner is unknown."""
+    """Guesses the pattern of an account whose owner is unknown."""
     first_names, _ = names.ascii_names
     words = [word for word in re.split(r"[._-]", stem) if word]
     sign = next((c for c in stem[1:-1] if c in _SIGNS), "")
@@ -255,10 +271,10 @@ def _guessed_pattern(stem: str, names: NameList) -> str:
 
 @lru_cache(maxsize=8)
 def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, Numbers]:
-    """Returns (rank, count, id) of each pair of names among pairs with the same spelling.
+    """Finds pairs of a first and a last name that give the same account in a pattern.
 
-    Rank is the number of earlier pairs, count the number of all pairs with the spelling, and id
-    identifies the spelling. Shape: (n_pairs,) each.
+    Returns three numbers for each pair in the locale: how many earlier pairs give the same account,
+    how many pairs give it in total, and a hash of the account. Shape: (n_pairs,) each.
     """
     names = names_of(locale)
     hashes = []
@@ -288,10 +304,11 @@ def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers,
 
 
 def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Returns a polynomial hash of each text and the power that continues it. Shape: (n, 2).
+    """Returns a polynomial hash of each text, and the power by which an earlier part's hash is
+    multiplied.
 
-    The hash of two concatenated texts is that of the first times the second's power, plus that of
-    the second.
+    The hash of two concatenated texts is the hash of the first, times the power of the second, plus
+    the hash of the second. Shape: (n, 2).
     """
     found = []
     for text in texts:

@@ -1,12 +1,12 @@
 """Removes the rounding cells of frequent values (atoms) from the axis of a rounded number.
 
-A frequent value has a code of its own, so no other number may be rounded to it. With atoms a_1 <
-a_2 ... and cells of width 2h, [a_i - h, a_i + h],
+A frequent value has its own code, so no other number may be rounded to it. With atoms a_1 < a_2 ...
+and rounding cells [a_i - h, a_i + h] of width 2h, the map
 
     x -> x - sum_i clip(x - (a_i - h), 0, 2h)
 
-removes their cells. The remaining axis is tiled by the cells of the other numbers, so their
-probabilities add up to one and none of them is rounded to an atom.
+removes the cells from the axis. The cells of all other numbers tile the remaining axis, so their
+probabilities add up to one and no number is rounded to an atom.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 from gcvae.arrays import Numbers
 
 _NEAR = 1e-6
-"""Cell ends closer than this share of a cell's width are treated as equal."""
+"""Ends of cells that differ by less than this share of a cell's width are treated as equal."""
 
 
 @dataclass(frozen=True)
 class AtomCells:
-    """Cells that are removed from an axis.
+    """Rounding cells of frequent values, which are removed from an axis.
 
     Attributes:
-        atoms: Centres of the cells, ascending.
-        half_step: Half of their width.
+        atoms: Frequent values, which are the centres of the cells, ascending.
+        half_step: Half the width of a cell.
     """
 
     atoms: tuple[float, ...]
@@ -40,7 +40,8 @@ class AtomCells:
 
     @cached_property
     def _cuts(self) -> Numbers:
-        """Positions of the removed cells on the reduced axis; adjacent cells share one position."""
+        """Positions on the reduced axis to which the removed cells shrink; adjacent cells share a
+        position."""
         cuts = self._lower_ends - self._width * np.arange(len(self.atoms))
         is_first = np.diff(cuts, prepend=-np.inf) > _NEAR * self._width
         one_each: Numbers = cuts[is_first][np.cumsum(is_first) - 1]
@@ -51,19 +52,19 @@ class AtomCells:
         return 2.0 * self.half_step
 
     def without_cells(self, positions: Numbers) -> Numbers:
-        """Maps positions to the axis without cells; a cell maps to one position. Shape: (n,) ->
-        (n,)."""
+        """Maps positions on the axis to the axis without cells, where each cell shrinks to one
+        position. Shape: (n,) -> (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
-        last = np.append(0.0, self._lower_ends)[n_below]  # below all cells it is not used
+        last = np.append(0.0, self._lower_ends)[n_below]  # 0 is not used: no cell lies below
         is_in = (n_below > 0) & (positions - last <= self._width + near)
         cuts = np.append(0.0, self._cuts)[n_below]
         places: Numbers = np.where(is_in, cuts, positions - self._width * n_below)
         return places
 
     def with_cells(self, places: Numbers) -> Numbers:
-        """Maps positions back to the axis with cells, none of them into a cell. Shape: (n,) ->
-        (n,)."""
+        """Maps positions on the axis without cells back to the complete axis, never into a cell.
+        Shape: (n,) -> (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
         positions: Numbers = places + self._width * n_below
         return positions

@@ -1,7 +1,7 @@
-"""Numbers with check digits: IBANs and card numbers.
+"""Check digits of IBANs and card numbers.
 
-Keys are learned and generated without check digits. A number whose other digits are not an
-original's is not an original.
+Synthetic numbers are learned and generated without check digits, which are then computed. If a
+synthetic number differs from all originals before that, it differs from them afterwards.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ _NO_SIGN = re.compile(r"[\W_]+")
 
 
 def without_check_digits(text: str, kind: object) -> str:
-    """Returns the number with its check digits replaced by zeros; texts of other kinds
-    unchanged."""
+    """Returns the number with its check digits replaced by zeros.
+
+    Args:
+        text: The number.
+        kind: Kind of personal data; texts of kinds other than IBAN and card are returned unchanged.
+    """
     if kind is PersonalKind.IBAN:
         return f"{text[:2]}00{text[4:]}"
     return f"{text[:-1]}0" if kind is PersonalKind.CARD and text else text
 
 
 def with_check_digits(text: str, kind: object) -> str:
-    """Returns the number with correct check digits.
+    """Returns the number with correct check digits in place of those it contains.
 
     >>> with_check_digits("GB00 WEST 1234 5698 7654 32", PersonalKind.IBAN)
     'GB82 WEST 1234 5698 7654 32'
@@ -49,26 +53,30 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Returns whether a text is a valid card number, by length and check digit (ISO 7812)."""
+    """Returns whether a text is a valid card number, judged by length and check digit (ISO
+    7812)."""
     digits = re.sub(r"[ -]", "", text)
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and _luhn(digits) % 10 == 0
 
 
 def _modulo_97(letters: str) -> int:
-    """Returns a text modulo 97 (ISO 7064, MOD 97-10); letters count as 10 to 35."""
+    """Returns a number modulo 97, in which letters count as 10 to 35 (ISO 7064, MOD 97-10)."""
     return int("".join(str(int(letter, 36)) for letter in letters)) % 97
 
 
 def _luhn(digits: str) -> int:
-    """Returns the checksum of Luhn's algorithm."""
+    """Returns the checksum of a number by Luhn's algorithm; that of a valid number is a multiple of
+    10."""
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return sum(map(int, digits[-1::-2])) + sum(doubled)
 
 
 def form_of(kind: object) -> Callable[[str], str] | None:
-    """Returns the function that gives the form of a text: positions of digits, letters and signs.
+    """Returns a function that replaces digits of a text by 0 and letters by a, so that texts of the
+    same format become equal.
 
-    For IBANs the form includes the country. None for kinds whose keys have no such form.
+    For IBANs the function keeps the two letters of the country. Returns None for kinds of personal
+    data that have no such format.
     """
     if kind not in (PersonalKind.PHONE, PersonalKind.TAX_ID, PersonalKind.IBAN, PersonalKind.CARD):
         return None

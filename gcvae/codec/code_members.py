@@ -1,9 +1,9 @@
-"""Codes shared by several members, such as rare levels.
+"""Codes that several members share, such as rare levels.
 
     p(member) = p(code) x share of the member in its code
 
-Given the code, the member is independent of the rest of the row. A cell's *position* in (0, 1)
-encodes its member: each member has an interval as long as its share.
+Given the code, the member is independent of the rest of the row. A position in (0, 1) selects one
+of a code's members: each member has an interval whose length is its share.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """Members of codes 0, 1, ..., in any order.
+    """Members of the codes 0, 1, ..., with the members in any order.
 
     Attributes:
-        codes: Code of each member. Shape: (K,).
+        codes: Code of each of K members. Shape: (K,).
         weights: Number of rows of each member, up to a constant factor. Shape: (K,).
     """
 
@@ -34,34 +34,34 @@ class CodeMembers:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes."""
+        """Number of codes that have members."""
         return int(self.codes.max(initial=-1)) + 1
 
     @cached_property
     def shares(self) -> Numbers:
-        """Share of each member in its code. Shape: (K,)."""
+        """Share of each member in the rows of its code. Shape: (K,)."""
         totals = np.bincount(self.codes, weights=self.weights, minlength=1)
         shares: Numbers = self.weights / totals[self.codes]
         return shares
 
     @cached_property
     def middles(self) -> Numbers:
-        """Midpoint of each member's interval. Shape: (K,)."""
+        """Midpoint of each member's interval in (0, 1). Shape: (K,)."""
         middles = np.empty(len(self.codes))
         middles[self._order] = self._ends - 0.5 * self.shares[self._order]
         middles -= self.codes
         return middles
 
     def at(self, codes: Codes, positions: Numbers) -> Codes:
-        """Returns the member of each cell; -1 if its code is negative. Shape: (n,) twice ->
-        (n,)."""
+        """Returns the index of the member that a code and a position select; -1 for a negative
+        code. Shape: (n,), (n,) -> (n,)."""
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
         places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share of chosen members in each code. Shape: (K,) ->
-        (n_codes,)."""
+        """Returns the log of the total share that the chosen members have in each code.
+        Shape: (K,) -> (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -70,10 +70,8 @@ class CodeMembers:
         return log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
-        """Samples positions of chosen members of each code, from uniform noise u.
-
-        Shape: (K,), (n,), (n,) -> (n,).
-        """
+        """Samples a position that selects one of the chosen members of each code, from uniform
+        noise u. Shape: (K,), (n,), (n,) -> (n,)."""
         weights = np.where(chosen, self.shares, 0.0)[self._order]
         total = np.concatenate([[0.0], np.cumsum(weights)])
         in_order = self.codes[self._order]
@@ -84,23 +82,23 @@ class CodeMembers:
         return positions
 
     def to_json(self) -> dict[str, list[float]]:
-        """Returns the document that `from_json` reads."""
+        """Returns the members as a JSON document, which `from_json` reads."""
         return {"codes": self.codes.tolist(), "weights": self.weights.tolist()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the members of a document that `to_json` wrote."""
+        """Restores the members from the JSON document that `to_json` returned."""
         return cls(np.asarray(document["codes"], np.int64), np.asarray(document["weights"], float))
 
     @cached_property
     def _order(self) -> Codes:
-        """Members sorted by code."""
+        """Indices of the members, sorted by code."""
         order: Codes = np.argsort(self.codes, kind="stable")
         return order
 
     @cached_property
     def _ends(self) -> Numbers:
-        """code + cumulative share of the members, sorted by code."""
+        """Code plus upper end of the interval, for the members sorted by code. Shape: (K,)."""
         codes, shares = self.codes[self._order], self.shares[self._order]
         total = np.cumsum(shares)
         before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]

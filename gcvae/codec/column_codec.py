@@ -1,4 +1,4 @@
-"""Interface of the codecs of modelled columns."""
+"""Interface of the codecs that encode and decode one modelled column each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from gcvae.schema.columns import Column
 
 
 class ColumnCodec(Protocol):
-    """Codec of one modelled column: maps each cell to a code and a value.
+    """Codec of one modelled column, which maps each cell to an integer code and a real value.
 
     Attributes:
         column: Column of the schema.
-        has_missing: Whether code 0 is the missing level.
-        is_real: Whether the last code, n_codes - 1, has a value.
+        has_missing: Whether code 0 stands for a missing cell.
+        name: Name of the column.
+        n_codes: Number of codes.
+        is_real: Whether cells with the last code, n_codes - 1, are numbers, which their value
+            determines.
     """
 
     @property
@@ -34,31 +37,32 @@ class ColumnCodec(Protocol):
     def is_real(self) -> bool: ...
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns codes and values of typed cells. Shape: (n,) -> (n,), (n,)."""
+        """Returns the code and the value of each parsed cell. Shape: (n,) -> (n,), (n,)."""
         ...
 
     def decode(self, codes: npt.NDArray[np.int64], values: Numbers) -> pd.Series[Any]:
-        """Returns the typed cells of codes and values. Shape: (n,), (n,) -> (n,)."""
+        """Returns the cells that codes and values represent. Shape: (n,), (n,) -> (n,)."""
         ...
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns the log of the column's units (days for dates) per unit of value; 0 for levels.
+        """Returns the log derivative of the cell with respect to its value, in the column's units
+        or in days for dates; 0 for levels.
 
-        log p(x) = log p(value) - log_units. Shape: (n,), (n,) -> (n,).
+        It converts densities: log p(cell) = log p(value) - log_units. Shape: (n,), (n,) -> (n,).
         """
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document from which `from_json`, with the schema's column, restores the
-        codec."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column."""
         ...
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec to typed cells."""
+        """Fits the codec to parsed cells."""
         ...
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         ...

@@ -1,4 +1,4 @@
-"""Codecs of number and date columns: value = (x - offset) / scale."""
+"""Linear codecs of number and date columns: value = (x - offset) / scale."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from gcvae.spelling.date_text import is_time_of_day, read_dates
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 Allowed = Callable[[Numbers], Mask]
-"""Function that returns which of the values are allowed. Shape: (m,) -> (m,)."""
+"""Function that returns a mask of the allowed values. Shape: (m,) -> (m,)."""
 _SMALL_SHARE = 1e-8
-"""Numbers smaller than this share of the standard deviation lose digits if the mean is
+"""Numbers smaller than this multiple of the standard deviation lose digits if the mean is
 subtracted."""
 _LARGEST = float(np.finfo(np.float64).max)
 _LARGEST_EXACT = 2.0**53
@@ -37,12 +37,15 @@ _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 @dataclass(frozen=True)
 class RealCodec(ABC):
-    """Encodes numbers as value = (x - offset) / scale under the last code.
+    """Encodes a number x as the value (x - offset) / scale under the last code.
 
     Attributes:
-        offset: In the column's units, for times in steps. An integer for whole numbers, so that
-            numbers within 2⁵⁰ of it are restored exactly.
-        scale: In the same units, positive.
+        column: Column of the schema.
+        has_missing: Whether code 0 stands for a missing cell.
+        offset: Number that is subtracted, in the column's units or, for times, in steps of the date
+            format. It is an integer if all x are, so that numbers within 2⁵⁰ of it are restored
+            exactly.
+        scale: Positive number by which the difference is divided, in the same units.
     """
 
     column: Column
@@ -52,12 +55,12 @@ class RealCodec(ABC):
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec to typed cells."""
+        """Fits the codec to parsed cells, standardised to about mean 0 and standard deviation 1."""
         return cls.line_of(series, column).rounding_like(series[series.notna()], 0.0)
 
     @classmethod
     def fit_to_range(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec such that the minimum of the cells is 0 and the maximum is 1."""
+        """Fits the codec so that the column's minimum becomes value 0 and its maximum 1."""
         start = cls._unscaled(series, column)
         low, high = start.limits  # infinite only if the column has no numbers
         offset = start._moved(low) if math.isfinite(low) else start.offset
@@ -67,7 +70,8 @@ class RealCodec(ABC):
 
     @classmethod
     def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits offset and scale: near the mean and the standard deviation of the cells."""
+        """Fits only offset and scale, to about the mean and the standard deviation of parsed
+        cells."""
         start = cls._unscaled(series, column)
         distances = start._distances(series[series.notna()])
         mean, scale = mean_and_deviation(distances)
@@ -76,58 +80,60 @@ class RealCodec(ABC):
 
     @classmethod
     def _unscaled(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns a codec with scale 1 whose offset is one of the numbers, near the others."""
+        """Returns a codec with scale 1 and an offset near the numbers, for exact differences."""
         present = series[series.notna()]
         has_missing = len(present) < len(series)
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
-        """Returns whether subtracting the mean keeps the digits of all numbers."""
+        """Returns whether numbers keep their digits if the mean is subtracted."""
         return True
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """Name of the column."""
         return self.column.name
 
     @property
     def n_codes(self) -> int:
-        """One code for missing if the column has it, and one for numbers."""
+        """Number of codes: one for missing (if `has_missing`) and one for numbers."""
         return 1 + self.has_missing
 
     @property
     def is_real(self) -> bool:
-        """True: the last code has a value."""
+        """True: the last code stands for numbers, whose encoded value restores them."""
         return True
 
     @property
     def log_scale(self) -> float:
-        """Log of the column's units (days for dates) per unit of value."""
+        """Log of the change of a number, in the column's units (days for dates), per unit of its
+        encoded value."""
         return math.log(self.scale * self._unit)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns codes and values of typed cells; code -1 for missing if the codec has no such
-        level."""
+        """Returns the code and the value (x - offset) / scale of each parsed cell; code -1 for a
+        missing cell if `has_missing` is False. Shape: (n,) -> (n,), (n,)."""
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
         values[codes != self.n_codes - 1] = 0.0
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the typed cells of codes and values, rounded to the column's step and within its
-        limits."""
+        """Returns the cells that codes and values represent, rounded to the column's step and
+        clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
-        """Returns (mask of the cells with a value, the values, 0 elsewhere). Shape: (n,) twice."""
+        """Returns (mask of the cells that are not missing, (x - offset) / scale of each cell; 0 if
+        missing). Shape: (n,) -> (n,), (n,)."""
         present = series.notna().to_numpy()
         values = np.zeros(len(series))
         values[present] = self._distances(series[present]) / self.scale
         return present, values
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
-        """Returns typed cells from a mask and values, missing elsewhere. Shape: (n,) twice ->
-        (n,)."""
+        """Restores the cells from their encoded values (x - offset) / scale; cells outside the mask
+        `present` are missing. Shape: (n,), (n,) -> (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
         nullable = self.has_missing or self.column.missing.allowed
@@ -135,38 +141,45 @@ class RealCodec(ABC):
         return placed_values(found, places, nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns the codec with rounding of generated numbers learned from cells; no change for
-        integers.
+        """Returns a codec that has learned how many decimals the numbers have, so that generated
+        numbers are rounded in the same way; codecs of integers and dates are returned unchanged.
 
         Args:
-            present: Typed cells, none missing.
-            lost: Largest encoding error of the values; 0 if unknown.
+            present: Parsed cells, none of them missing.
+            lost: Largest error that encoding causes, in units of the encoded value; 0 if unknown.
         """
         return self
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """`log_scale` at every number, 0 at missing cells."""
+        """Returns `log_scale` for every number and 0 for missing cells. Shape: (n,), (n,) ->
+        (n,)."""
         return np.where(codes == self.n_codes - 1, self.log_scale, 0.0)
 
     @property
     def half_step(self) -> float:
-        """Half of the rounding step, in values; NaN without rounding."""
+        """Half of the column's rounding step, in units of the encoded value; NaN if numbers are not
+        rounded."""
         return 0.5 * self._spacing / self.scale
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns the interval of values that are rounded to each; NaN without rounding. (n,) ->
-        (n, 2)."""
+        """Returns, for the encoded value of each rounded number, the interval of encoded values
+        that are rounded to it; NaN if numbers are not rounded. Shape: (n,) -> (n, 2)."""
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of values that decode to numbers from low to high, inclusive.
+        """Returns the interval of encoded values that decode to a number from low to high, both
+        included.
 
-        The interval includes the rounding cells of both. It is unbounded at the column's limits,
-        where decoding clips. Without rounding, low = high gives two equal ends.
+        The interval extends by half a rounding step on either side. It is infinite at the column's
+        limits, because decoding clips. Without rounding, low = high gives an interval of two equal
+        ends.
 
         Args:
-            low: Typed cells, none missing. Shape: (n,).
-            high: Typed cells, none missing, at least `low`. Shape: (n,).
+            low: Lower ends, as parsed cells without missing ones. Shape: (n,).
+            high: Upper ends, not less than `low`. Shape: (n,).
+
+        Returns:
+            (lower ends, upper ends) of the intervals. Shape: (n,) each.
         """
         half = 0.0 if math.isnan(self._spacing) else 0.5 * self._spacing
         at_low, at_high = self._are_limits(low, high)
@@ -175,32 +188,33 @@ class RealCodec(ABC):
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns which codes, except the last, are numbers from low to high. Shape: (n,) twice ->
-        (n, K)."""
+        """Returns a mask of the codes for single numbers from low to high. All entries are False,
+        because a linear codec has no such codes. Shape: (n,), (n,) -> (n, K) for K codes."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads together with the schema's column."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column."""
         return {"has_missing": self.has_missing, "offset": self.offset, "scale": self.scale}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         return cls(column, document["has_missing"], document["offset"], document["scale"])
 
     @property
     def _unit(self) -> float:
-        """Unit of distances, in the units of densities."""
+        """Column's units (days for dates) per unit of `_distances`."""
         return 1.0
 
     @property
     def _spacing(self) -> float:
-        """Distance between neighbouring numbers, in units of distances; NaN if there is none."""
+        """Rounding step, in the units of `_distances`; NaN if numbers are not rounded."""
         return 1.0
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Values of the column's minimum and maximum; infinite without a limit."""
+        """Encoded values of the column's minimum and maximum; infinite where there is no limit."""
         low, high = self.column.minimum, self.column.maximum
         first, last = self._limit_distances
         return (
@@ -211,20 +225,20 @@ class RealCodec(ABC):
     @property
     @abstractmethod
     def _limit_distances(self) -> tuple[float, float]:
-        """Distances of the column's limits from the offset."""
+        """Differences of the column's minimum and maximum from the offset."""
 
     @abstractmethod
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        """Returns where low is the column's minimum, and where high is its maximum. Shape: (n,)
-        each."""
+        """Returns masks of the rows where `low` is the column's minimum, and where `high` is its
+        maximum. Shape: (n,), (n,) -> (n,), (n,)."""
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:
-        """Returns an initial offset: one of the numbers, near the others."""
+        """Returns a first offset, which lies near the numbers."""
 
     @abstractmethod
     def _moved(self, distance: float) -> float:
-        """Returns the offset that lies at `distance` from the current one."""
+        """Returns the offset plus a difference."""
 
     @abstractmethod
     def _distances(self, present: pd.Series[Any]) -> Numbers:
@@ -232,36 +246,39 @@ class RealCodec(ABC):
 
     @abstractmethod
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
-        """Returns the numbers at these distances from the offset, rounded and within limits."""
+        """Returns offset + distances, rounded to the column's step and clipped to its limits."""
 
 
 @dataclass(frozen=True)
 class ContinuousCodec(RealCodec):
-    """Codec of floating-point numbers, rounded to the column's decimals.
+    """Codec of floating-point numbers, which are rounded to the column's decimals.
 
-    The offset is 0 if numbers are small compared with their standard deviation: after subtracting
-    the mean they would no longer differ.
+    The offset is 0 if some numbers are tiny compared with the standard deviation, because they
+    would become equal after subtracting the mean.
 
     Attributes:
-        rounding: Probabilities that generated numbers have fewer decimals; None for never.
+        rounding: Probabilities with which generated numbers are rounded to fewer decimals than the
+            column's; None if they never are.
     """
 
     rounding: Rounding | None = None
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns the codec with the distribution of decimals of these cells."""
+        """Returns a codec that has learned the distribution of the numbers of decimals in these
+        cells."""
         numbers = present.to_numpy(dtype=np.float64)
         rounding = Rounding.fit(numbers, self.column.decimals, lost * self.scale)
         return replace(self, rounding=rounding)
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Returns the values of generated numbers, rounded to the number of decimals that u
-        selects.
+        """Rounds generated numbers to the distribution of decimals in the table, and returns their
+        encoded values.
 
         Args:
-            values: Values of generated numbers. Shape: (n,).
-            u: Uniform on (0, 1). Shape: (n,).
-            are_allowed: Returns which values are allowed. Shape: (m,) -> (m,).
+            values: Encoded values of generated numbers. Shape: (n,).
+            u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
+            are_allowed: Function that returns a mask of the encoded values to which numbers may be
+                rounded.
         """
         if self.rounding is None:
             return values
@@ -320,19 +337,20 @@ class ContinuousCodec(RealCodec):
         return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads together with the schema's column."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column."""
         rounding = None if self.rounding is None else self.rounding.to_json()
         return super().to_json() | {"rounding": rounding}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         codec, own = super().from_json(column, document), document["rounding"]
         return replace(codec, rounding=None if own is None else Rounding.from_json(own))
 
 
 class IntegerCodec(RealCodec):
-    """Codec of whole numbers, with an integer offset so that distances are exact."""
+    """Codec of whole numbers, whose offset is an integer so that differences are exact."""
 
     def _first(self, present: pd.Series[Any]) -> float:
         return int(present.iloc[0]) if len(present) else 0
@@ -363,7 +381,8 @@ class IntegerCodec(RealCodec):
 
 
 class DatetimeCodec(RealCodec):
-    """Codec of times, counted since 1970 in the smallest step of the column's format."""
+    """Codec of times, which are counted since 1970 in the smallest step of the column's date
+    format."""
 
     def _first(self, present: pd.Series[Any]) -> float:
         return int(np.median(self._steps(present))) if len(present) else 0
@@ -383,9 +402,10 @@ class DatetimeCodec(RealCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of values that decode to times from low to high.
+        """Returns the interval of encoded values that decode to a time from low to high.
 
-        If the format has no days, the first day of a month or year stands for all of its days.
+        If the date format contains no day, the first day of a month or year stands for all of its
+        days.
         """
         if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
@@ -399,7 +419,8 @@ class DatetimeCodec(RealCodec):
 
     @cached_property
     def _written_unit(self) -> str:
-        """Unit of the format: microsecond, month or year."""
+        """Unit of the dates that the format can write, as for numpy: "us", "M" (months) or "Y"
+        (years)."""
         date_format = (self.column.datetime_format or "%d").replace("%-", "%")
         if "%d" in date_format or is_time_of_day(date_format):
             return "us"
@@ -442,11 +463,12 @@ LINES: dict[ColumnKind, type[RealCodec]] = {
     ColumnKind.INTEGER: IntegerCodec,
     ColumnKind.DATETIME: DatetimeCodec,
 }
-"""Codec of each column kind whose values lie on the real line."""
+"""Linear codec of each column kind whose values are numbers or times."""
 
 
 def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> Codes:
-    """Returns the integers nearest to offset + distances, within limits."""
+    """Returns the integers nearest to offset + distances, clipped to [lowest, highest].
+    Shape: (n,) -> (n,)."""
     if max(abs(lowest - offset), abs(highest - offset)) < _WHOLE_LIMIT:
         near = np.clip(np.rint(distances), lowest - offset, highest - offset).astype(np.int64)
         return np.clip(near + offset, lowest, highest)
@@ -455,7 +477,7 @@ def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> 
 
 
 def _differences(numbers: Codes, offset: int) -> Numbers:
-    """Returns numbers - offset, exact up to 2⁵³."""
+    """Returns numbers - offset, exact up to 2⁵³. Shape: (n,)."""
     rough = numbers.astype(np.float64) - offset
     exact = numbers - np.int64(offset)  # may wrap around where rough is large
     return np.where(np.abs(rough) < _WHOLE_LIMIT, exact, rough)

@@ -1,14 +1,14 @@
-"""Codec of context columns, on which a conditional model's rows depend.
+"""Codec of context columns: columns of a parent table on which a conditional model's rows depend.
 
 Cells become codes and values, as in modelled columns:
 
     missing          code 0
-    frequent value   a code of its own; for numbers with its normal score
-    other number     the last code, with its normal score Phi^-1(F(x)) as value
     other level      code 1
+    frequent value   its own code; for numbers with its normal score
+    other number     the last code, with its normal score Phi^-1(F(x)) as value
 
-Unseen values are encoded as other numbers or levels, because parents without children may have
-levels that no child's context had.
+Values that were not seen in fitting are encoded as other numbers or levels, because parents without
+children, which fitting does not see, may have further levels.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from gcvae.arrays import DAY, TIMES, Codes, Numbers
 
 _MOST_KNOTS = 129
 _LEAST_GROUPS_OF_A_CODE = 10
-"""Number of groups from which on a number has a code of its own."""
+"""Minimum number of groups (parents) with a number for the number to get its own code."""
 _MOST_LEVELS = 400
 
 
 @dataclass(frozen=True)
 class ContextColumn:
-    """One column of a context.
+    """Codec of one context column.
 
     Attributes:
         name: Name of the column.
-        is_number: Whether cells are numbers (dates as days) or levels.
-        frequent: Numbers or levels with a code of their own.
-        knots: Quantiles of the numbers, ascending. Shape: (k,).
-        scores: Normal scores at the knots. Shape: (k,).
+        is_number: Whether cells are numbers or dates (encoded in days) instead of levels.
+        frequent: Numbers or levels that have their own code.
+        knots: Quantiles of the numbers, ascending; empty for levels. Shape: (k,).
+        scores: Normal score at each knot. Shape: (k,).
     """
 
     name: str
@@ -51,8 +51,14 @@ class ContextColumn:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Fits the codec of a typed column; values of fewer than `rare_groups` groups have no
-        code."""
+        """Fits the codec to the parsed cells of one column.
+
+        Args:
+            cells: Cells. Shape: (n,).
+            groups: Index of each row's parent; rows of one parent count once. Shape: (n,).
+            rare_groups: Minimum number of parents with a value for the value to get a separate
+                code.
+        """
         name = str(cells.name)
         numbers = as_numbers(cells)
         cells = cells.reset_index(drop=True)
@@ -76,18 +82,19 @@ class ContextColumn:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: missing, frequent values, and others."""
+        """Number of codes: missing, frequent values, and all others."""
         return 2 + len(self.frequent)
 
     @property
     def code_scores(self) -> tuple[float, ...] | None:
-        """Normal score of each code of a number column; 0 for missing and for other numbers."""
+        """Normal score of each code, 0 for missing and for other numbers; None for a column of
+        levels."""
         if not self.is_number:
             return None
         return (0.0, *self._score(np.array(self.frequent)).tolist(), 0.0)
 
     def encode(self, cells: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns codes and values of typed cells. Shape: (n,) -> (n,), (n,)."""
+        """Returns codes and values of parsed cells. Shape: (n,) -> (n,), (n,)."""
         if cells.isna().all():
             return np.zeros(len(cells)), np.zeros(len(cells))
         if not self.is_number:
@@ -108,14 +115,14 @@ class ContextColumn:
         return np.where(is_missing, 0.0, codes), np.where(is_missing, 0.0, values)
 
     def _score(self, numbers: Numbers) -> Numbers:
-        """Returns normal scores, linear between knots and constant beyond them."""
+        """Returns the normal scores of numbers: linear between knots and constant beyond them."""
         if not self.knots:
             return np.zeros(len(numbers))
         found: Numbers = np.interp(numbers, self.knots, self.scores)
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the codec as a JSON document, which `from_json` reads."""
         return {
             "name": self.name,
             "is_number": self.is_number,
@@ -126,33 +133,35 @@ class ContextColumn:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the column of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         lists = (tuple(document[part]) for part in ("frequent", "knots", "scores"))
         return cls(str(document["name"]), bool(document["is_number"]), *lists)
 
 
 @dataclass(frozen=True)
 class ContextCodec:
-    """Codec of the columns of a context."""
+    """Codec of all context columns."""
 
     columns: tuple[ContextColumn, ...]
 
     @classmethod
     def fit(cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1) -> Self:
-        """Fits the codec to a typed table.
+        """Fits the codec to the context columns of a parsed table.
 
         Args:
-            context: Rows.
-            groups: Index of each row's parent; rows of one parent count once. None: every row
+            context: Context of each row.
+            groups: Index of each row's parent; rows of one parent count once. None if every row
                 counts. Shape: (n,).
-            rare_groups: Values of fewer groups have no code of their own.
+            rare_groups: Minimum number of parents with a value for the value to get a separate
+                code.
         """
         groups = np.arange(len(context)) if groups is None else groups
         columns = [ContextColumn.fit(context[c], groups, rare_groups) for c in context.columns]
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:
-        """Returns the codes of all columns followed by their values. Shape: (n, 2 C), float32."""
+        """Returns the codes of all C columns, followed by their values. Shape: (n, 2 C),
+        float32."""
         encoded = [column.encode(context[column.name]) for column in self.columns]
         parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
         if not parts:
@@ -160,17 +169,18 @@ class ContextCodec:
         return torch.from_numpy(np.stack(parts, axis=1)).float()
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Returns the document that `from_json` reads."""
+        """Returns the codec as a JSON document, which `from_json` reads."""
         return [column.to_json() for column in self.columns]
 
     @classmethod
     def from_json(cls, document: Sequence[Mapping[str, Any]]) -> Self:
-        """Returns the codec of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         return cls(tuple(ContextColumn.from_json(each) for each in document))
 
 
 def as_numbers(cells: pd.Series[Any]) -> Numbers | None:
-    """Returns typed cells as float64, dates as days since 1970, missing as NaN; None for levels."""
+    """Converts parsed cells to float64: dates to days since 1970, missing cells to NaN; returns
+    None for a column of levels."""
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         days = cells.astype(TIMES).astype("int64").to_numpy() / DAY
         return np.where(cells.isna(), np.nan, days)

@@ -1,4 +1,5 @@
-"""Correspondence analysis: an order of levels by the cells they occur with in other columns.
+"""Correspondence analysis: orders the levels of a column by the cells with which they occur in
+other columns.
 
 Levels that occur with similar cells get similar coordinates. This gives nominal levels an order
 that a copula can use.
@@ -23,20 +24,21 @@ _MOST_LEVELS = 16
 _MOST_COLUMNS = 64
 _MOST_ROWS = 200_000
 _MOST_COARSE_ROWS = 2_000_000
-"""Maximum number of rows; larger tables are sampled at a regular step."""
+"""Maximum number of rows that are used; larger tables are sampled at a regular step."""
 _SHRINKAGE_ROWS = 5.0
-"""Number of rows at which a level's coordinate is shrunk halfway to the origin."""
+"""Number of rows for which a level's coordinate is shrunk halfway to the origin."""
 
 
 @dataclass(frozen=True)
 class CoarseColumn:
-    """A column in few bins: quantiles of numbers, or the most frequent levels and a rest; and
-    missing.
-
-    Shape: codes (n / step,), from 0 to n_codes - 1.
+    """A column with its cells in few bins: quantile bins for numbers; the most frequent levels, and
+    one bin for all others; and one bin for missing cells.
 
     Attributes:
-        step: Every `step`-th row of the table has a code.
+        name: Name of the column.
+        codes: Bin of each sampled row, from 0 to n_codes - 1; 0 is missing. Shape: (n / step,).
+        n_codes: Number of bins.
+        step: Distance between sampled rows; 1 if every row is used.
     """
 
     name: str
@@ -46,7 +48,7 @@ class CoarseColumn:
 
     @classmethod
     def of(cls, series: pd.Series[Any], column: Column) -> CoarseColumn:
-        """Returns typed cells in bins; 0 is missing."""
+        """Assigns parsed cells to bins."""
         step = max(1, -(-len(series) // _MOST_COARSE_ROWS))
         series = series.iloc[::step]
         codes = np.zeros(len(series), dtype=np.int8)
@@ -66,22 +68,25 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Returns the columns of a typed table in bins; a sample of columns if there are very many."""
+    """Returns the columns of a parsed table with their cells in bins; of very many columns, a
+    sample."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
 
 def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the first principal coordinate of levels. Shape: (n_levels,).
+    """Returns the first principal coordinate of each level in a correspondence analysis.
+    Shape: (n_levels,).
 
-    With P the shares of level and cell, r and c its margins, the coordinates are the first column
-    of D_r^-1/2 U S, from the singular value decomposition of D_r^-1/2 (P - r c^T) D_c^-1/2. Levels
-    of few rows are shrunk towards the origin. The sign is arbitrary but deterministic.
+    With P the shares of rows by level and cell, r and c its margins, D_r and D_c their diagonal
+    matrices, the coordinates are the first column of D_r^-1/2 U S, from the singular value
+    decomposition U S V^T of D_r^-1/2 (P - r c^T) D_c^-1/2. Levels with few rows are shrunk towards
+    the origin. The sign is arbitrary but deterministic.
 
     Args:
-        levels: Level of each row, -1 for none. Shape: (n,).
+        levels: Index of each row's level, -1 for missing. Shape: (n,).
         n_levels: Number of levels.
-        others: The other columns.
+        others: The other columns of the table.
 
     Source: Greenacre, Correspondence Analysis in Practice (2007), chapter 8 and appendix A.
     """
@@ -101,8 +106,8 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the number of rows by level and cell of other columns. Shape: (n_levels, sum of
-    n_codes)."""
+    """Returns the number of rows by level and bin of each other column.
+    Shape: (n_levels, sum of n_codes)."""
     step = 1 if n_levels > _MOST_ROWS // 50 else -(-len(levels) // _MOST_ROWS)
     known = levels[::step] >= 0
     at = levels[::step][known]

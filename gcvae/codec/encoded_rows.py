@@ -1,8 +1,8 @@
-"""Compact storage of a whole encoded table, in memory or in memory-mapped files, for training.
+"""Stores all rows of an encoded table compactly, in memory or in memory-mapped files, for training.
 
-A code takes one, two or four bytes, depending on the largest number of codes; a value takes eight,
-in columns that have values. Storage is by row, so that a minibatch of random rows touches few
-pages.
+A code takes one, two or four bytes, depending on the largest number of codes. A value takes eight
+bytes, in columns that have values. Storage is by row, so that a minibatch of random rows touches
+few pages.
 """
 
 from __future__ import annotations
@@ -31,37 +31,41 @@ _ZEROS = bytes(1 << 20)
 
 
 class TrainingRows(Protocol):
-    """Interface of a table that rows can be taken from."""
+    """Interface of an encoded table from which rows can be selected."""
 
     @property
     def held_out(self) -> Tensor | None:
-        """Mask of the rows that are held out; None for a random share. Shape: (n,)."""
+        """Mask of the rows that are held out from training; None if a random share is to be held
+        out. Shape: (n,)."""
 
     @property
     def device(self) -> torch.device:
-        """Device of the rows and of the indices that `take` accepts."""
+        """Device of the rows, and of the indices that `take` accepts."""
 
     def __len__(self) -> int:
         """Returns the number of rows."""
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """Returns the rows with these indices, in their order."""
+        """Returns the rows at these indices, in the order of the indices."""
 
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """The modelled columns of n rows, with every cell observed.
+    """Encoded rows of the D modelled columns, with every cell observed.
 
     Shape: codes (n, D), values (n, D_v), log_units (n,).
 
     Attributes:
-        codes: As in `EncodedTable`, in the smallest integer type.
-        values: float64, for the columns with values.
-        with_values: Indices of the columns with values. Shape: (D_v,).
+        codes: As in `EncodedTable`, in the smallest integer type that holds every code.
+        values: Values in float64, only for the D_v columns that have values.
+        with_values: Indices of the columns that have values. Shape: (D_v,).
         log_units: `TableCodec.log_units` of each row, always on the CPU.
-        code_counts: Number of rows with each code, for each column. Shape: (K_j,) each.
-        context: Encoded context, for a conditional model. Shape: (n, 2 C).
-        held_out: Mask of the rows that are held out; None for a random share. Shape: (n,).
+        code_counts: Number of rows with each code, for each column.
+            Shape: (K_j,) for the K_j codes of column j.
+        context: Encoded context of the rows for a conditional model, see `ContextCodec`; None for
+            any other model. Shape: (n, 2 C).
+        held_out: Mask of the rows that are held out from training; None if a random share is to be
+            held out. Shape: (n,).
     """
 
     codes: Tensor
@@ -78,16 +82,16 @@ class EncodedRows:
 
     @property
     def device(self) -> torch.device:
-        """Device of the rows."""
+        """Device on which codes and values are stored."""
         return self.codes.device
 
     @property
     def n_bytes(self) -> int:
-        """Size of the rows in bytes."""
+        """Size of codes and values in bytes."""
         return self.codes.nbytes + self.values.nbytes
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """Returns the rows with these indices, in their order."""
+        """Returns the rows at these indices, in the order of the indices."""
         codes = self.codes[rows].int()
         values = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
         values[:, self.with_values] = self.values[rows]
@@ -96,8 +100,8 @@ class EncodedRows:
         return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
-        """Returns the rows on a device if they fit into half of its free memory; otherwise
-        unchanged."""
+        """Returns the rows on a device; unchanged if they would take more than half of a GPU's free
+        memory."""
         if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
@@ -112,13 +116,13 @@ def encode_rows(
     folder: Path | None = None,
     report: Report = report_to_nobody,
 ) -> EncodedRows:
-    """Encodes all rows of a typed table, in chunks.
+    """Encodes all rows of a parsed table, in chunks.
 
     Args:
-        codec: Fitted to the table.
-        table: In memory or in files.
-        folder: Folder of the files for the rows; None keeps them in memory.
-        report: Receives the progress.
+        codec: Codec that was fitted to the table.
+        table: Table in memory or in files.
+        folder: Folder for files that hold the rows; None keeps the rows in memory.
+        report: Function that receives the progress, from 0 to 1.
 
     Raises:
         OSError: The disk is full.
@@ -146,7 +150,7 @@ def encode_rows(
 
 
 def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slice, EncodedTable]]:
-    """Yields (slice of rows, encoded rows) for each chunk."""
+    """Yields (slice of row indices, encoded rows) for each chunk."""
     first = 0
     for chunk in row_chunks(table):
         yield slice(first, first + len(chunk)), codec.encode(chunk)
@@ -165,11 +169,11 @@ def _smallest_integer(columns: Sequence[ColumnCodec]) -> np.dtype[Any]:
 
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
-    """Returns an uninitialised matrix, in memory or mapped from a new file.
+    """Returns an uninitialised matrix, in memory or mapped from a new file at `path`.
 
     Raises:
-        OSError: The disk is full. The whole file is allocated here, because a mapped page that can
-            not be written later would end the process.
+        OSError: The disk is full. All disk space is allocated at once, because a full disk would
+            end the process if it were noticed only when a mapped page is written.
     """
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:
@@ -180,7 +184,7 @@ def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> 
 
 
 def _reserve(file: BinaryIO, n_bytes: int) -> None:
-    """Allocates `n_bytes` for a file on the disk."""
+    """Allocates `n_bytes` of disk space for a file."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, n_bytes)
         return

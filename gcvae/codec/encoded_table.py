@@ -1,4 +1,4 @@
-"""Encoded tables: a code and a value for each cell."""
+"""Encoded tables: an integer code and a real value for each cell."""
 
 from __future__ import annotations
 
@@ -16,31 +16,37 @@ class DependentCells(Protocol):
     """Constraint on the cells of one column that depends on columns generated before it."""
 
     def take(self, rows: Tensor | None) -> Self:
-        """Returns the constraint of the rows with these indices."""
+        """Returns the constraint for the rows at these indices; for all rows if None."""
         ...
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Returns cells that satisfy the constraint, and the log probability of the constraint.
+        """Samples cells that satisfy the constraint, and returns them with the constraint's log
+        probability.
 
-        Shape: noise (N,), codes and values (N, D).
+        Args:
+            column: Distribution of the column given the earlier columns.
+            noise: Random numbers. Shape: (N,) for N rows.
+            codes: Codes of the rows' earlier columns. Shape: (N, D).
+            values: Values of the rows' earlier columns. Shape: (N, D).
         """
         ...
 
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """The modelled columns of n rows as tensors.
-
-    Shape: (n, D) unless stated otherwise.
+    """Encoded cells of n rows in the D modelled columns.
+    Shape: (n, D) for each tensor unless another is given.
 
     Attributes:
-        codes: int32; -1 for an outcome that was not in the training table.
-        values: float64, encoded by the column's codec; 0 for codes without a value.
-        observed: bool; False for unknown cells, which are integrated out.
-        intervals: float64 (n, D, 2), ends of the interval of values that a number stands for; NaN
-            for exact numbers. None if all are exact.
-        dependent: Constraints on unobserved cells of some columns that depend on earlier columns.
-        context: Encoded context of a conditional model, (n, 2 C), see `ContextCodec`.
+        codes: Codes in int32; -1 for a value that was not in the training table.
+        values: Values in float64, as the column's codec defines them; 0 for codes without a value.
+        observed: Mask of the known cells; unknown cells are integrated out.
+        intervals: For numbers known only to lie in an interval, the ends of the interval, in
+            values; NaN for exact numbers. None if all numbers are exact. Shape: (n, D, 2), float64.
+        dependent: Constraints on unobserved cells, by index of their column, that depend on columns
+            generated before it.
+        context: Encoded context of the rows for a conditional model, see `ContextCodec`; None for
+            any other model. Shape: (n, 2 C).
     """
 
     codes: Tensor
@@ -56,20 +62,22 @@ class EncodedTable:
 
     @property
     def device(self) -> torch.device:
-        """Device of the rows."""
+        """Device on which the tensors are stored."""
         return self.codes.device
 
     @property
     def held_out(self) -> None:
-        """None: a random share of the rows is held out."""
+        """None: no rows are marked as held out from training, so that a random share is (interface
+        `TrainingRows`)."""
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:
-        """Number of rows with each code, for each column; -1 counts as 0. Shape: (K_j,) each."""
+        """Number of rows with each code, for each column; code -1 counts as 0.
+        Shape: (K_j,) for the K_j codes of column j."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """Returns the rows with these indices, in their order."""
+        """Returns the rows at these indices, in the order of the indices."""
         intervals = None if self.intervals is None else self.intervals[rows]
         parts = self.codes[rows], self.values[rows], self.observed[rows]
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
@@ -77,12 +85,14 @@ class EncodedTable:
         return EncodedTable(*parts, intervals, dependent, context)
 
     def first(self, n: int) -> EncodedTable:
-        """Returns the first n rows. The table must have no dependent constraints."""
+        """Returns the first n rows of a table without intervals; constraints and context are left
+        out."""
         assert self.intervals is None, "drawn rows stand for themselves"
         return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
 
     def followed_by(self, other: EncodedTable) -> EncodedTable:
-        """Returns the rows of both tables, concatenated. They must have no intervals."""
+        """Returns the rows of this table followed by those of another; neither may contain
+        intervals."""
         pairs = zip(
             (self.codes, self.values, self.observed),
             (other.codes, other.values, other.observed),
@@ -95,7 +105,7 @@ class EncodedTable:
         return EncodedTable(codes, values, observed, context=context)
 
     def with_rows(self, rows: Tensor, drawn: EncodedTable) -> EncodedTable:
-        """Returns the table with the cells of the rows at these indices replaced."""
+        """Returns the table with the rows at these indices replaced by the rows of `drawn`."""
         parts = (self.codes, self.values, self.observed)
         found = (drawn.codes, drawn.values, drawn.observed)
         codes, values, observed = (
@@ -104,7 +114,7 @@ class EncodedTable:
         return EncodedTable(codes, values, observed)
 
     def to(self, device: torch.device | str) -> EncodedTable:
-        """Returns the table on a device."""
+        """Copies the tensors to a device."""
         intervals = None if self.intervals is None else self.intervals.to(device)
         parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
         context = None if self.context is None else self.context.to(device)
@@ -112,7 +122,7 @@ class EncodedTable:
 
     @property
     def are_intervals(self) -> Tensor:
-        """Returns the mask of the numbers that stand for an interval. Shape: (n, D), bool."""
+        """Mask of the numbers that are known only to lie in an interval. Shape: (n, D)."""
         if self.intervals is None:
             return torch.zeros_like(self.observed)
         return ~torch.isnan(self.intervals[..., 0])

@@ -1,9 +1,9 @@
-"""Constraints of functional dependencies on which levels may share a code.
+"""Decides which levels may share a code if the column has functional dependencies.
 
 A level that shares a code is sampled by its share, independently of the rest of the row. Therefore
 levels that determine another column may share a code only if they determine the same value. Levels
-that are determined by others, or determine another column only together with a second column, need
-codes of their own.
+that other columns determine, or that determine a column only together with another column, need
+their own codes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from gcvae.schema.rules import Rule
 def coded_functions(
     table: TypedTable, schema: TableSchema, functions: Sequence[Rule]
 ) -> list[Rule]:
-    """Returns the dependencies whose columns can all be coded: levels or few distinct numbers."""
+    """Returns the functional dependencies whose columns can all be encoded by codes alone: levels,
+    or few distinct numbers.
+
+    Args:
+        table: Parsed table.
+        schema: Schema of the table.
+        functions: Functional dependencies.
+    """
     names = {name for rule in functions for name in rule.columns}
     coded = {
         name
@@ -41,8 +48,8 @@ class FunctionLevels:
     """Functional dependencies that involve one column.
 
     Attributes:
-        need_own_codes: Whether every level needs a code of its own.
-        determined: Cells of the columns that it alone determines. Shape: (n,) each.
+        need_own_codes: Whether every level needs its own code.
+        determined: Cells of each column that this column alone determines. Shape: (n,) each.
     """
 
     need_own_codes: bool = False
@@ -50,7 +57,7 @@ class FunctionLevels:
 
     @classmethod
     def of(cls, name: str, functions: Sequence[Rule], table: TypedTable) -> Self:
-        """Returns the dependencies that involve the column `name`."""
+        """Returns the functional dependencies that involve the column `name`."""
         need_own_codes = any(
             name == rule.column or (name in rule.parents and len(rule.parents) > 1)
             for rule in functions
@@ -59,16 +66,25 @@ class FunctionLevels:
         return cls(need_own_codes, determined)
 
     def classes_of(self, levels: Codes, n_levels: int) -> Codes:
-        """Returns a class for each level; levels of a class determine the same cells.
+        """Returns a class for each level, such that levels of the same class determine the same
+        cells.
 
         Args:
-            levels: Level of each row, -1 for missing. Shape: (n,).
-            n_levels: Number of levels.
+            levels: Index of each row's level, -1 for missing. Shape: (n,).
+            n_levels: Number of levels K.
+
+        Returns:
+            Class of each level. Shape: (K,).
         """
         return self.nested_classes(levels, n_levels)[-1]
 
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
-        """Returns `classes_of` by no column, by the first of `determined`, by the first two, ..."""
+        """Returns the classes of levels by none of the determined columns, by the first, by the
+        first two, ...
+
+        Each entry is like the result of `classes_of`, which takes all determined columns into
+        account.
+        """
         found = [np.zeros(n_levels, dtype=np.int64)]
         for series in self.determined:
             cells, distinct = pd.factorize(series)
@@ -79,7 +95,8 @@ class FunctionLevels:
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """Returns the most frequent cell of each level, plus one; 0 without a cell. Shape: (K,)."""
+    """Returns the most frequent cell of each level as its code plus one; 0 for a level without
+    cells. Shape: (K,)."""
     known = (levels >= 0) & (cells >= 0)
     pairs, counts = np.unique(
         np.column_stack([levels[known], cells[known]]), axis=0, return_counts=True

@@ -1,7 +1,8 @@
-"""Synthetic identifiers: unique keys in the table's formats, none of them an original.
+"""Synthetic identifiers: unique keys in the formats of the table's keys, none of which equals an
+original.
 
-Row i has key k of template t. t and k are functions of the seed and i, so they do not depend on how
-a sample is divided.
+Row i gets key number k of template t (a key format). Both are functions of the seed and of i, so
+they do not depend on how the generation of a sample is divided.
 """
 
 from __future__ import annotations
@@ -27,21 +28,22 @@ from gcvae.schema.parquet_types import parquet_type
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 CYCLE_ROWS = 1000
-"""Number of consecutive rows in which each template has its exact share."""
+"""Number of consecutive rows in which each template occurs exactly in proportion to its share."""
 
 
 class WiderIdentifiersWarning(UserWarning):
-    """Warns that identifiers of a sample are wider than the table's."""
+    """Warns that some identifiers in a sample have more characters than those of the table."""
 
 
 @dataclass(frozen=True)
 class IdentifierCodec:
-    """Codec of an identifier column.
+    """Codec of an identifier column, which generates synthetic keys.
 
     Attributes:
+        column: Column of the schema.
         are_numbers: Whether the keys are whole numbers.
-        templates: Templates, each with its number of rows out of CYCLE_ROWS; the remaining rows are
-            missing.
+        templates: Pairs of a key format and its number of rows out of CYCLE_ROWS; in the remaining
+            rows, the key is missing.
     """
 
     column: Column
@@ -50,7 +52,12 @@ class IdentifierCodec:
 
     @classmethod
     def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """Fits the codec to a column whose cells come in chunks of rows. Iterates several times."""
+        """Learns the key formats of a column.
+
+        Args:
+            chunks: Cells in chunks of rows; iterated several times.
+            column: Column of the schema.
+        """
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
         found = _learned(chunks, column, are_numbers)
         n_blank = sum(int(chunk.isna().sum()) for chunk in chunks) if column.missing.allowed else 0
@@ -68,12 +75,12 @@ class IdentifierCodec:
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """Name of the column."""
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the keys of rows from `first_row` on. A row's key does not depend on other
-        rows."""
+        """Returns the keys of `n_rows` rows from number `first_row` on. A row's key does not depend
+        on the rest of the sample."""
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
@@ -92,8 +99,8 @@ class IdentifierCodec:
         return self._typed(texts)
 
     def note(self, rows: int) -> str | None:
-        """Returns a warning if some keys of a sample of this size are wider than the table's, else
-        None."""
+        """Returns a warning if a sample of this many rows needs keys with more characters than the
+        table's; else None."""
         fresh = min(template.room * CYCLE_ROWS // share for template, share in self.templates)
         if rows <= fresh:
             return None
@@ -116,7 +123,8 @@ class IdentifierCodec:
         return placed_values(values, places, self.column.missing.allowed)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads together with the schema's column."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column."""
         return {
             "are_numbers": self.are_numbers,
             "templates": [
@@ -126,7 +134,7 @@ class IdentifierCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         templates = tuple(
             (KeyTemplate.from_json(part), part["rows"]) for part in document["templates"]
         )
@@ -136,7 +144,7 @@ class IdentifierCodec:
 def _learned(
     chunks: Iterable[pd.Series[Any]], column: Column, are_numbers: bool
 ) -> list[tuple[KeyTemplate, int]]:
-    """Returns the templates, each with its number of rows."""
+    """Returns pairs of a key format and its number of rows."""
 
     def texts() -> Iterator[Texts]:
         for chunk in chunks:
@@ -155,8 +163,8 @@ def _learned(
 
 
 def _largest(column: Column) -> int:
-    """Returns the largest whole number that the column's type, and readers of text, can
-    represent."""
+    """Returns the largest whole number that the column's Parquet type can hold and that reading it
+    from text restores."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or not pa.types.is_integer(kind):
         return int(LARGEST_WHOLE)

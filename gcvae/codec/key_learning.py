@@ -1,12 +1,12 @@
-"""Learns templates of a column's keys from its texts, in two passes over chunks of rows.
+"""Learns templates (formats) of a column's keys from its texts, in two passes over chunks of rows.
 
-    1  a sample of the rows    groups of keys of one form, and the alphabet of each position
+    1  a sample of the rows    groups of keys of one form, and the alphabet at each position
     2  all rows                the numbers that are in use
 
 The form of SO-2025-000017 is aa-0-0: runs of digits of any width are equivalent, and so are runs of
-letters. Runs with a few values that many rows share (SO, 2025) become literals, with one template
-for each combination. If most keys have forms of their own, as UUIDs do, keys are grouped by length.
-Literals of a template are shared by many rows.
+letters of one width. Runs with a few values that many rows share (SO, 2025) become literals, with
+one template for each combination. If most keys have different forms, as UUIDs do, keys are grouped
+by length. Every literal in a template is shared by many rows.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ from gcvae.numerics.permutations import Numbers, mixed
 
 Texts = npt.NDArray[np.object_]
 Chunks = Callable[[], Iterable[Texts]]
-"""Function that returns an iterator over the texts of a column, in chunks of rows."""
+"""Function that returns an iterator over a column's texts, in chunks of rows."""
 
 LEAST_SHARED_ROWS = 5
 LEAST_SHARED_SHARE = 0.01
-"""Text that fewer rows, or a smaller share of them, have in common is private and not kept."""
+"""Text that fewer than LEAST_SHARED_ROWS rows, or a smaller share of the rows, have in common could
+identify a row, and is not stored."""
 _SAMPLE_ROWS = 50_000
-_MOST_CHARACTERS = 128  # longest text that has a form
+_MOST_CHARACTERS = 128  # longer texts have no form
 _MOST_FORMS = 12
 _LEAST_COVERED = 0.7  # share of the rows that have one of the forms
-_MOST_VALUES = 100  # longest run that becomes a literal
+_MOST_VALUES = 100  # maximum number of shared values that become literals
 _VALUES_COVER = 0.95  # share of the rows that have one of a few values or characters
-_MUCH_ROOM = 20  # keys per row of the table, from which on a number has the digits that were seen
+_MUCH_ROOM = 20  # keys per row that the digits seen must allow, or any digit is used
 _PREFIX, _WIDTH = "synthetic-", 8  # prefix of keys without a form
 _HEXADECIMAL = "0123456789abcdef", "0123456789ABCDEF"
 _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
@@ -62,15 +63,16 @@ def learn_templates(
     largest: int | None,
     form: Callable[[str], str] | None = None,
 ) -> list[tuple[KeyTemplate, int]]:
-    """Returns the templates of a column, each with its number of rows in a sample.
+    """Returns pairs of a key template (a key format) and its number of rows in a sample of the
+    column.
 
-    Texts without a common form get a prefix and a number.
+    If texts have no common format, synthetic keys consist of a prefix and a number.
 
     Args:
-        chunks: Texts of the column.
-        shunned: Other texts that must not be generated: those that mean "missing".
-        largest: Largest allowed key if all texts are whole numbers.
-        form: Function that gives the form of a text, if known.
+        chunks: Function that returns an iterator over the texts of the column, in chunks of rows.
+        shunned: Texts that must not be generated because they mean "missing".
+        largest: Largest key allowed if all texts are whole numbers; None for other texts.
+        form: Function that maps texts of the same format to the same text; None to infer formats.
     """
     n_rows = sum(map(len, chunks()))
     sample = _sample(chunks, n_rows)
@@ -103,7 +105,8 @@ def learn_templates(
 
 
 def _sample(chunks: Chunks, n_rows: int) -> list[str]:
-    """Returns the texts of about _SAMPLE_ROWS rows, independent of the chunks."""
+    """Returns the texts of about _SAMPLE_ROWS rows, which does not depend on how rows are divided
+    into chunks."""
     found, start, share = list[str](), 0, min(_SAMPLE_ROWS / max(n_rows, 1), 1.0)
     for texts in chunks():
         rows = np.arange(start, start + len(texts), dtype=np.uint64)
@@ -117,12 +120,13 @@ def _sample(chunks: Chunks, n_rows: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Keys of one template.
+    """Keys with the same template.
 
     Attributes:
-        alphabets: Characters seen at each position.
-        number: (first, end) of the digits that vary; None if there are none.
-        n_rows: Number of rows of the sample.
+        alphabets: Characters that may occur at each position.
+        number: (first position, end) of the run of digits that varies from key to key; None if
+            there is no such run.
+        n_rows: Number of rows in the sample.
     """
 
     alphabets: Alphabets
@@ -131,7 +135,7 @@ class _Group:
 
 
 def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
-    """Groups texts by form. Running text has no form, whole numbers always have one."""
+    """Groups texts by form. Running text has no form; whole numbers always have one."""
     least = max(LEAST_SHARED_ROWS, ceil(len(sample) * LEAST_SHARED_SHARE))
     spaced = [text for text in sample if re.search(r"\s", text)]
     is_prose = 2 * sum(not re.search(r"\d", text) for text in spaced) > len(sample)
@@ -151,9 +155,10 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
-    """Groups texts by the given form, for forms that enough rows have.
+    """Groups texts by the form that a function returns, for forms that enough rows have.
 
-    If these cover too few rows, returns the most frequent forms, with classes of characters only.
+    If the forms of enough rows cover too few texts, returns the most frequent forms, with classes
+    of characters instead of characters.
     """
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     found = defaultdict[str, list[str]](list)
@@ -168,8 +173,8 @@ def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by length, for lengths that enough rows have; empty if there are many
-    lengths."""
+    """Groups texts by length, for lengths that enough rows have; returns an empty list if these are
+    many."""
     found = defaultdict[int, list[str]](list)
     for text in texts:
         found[len(text)].append(text)
@@ -180,7 +185,8 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by form, for forms with a number that enough rows have; empty if there are many.
+    """Groups texts by form, for forms with a number that enough rows have; returns an empty list if
+    these are many.
 
     Keys of two forms differ whatever the width of their numbers.
     """
@@ -194,7 +200,8 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Groups the keys of one form, given as tokens; empty if no run of digits varies."""
+    """Groups keys of one form, each given as a list of tokens; returns an empty list if no run of
+    digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -225,32 +232,31 @@ def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
 
 
 def _are_few(values: list[str], least: int) -> bool:
-    """Returns whether nearly all rows have one of a few values that enough rows share."""
+    """Returns whether nearly all rows have one of a few values, each of which enough rows share."""
     shared = [n for n in Tally(values).values() if n >= least]
     return len(shared) <= _MOST_VALUES and sum(shared) >= max(_VALUES_COVER * len(values), 1)
 
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns the letters or digits of a character's class: same Unicode category, same 32 code
-    points.
+    """Returns the characters of a letter's or digit's class: same Unicode category, same block of
+    32 code points.
 
-    For ASCII these are the ten digits, the lower-case or the upper-case letters.
+    For ASCII these are the ten digits, the lower-case letters or the upper-case letters.
     """
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
 
 def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> Alphabets:
-    """Returns the alphabet of each position of equally long texts: shared characters, or their
-    classes.
+    """Returns the characters that may occur at each position of equally long texts.
 
     Args:
         texts: Texts of one form or length.
-        by_class: Whether to replace letters and digits by their classes; for few texts, such as
-            names, whose characters would identify them.
-        number: Position of the first digit of a number; its alphabet contains 0 only if a text
-            has a 0 there.
+        by_class: Whether to replace letters and digits by their classes; needed for few texts, such
+            as names, whose characters would identify them.
+        number: Position of the first digit of a number, where 0 is allowed only if a text has a 0
+            there; None if there is no number.
     """
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}
@@ -274,41 +280,49 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
     return tuple(found)
 
 
-# Numbers that no original has
+# Unused numbers
 
 
 class _Search:
-    """Searches for numbers of a group that no original uses.
+    """Searches a group of keys for numbers that no original uses.
 
-    Numbers may have any digits if the alphabets as seen leave too little room. Longer keys follow
-    when the shorter ones are used up.
+    If the characters seen leave too little room, numbers may contain any digits. When all keys of
+    one length are used up, longer ones follow.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
-        """Starts the search for a group with `n_rows` rows of the table."""
+        """Starts the search.
+
+        Args:
+            group: Keys with the same template.
+            n_rows: Number of rows of the table that belong to the group.
+            largest: Largest key allowed; None for no limit.
+        """
         own = self._alphabets = group.alphabets
         self._n_rows, self._largest, self._is_number = n_rows, largest, group.number is not None
         varying = [place for place, alphabet in enumerate(own) if len(alphabet) > 1]
         after = varying[-1] + 1 if varying else len(own)
         self._first, end = group.number or (after, after)
         while end > self._first + 1 and len(own[end - 1]) == 1:
-            end -= 1  # the zeros of 10, 20, 30 ...
+            end -= 1  # leaves out constant last digits, as in 10, 20, 30
         self._end, self._longest = end, len(own)
         places = [re.escape(letters) if len(letters) == 1 else "." for letters in own]
         form = r"\d+".join(("".join(places[: self._first]), "".join(places[end:])))
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
     def widen(self, texts: Texts, lengths: npt.NDArray[np.int64]) -> None:
-        """Updates the length of the longest text of the form. Shape: (n,), (n,)."""
+        """Updates the length of the longest text of the group's form. Shape: (n,), (n,)."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
 
     def tiers(self, number: int) -> list[_UsedNumbers]:
-        """Returns the alphabets of keys and of longer keys; the caller adds the texts to both.
+        """Returns the two tiers of keys, usual and longer ones, to which the caller adds the
+        table's texts.
 
-        Longer keys without a number have a different length in each template; `number` is the index
-        of the template.
+        Args:
+            number: Index of the template. Longer keys without a number get a different length in
+                each template.
         """
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
@@ -322,18 +336,19 @@ class _Search:
 
     @property
     def _counts_on(self) -> bool:
-        """Whether a few keys have one digit more, as in a table that counts to 1,000."""
+        """Whether a few keys have one digit more than most, as in a table that counts to 1,000."""
         return self._is_number and self._longest == len(self._alphabets) + 1
 
     def template(self, tiers: list[_UsedNumbers], step: int) -> KeyTemplate:
-        """Returns the template with the alphabets from `tiers`; further keys grow by `step`."""
+        """Returns the template of keys in these tiers; keys beyond the last tier grow by `step`
+        characters."""
         found = [(used.alphabets, used.counter()) for used in tiers]
         if self._counts_on and found[0][1].room < self._n_rows:
             found = found[1:]
         return KeyTemplate(tuple(found), self._first, step)
 
     def _longer(self, length: int) -> Alphabets:
-        """Returns the alphabets with a number of more digits."""
+        """Returns the alphabets with more digits in the number, for keys of this length."""
         own, first, end = self._alphabets, self._first, self._end
         digits = "".join(sorted(_class_of(own[first][0]))) if self._is_number else DIGITS
         has_zero = length == len(own) and decimal(own[first][0]) == 0
@@ -345,7 +360,7 @@ class _Search:
 
 
 class _UsedNumbers:
-    """Numbers used by originals, among the texts of given alphabets."""
+    """Records which numbers the table's keys use, among all texts of given alphabets."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
@@ -353,16 +368,20 @@ class _UsedNumbers:
         self._numbers = UsedNumbers(size_of(alphabets, self._places), n_rows)
 
     def add(self, characters: Characters) -> None:
-        """Marks the numbers of texts as used; the texts are as long as the alphabets. Shape: (n,
-        length)."""
+        """Marks the numbers of texts as used.
+
+        Args:
+            characters: Texts as long as the alphabets. Shape: (n, length).
+        """
         self._numbers.add(self._of(characters))
 
     def counter(self) -> Counter:
-        """Returns the counter of unused numbers with the most room."""
+        """Returns the sequence of unused numbers with the most values."""
         return self._numbers.counter()
 
     def _of(self, characters: Characters) -> Numbers:
-        """Returns the numbers of the texts that match the alphabets. Shape: (n, length) -> (m,)."""
+        """Returns the numbers of those texts that match the alphabets. Shape: (n, length) ->
+        (m,)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]
@@ -376,8 +395,8 @@ class _UsedNumbers:
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
-    """Returns the alphabets of whole numbers below the largest; () if all such numbers are
-    narrower."""
+    """Returns the alphabets of the whole numbers below the largest one allowed; () if all of them
+    have fewer digits."""
     sign = alphabets[0] == "-"
     width = len(alphabets) - sign
     if largest is None or width < len(str(largest)):

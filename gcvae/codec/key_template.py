@@ -1,12 +1,12 @@
-"""Templates of keys: texts with an alphabet for each position, and a counter.
+"""Templates of keys (key formats): an alphabet for each position of the text, and a counter.
 
     key          S  O  -  2  0  2  5  -  0  0  4  1  7  7
     alphabets    S  O  -  2  0  2  5  -  d  d  d  d  d  d     one character is a literal
     counter                              004000 .. 999999     shuffled by the seed
 
-Key i is the i-th number of the counter, written in the alphabets of the variable positions. The
-counter excludes the numbers of the table's keys, so keys are unique and never an original. When it
-is used up, keys become a digit longer.
+Key i is the i-th number of the shuffled counter, written in the alphabets of the variable
+positions. The counter excludes the numbers of the table's keys, so synthetic keys are unique and
+never equal an original. When it is used up, keys become a digit longer.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from gcvae.numerics.seeds import derived_seed
 
 DIGITS = "0123456789"
 MOST_COUNTED = 1 << 62
-"""Maximum number of values of a counter."""
+"""Maximum number of values in a counter."""
 _SCATTER = 0x5CA77E12
-"""Key of the permutation in `scattered`."""
+"""Key that determines the permutation in `scattered`."""
 Alphabets = tuple[str, ...]
 Characters = npt.NDArray[np.uint32]
 """Code points of equally long texts. Shape: (n, length)."""
@@ -34,11 +34,15 @@ Characters = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Counter:
-    """The numbers low .. low + size - 1, optionally only those with given residues.
+    """The numbers low, ..., low + size - 1, or only those of them with certain residues after a
+    fixed permutation.
 
     Attributes:
-        modulus, residues: If given, only numbers whose `scattered` value has one of these residues;
-            `low` is then 0.
+        low: Smallest number; 0 if there are residues.
+        size: Number of consecutive numbers.
+        modulus: Modulus of the residues.
+        residues: If not empty, only numbers whose `scattered` value has one of these residues
+            belong to the counter.
     """
 
     low: int
@@ -48,12 +52,12 @@ class Counter:
 
     @property
     def room(self) -> int:
-        """Number of values."""
+        """Number of numbers in the counter."""
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
-        """Returns the value for each index in [0, room), a permutation determined by `key`. Shape:
-        (n,)."""
+        """Returns the number for each index in [0, room), in an order that `key` determines.
+        Shape: (n,)."""
         found = shuffled(index, self.room, key)
         if self.residues:
             times, which = np.divmod(found, np.uint64(len(self.residues)))
@@ -64,18 +68,20 @@ class Counter:
 
 
 def scattered(numbers: Numbers, size: int) -> Numbers:
-    """Returns a fixed permutation of the numbers below `size`. Shape: (n,)."""
+    """Returns a fixed pseudo-random permutation of the numbers below `size`, applied to `numbers`.
+    Shape: (n,)."""
     return shuffled(numbers, size, _SCATTER)
 
 
 @dataclass(frozen=True)
 class KeyTemplate:
-    """Keys of one form.
+    """Format of keys, from which synthetic keys are generated.
 
     Attributes:
-        tiers: Pairs of alphabets of each position, in code point order, and a counter. A tier of
-            longer keys follows when a counter is used up.
-        at: After the last tier, the alphabet at this position is repeated `step` times more.
+        tiers: Pairs of the characters allowed at each position, in code point order, and a counter.
+            When a counter is used up, the next tier, with longer keys, follows.
+        at: Position whose alphabet is repeated when the last tier is used up.
+        step: Number of characters by which keys then grow each time.
     """
 
     tiers: tuple[tuple[Alphabets, Counter], ...]
@@ -84,16 +90,16 @@ class KeyTemplate:
 
     @property
     def room(self) -> int:
-        """Number of keys of the first tier."""
+        """Number of keys in the first tier."""
         return self.tiers[0][1].room
 
     def keys(self, index: Numbers, rows: Numbers, origin: str) -> npt.NDArray[Any]:
         """Returns keys as texts. Shape: (n,), (n,) -> (n,).
 
         Args:
-            index: Index of the key in the template; different indices give different keys.
-            rows: Row numbers, which determine the characters that are not counted.
-            origin: Seed and name of the column.
+            index: Index of each key; different indices give different keys.
+            rows: Row numbers, which determine the characters that do not represent the index.
+            origin: Text from which random numbers are derived: seed and name of the column.
         """
         keys = np.empty(len(index), dtype=object)
         start, last = 0, int(index.max()) if len(index) else -1
@@ -109,7 +115,7 @@ class KeyTemplate:
         return keys
 
     def _tiers(self) -> Iterator[tuple[Alphabets, Counter]]:
-        """Yields the tiers and their continuation."""
+        """Yields the tiers, then ever longer ones."""
         yield from self.tiers
         found, _ = self.tiers[-1]
         while True:
@@ -117,13 +123,13 @@ class KeyTemplate:
             yield found, Counter(0, size_of(found, counted_positions(found)))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the template as a JSON document, which `from_json` reads."""
         tiers = [{"alphabets": list(own), **asdict(counter)} for own, counter in self.tiers]
         return {"tiers": tiers, "at": self.at, "step": self.step}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the template from a document that `to_json` wrote.
+        """Restores the template from the JSON document that `to_json` returned.
 
         Raises:
             IndexError, KeyError, TypeError, ValueError: The document is invalid.
@@ -135,15 +141,15 @@ class KeyTemplate:
             tiers.append((tuple(tier["alphabets"]), counter))
         last, at, step = tiers[-1][0], int(document["at"]), int(document["step"])
         if not all(letters for own, _ in tiers for letters in own):
-            raise ValueError("a template of keys has a place without a character")
+            raise ValueError("a template of keys has a position without a character")
         if at < 0 or step < 1 or len(last[at]) < 2:
             raise ValueError("a template of keys runs out")
         return cls(tuple(tiers), at, step)
 
 
 def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
-    """Returns the variable positions that the counter uses: from the right, up to MOST_COUNTED
-    texts."""
+    """Returns the variable positions that represent the counter's number: as many from the right as
+    give at most MOST_COUNTED texts."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -154,7 +160,8 @@ def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
 
 
 def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
-    """Returns the number of different texts at these positions."""
+    """Returns the number of different texts that the characters allowed at the given positions can
+    form."""
     return prod(len(alphabets[place]) for place in places)
 
 
@@ -167,11 +174,8 @@ def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Character
 def _texts_of(
     alphabets: Alphabets, numbers: Numbers, rows: Numbers, origin: str
 ) -> npt.NDArray[Any]:
-    """Returns texts with the numbers at the counted positions, and characters by row at the
-    others.
-
-    Shape: (n,), (n,) -> (n,).
-    """
+    """Returns texts with the numbers at the counted positions, and pseudo-random characters
+    elsewhere. Shape: (n,), (n,) -> (n,)."""
     written = np.empty((len(numbers), len(alphabets)), dtype=np.uint32)
     places = counted_positions(alphabets)
     for place in reversed(range(len(alphabets))):

@@ -1,4 +1,4 @@
-"""Codec of level columns: the code is the index of the level."""
+"""Codec of level columns, in which a code is the index of a level."""
 
 from __future__ import annotations
 
@@ -18,38 +18,40 @@ from gcvae.schema.columns import Column, Level
 
 @dataclass(frozen=True)
 class LevelCodec:
-    """Encodes levels by their index in the schema's order; with `has_missing`, 0 is missing."""
+    """Encodes a level as its index in the schema's order; with `has_missing`, code 0 is a missing
+    cell and the levels follow."""
 
     column: Column
     has_missing: bool
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec to typed cells. All levels of the schema get codes."""
+        """Fits the codec to parsed cells, which only determine `has_missing`: all levels of the
+        schema get codes."""
         return cls(column, bool(series.isna().any()))
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """Name of the column."""
         return self.column.name
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: levels, and missing if the column has it."""
+        """Number of codes: one for each level, and one for missing (if `has_missing`)."""
         return len(self.levels) + self.has_missing
 
     @property
     def is_real(self) -> bool:
-        """False: no code has a value."""
+        """False, because levels are encoded by codes alone, without a real value."""
         return False
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """The typed levels, in order; False and True for a boolean column."""
+        """Levels in order, as in parsed tables: False and True for a boolean column."""
         return self.column.typed_levels
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the codes of typed cells, -1 for unknown levels, and zeros as values."""
+        """Returns the codes of parsed cells, -1 for unknown levels, and zeros as values."""
         found, distinct = pd.factorize(series)
         known = {level: i + self.has_missing for i, level in enumerate(self.levels)}
         codes = [known.get(level, -1) for level in distinct.tolist()]
@@ -57,19 +59,20 @@ class LevelCodec:
         return np.array(codes, dtype=np.int32)[found], np.zeros(len(series))
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the typed cells of codes."""
+        """Returns the cells that codes represent; values are ignored."""
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), codes - self.has_missing, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns zeros: levels have probabilities instead of densities."""
+        """Returns zeros, because levels have probabilities instead of densities."""
         return np.zeros(len(codes))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads together with the schema's column."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column."""
         return {"has_missing": self.has_missing}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         return cls(column, document["has_missing"])

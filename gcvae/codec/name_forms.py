@@ -1,6 +1,6 @@
 """Forms of personal names: the parts of a name, and their order.
 
-A form is a text such as "{last}, {first}". Its parts are `first`, `last`, `second` (another last
+A form is a text such as "{last}, {first}". Its parts are `first`, `last`, `second` (a second last
 name), `middle`, `initial` (of the first name) and `prefix` (a title).
 """
 
@@ -30,8 +30,9 @@ class NameRead:
     """A parsed name.
 
     Attributes:
-        form: Form of the text.
-        first, last: Case-folded, as in the lists.
+        form: Form of the name, such as "{first} {last}".
+        first: Case-folded first name.
+        last: Case-folded last name.
     """
 
     form: str
@@ -40,7 +41,8 @@ class NameRead:
 
 
 def read_name(text: str, names: NameList) -> NameRead | None:
-    """Parses a full name; None if its parts are not in the lists."""
+    """Parses a full name by the locale's lists of names; returns None if they do not contain its
+    parts."""
     words = text.split()
     prefix = ""
     while len(words) > 1 and words[0].casefold() in names.prefixes:
@@ -102,8 +104,8 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Returns whether a case-folded text is a name of the list, or several joined by hyphens or
-    spaces."""
+    """Returns whether a case-folded text is one of the listed names, or several of them joined by
+    hyphens or spaces."""
     if text in listed:
         return True
     parts = _MARKS.split(text)
@@ -111,7 +113,7 @@ def names_in(text: str, listed: frozenset[str]) -> bool:
 
 
 def case_of(texts: Iterable[str]) -> Case:
-    """Returns the case of names: all upper, all lower, or as in the lists."""
+    """Returns the case of names: "upper" or "lower" if most texts are entirely so, else "title"."""
     cased = [text for text in texts if text.upper() != text.lower()]
     if cased and sum(text.isupper() for text in cased) > len(cased) / 2:
         return "upper"
@@ -119,9 +121,10 @@ def case_of(texts: Iterable[str]) -> Case:
 
 
 def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
-    """Returns the forms of a column's texts with their number of rows, without rare ones.
+    """Returns pairs of a form and its number of rows for a column of full names, without rare
+    forms.
 
-    Names that are not in the lists are assumed to be in the locale's usual order.
+    If the locale's lists contain no name, the result is the locale's usual form.
     """
     read = [found.form for text in texts if (found := read_name(text, names)) is not None]
     counts = Tally(read).most_common(_MOST_FORMS)

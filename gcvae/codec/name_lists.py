@@ -1,6 +1,8 @@
-"""Lists of personal names by locale, from Faker, by sex if the locale distinguishes it.
+"""Lists of personal names by locale, from the package Faker, separately by sex if the locale
+distinguishes it.
 
-A *pair* is a first and a last name of one sex. Pairs are numbered, those of the first sex first.
+A *pair* is a first and a last name of one sex. Pairs are numbered from 0, beginning with those of
+the first sex.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from gcvae.arrays import Mask
 from gcvae.numerics.permutations import Numbers
 
 USUAL_LOCALE = "en_US"
-"""Locale of tables without names."""
+"""Locale of synthetic names if the table contains no names."""
 _LOCALE = re.compile(r"[a-z]{2,3}_[A-Z]{2}")
 _SEXES = "male", "female"
 _FEWEST_NAMES = 10
@@ -34,10 +36,13 @@ Texts = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class SexNames:
-    """Sorted names of one sex, or of all people if the locale does not distinguish.
+    """Sorted names of one sex, or of all people if the locale does not distinguish sexes.
 
     Attributes:
+        first: First names.
+        last: Last names.
         middle: Middle names, such as patronymics; empty if the locale has none.
+        prefixes: Titles.
     """
 
     first: Texts
@@ -53,7 +58,13 @@ class SexNames:
 
 @dataclass(frozen=True, eq=False)
 class NameList:
-    """The names of a locale."""
+    """Names of a locale.
+
+    Attributes:
+        locale: Name of the locale, such as "en_US".
+        sexes: Names of each sex; a single entry if the locale does not distinguish sexes.
+        romanized: Latin spelling of names in other scripts, where Faker lists it.
+    """
 
     locale: str
     sexes: tuple[SexNames, ...]
@@ -61,48 +72,49 @@ class NameList:
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs."""
+        """Number of pairs of a first and a last name, over all sexes."""
         return sum(sex.n_pairs for sex in self.sexes)
 
     @property
     def is_last_name_first(self) -> bool:
-        """Whether the last name comes first in the locale's usual order."""
+        """Whether the last name usually precedes the first name in the locale."""
         return _LAST_NAME_FIRST.match(self.locale) is not None
 
     @property
     def separator(self) -> str:
-        """Separator between names: a space, or empty."""
+        """Text between first and last name: a space, or "" in locales that write none."""
         return "" if _WITHOUT_SPACE.match(self.locale) else " "
 
     @cached_property
     def first_names(self) -> frozenset[str]:
-        """Case-folded first names."""
+        """Case-folded first names of all sexes."""
         return _folded(name for sex in self.sexes for name in sex.first)
 
     @cached_property
     def last_names(self) -> frozenset[str]:
-        """Case-folded last names."""
+        """Case-folded last names of all sexes."""
         return _folded(name for sex in self.sexes for name in sex.last)
 
     @cached_property
     def middle_names(self) -> frozenset[str]:
-        """Case-folded middle names."""
+        """Case-folded middle names of all sexes."""
         return _folded(name for sex in self.sexes for name in sex.middle)
 
     @cached_property
     def prefixes(self) -> frozenset[str]:
-        """Case-folded titles."""
+        """Case-folded titles of all sexes."""
         return _folded(name for sex in self.sexes for name in sex.prefixes)
 
     @cached_property
     def ascii_names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The first and the last names in ASCII letters."""
+        """(First names, last names), transliterated to lower-case ASCII letters."""
         first = (self.ascii(name) for sex in self.sexes for name in sex.first)
         last = (self.ascii(name) for sex in self.sexes for name in sex.last)
         return frozenset(first), frozenset(last)
 
     def ascii(self, name: str, umlauts: bool = False) -> str:
-        """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, and so on.
+        """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, ö becomes oe,
+        and so on.
 
         >>> names_of("de_DE").ascii("Müller"), names_of("ru_RU").ascii("Анна")
         ('muller', 'anna')
@@ -115,9 +127,10 @@ class NameList:
         return re.sub("[^a-z]", "", anyascii(found).lower()) or "x"
 
     def split(self, pairs: Numbers) -> Iterator[tuple[SexNames, Mask, Numbers, Numbers]]:
-        """Yields (names, mask of pairs, indices of first names, of last names) for each sex.
+        """Converts numbers of pairs to indices of names, separately for each sex.
 
-        Shape: (n,) -> (n,), (m,), (m,).
+        Yields (names of the sex, mask of the pairs of this sex, indices of their first names,
+        indices of their last names). Shape: (n,) -> (n,), (m,), (m,).
         """
         start = 0
         for sex in self.sexes:
@@ -128,10 +141,10 @@ class NameList:
             start += sex.n_pairs
 
     def pairs_of(self, first: str, last: str) -> Iterator[int]:
-        """Yields the numbers of all pairs that may be meant by case-folded names.
+        """Yields the numbers of all pairs that a case-folded first and last name may stand for.
 
-        These are the pairs of each sex, of all first names with an initial ("a."), and of the first
-        of two last names.
+        An initial ("a.") stands for all first names that begin with it, and a double last name for
+        its first part.
         """
         last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
         starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
@@ -161,7 +174,7 @@ def _folded(names: Iterable[str]) -> frozenset[str]:
 
 @cache
 def locales() -> tuple[str, ...]:
-    """Returns the locales that have their own lists of names; the default first."""
+    """Returns the locales that have lists of names, the default locale first."""
     import faker.providers.person as people
 
     found = [module.name for module in iter_modules(people.__path__)]
@@ -171,7 +184,7 @@ def locales() -> tuple[str, ...]:
 
 @cache
 def names_of(locale: str) -> NameList:
-    """Returns the names of a locale."""
+    """Returns the names of a locale that Faker supports."""
     provider = import_module(f"faker.providers.person.{locale}").Provider
     by_sex = [_names(provider, "first", sex) for sex in _SEXES]
     last_by_sex = [_names(provider, "last", sex) for sex in _SEXES]
@@ -191,7 +204,8 @@ def names_of(locale: str) -> NameList:
 
 
 def _names(provider: Any, which: str, sex: str = "") -> list[str]:
-    """Returns the names of a list, or of an equivalent list if the provider does not have it."""
+    """Returns a list of first or last names, or a similar list if Faker's locale does not have
+    it."""
     found = _listed(provider, f"{which}_names_{sex}" if sex else f"{which}_names")
     if len(found) >= _FEWEST_NAMES or sex:
         return found
@@ -201,7 +215,7 @@ def _names(provider: Any, which: str, sex: str = "") -> list[str]:
 
 
 def _listed(provider: Any, name: str) -> list[str]:
-    """Returns the sorted texts of a provider's list; empty if it does not exist."""
+    """Returns the sorted texts in a list of Faker's locale; empty if the list does not exist."""
     found = getattr(provider, name, ())
     if not isinstance(found, Collection):
         return []
@@ -209,7 +223,7 @@ def _listed(provider: Any, name: str) -> list[str]:
 
 
 def _romanized(provider: Any) -> dict[str, str]:
-    """Returns the Latin spelling of names, if the locale lists it."""
+    """Returns the Latin spelling of names, where Faker's locale lists it."""
     found: dict[str, str] = {}
     for name in ("first_name_pairs", "last_name_pairs"):
         pairs = getattr(provider, name, ())

@@ -1,9 +1,9 @@
 """Marginal CDF F of a column's numbers: a smooth, exactly invertible curve through few quantiles.
 
-Between its knots, F is a monotone rational quadratic spline; beyond them its tails follow a power
-law. If numbers lie in clusters with wide gaps, each cluster has its own curve and gaps have almost
-no mass. If repeated numbers raise the held-out likelihood, F has an additional step at each
-(`RepeatedNumbers`).
+Between its knots, F is a monotone rational quadratic spline; beyond them, its tails follow a power
+law. If numbers lie in clusters with wide gaps, each cluster has its own curve, and gaps have almost
+no mass. If steps at repeated numbers raise the held-out likelihood, F consists of a smooth curve S
+and these steps (`RepeatedNumbers`).
 
 The number of knots is chosen by cross-validation, because many knots would reproduce the gaps
 between training rows.
@@ -27,31 +27,32 @@ from gcvae.codec.atom_cells import AtomCells
 from gcvae.codec.repeated_numbers import LEAST_ROWS, RepeatedNumbers
 
 MOST_INTERVALS = 512
-"""Maximum number of quantile intervals, without the halved outermost ones."""
+"""Maximum number of quantile intervals; the halves of the outermost ones come in addition."""
 _LADDER = tuple(sorted({2**i for i in range(10)} | {3 * 2**i for i in range(8)}))
 """Numbers of intervals that are tried: 1, 2, 3, 4, 6, 8, ... 512."""
 LEAST_ROWS_PER_INTERVAL = 4
 """Minimum number of rows per interval."""
 _FOLDS = 5
 _MOST_VALIDATION_ROWS = 10_000
-"""Maximum number of rows, a random sample, for choosing the number of intervals."""
+"""Maximum number of rows, a random sample, by which the number of intervals is chosen."""
 _CLUSTER_NUMBERS = 12
 """Minimum number of distinct numbers on either side of a gap."""
 _GAP = 30.0
-"""Minimum width of a gap, as a multiple of the larger mean distance on either side."""
+"""Minimum width of a gap, as a multiple of the mean distance between numbers on the sparser
+side."""
 _GAP_ROWS = 0.02
-"""Mass of half a gap, in rows."""
+"""Mass of one half of a gap, in rows."""
 _LEAST_GAIN = 0.01
-"""Nats per row that steps at repeated numbers have to gain over the smooth curve."""
+"""Minimum gain in log-likelihood, in nats per row, for steps at repeated numbers to be used."""
 _LEAST_CELL = 1e-13
-"""Minimum mass of S in a rounding cell; smaller cells can not be resolved in floating point."""
+"""Minimum mass of S in a rounding cell; smaller masses can not be resolved in floating point."""
 _LEAST_MASS = 1e-12
-"""Minimum mass of a rounding cell as a difference of F; below it, the density at the centre is
-used."""
+"""Minimum mass of a rounding cell that is computed as a difference of F; for smaller ones, the
+density at the centre is used."""
 _LEAST_STEP = 1e-250
-"""Minimum distance of two positions; the slope of F would be infinite."""
+"""Minimum distance of two positions, below which the slope of F would be infinite."""
 _FARTHEST = 1e150
-"""Maximum distance beyond the knots; its square must not overflow."""
+"""Maximum distance beyond the knots, whose square does not overflow."""
 _LEAST_SLOPE = 1e-305
 _REACH = 3.0
 """For a linearly falling density, the tail ends at this multiple of the mean distance from the
@@ -62,12 +63,14 @@ _NONE = np.zeros(0)
 
 @dataclass(frozen=True)
 class KnotLimits:
-    """Privacy limits of knots.
+    """Limits that prevent knots from disclosing single rows.
 
     Attributes:
-        rows: Minimum number of rows between knots; above 1, the ends of F do not disclose single
-            rows. If larger than LEAST_ROWS it is also the minimum for repeated numbers.
-        low, high: Limits of knots.
+        rows: Minimum number of rows between knots. Above 1, the outermost knots do not disclose
+            single rows. It is also the minimum number of rows of a repeated number, if larger than
+            LEAST_ROWS.
+        low: Smallest position allowed for a knot.
+        high: Largest position allowed for a knot.
     """
 
     rows: int = 1
@@ -75,19 +78,21 @@ class KnotLimits:
     high: float = np.inf
 
     def are_repeated(self, counts: Codes) -> Mask:
-        """Returns the mask of numbers that get a step, from their number of rows. Shape: (k,)."""
+        """Returns a mask of the distinct numbers at which F gets a step, given the number of rows
+        of each. Shape: (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
     def ends(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
-        """Returns the knots, selected from the edges of positions, without disclosing single rows.
+        """Returns the knots at the selected edges, with the outermost ones moved so that they do
+        not disclose single rows.
 
-        If the outermost interval has few rows, its outer knot is moved to where a linearly falling
-        density with the mean of the interval's numbers ends.
+        An outermost knot is moved to where a linearly falling density would end that has the same
+        mean as the numbers in the outermost interval.
 
         Args:
-            edges: Edges between the cells of positions, ascending.
-            distinct: Positions. Shape: (k,).
-            counts: Number of rows of each position. Shape: (k,).
+            edges: Edges half-way between neighbouring positions, ascending. Shape: (k + 1,).
+            distinct: Distinct positions, ascending. Shape: (k,).
+            counts: Number of rows at each position. Shape: (k,).
             kept: Indices of the selected edges.
         """
         knots = edges[kept]
@@ -113,7 +118,12 @@ class KnotLimits:
         return np.concatenate([[low], knots[1:-1], [high]])
 
     def thinned(self, below: Codes, kept: Codes) -> Codes:
-        """Returns the kept edges, thinned so that each interval has enough rows."""
+        """Returns those of the selected edges between which there are enough rows.
+
+        Args:
+            below: Number of rows below each edge. Shape: (k + 1,).
+            kept: Indices of the selected edges.
+        """
         if self.rows < 2 or np.diff(below[kept]).min(initial=self.rows) >= self.rows:
             return kept
         places, last = [int(kept[0])], below[kept[-1]]
@@ -128,17 +138,17 @@ NO_LIMITS = KnotLimits()
 
 @dataclass(frozen=True)
 class NumberDistribution:
-    """CDF F of positions on the real line, and its inverse, by way of normal scores q =
+    """CDF F of positions on the real line, and its inverse, in terms of normal scores q =
     Phi^-1(F(x)).
 
     Attributes:
-        knots: Positions, ascending. Shape: (K,).
-        heights: F at the knots, from t to 1 - t; at distance d beyond them the tail mass is t / (1
-            + d)^2. Shape: (K,).
-        atom_cells: Rounding cells of frequent values, which knots and F exclude. None without
-            rounding.
-        repeated: Numbers at which F has an additional step; knots and heights then describe the
-            smooth S.
+        knots: Positions of the K knots, ascending. Shape: (K,).
+        heights: F at the knots, from t to 1 - t; at distance d beyond the outermost knots, the tail
+            mass is t / (1 + d)^2. Shape: (K,).
+        atom_cells: Rounding cells of frequent values, which knots and F exclude; None if there are
+            none, or without rounding.
+        repeated: Repeated numbers at which F has a step; knots and heights then describe the smooth
+            part S. None if F is smooth.
     """
 
     knots: Numbers
@@ -155,16 +165,16 @@ class NumberDistribution:
         atoms: Numbers = _NONE,
         limits: KnotLimits = NO_LIMITS,
     ) -> Self:
-        """Fits F to distinct positions and their numbers of rows.
+        """Fits F to distinct positions and the number of rows at each.
 
-        The number of intervals, and whether repeated numbers have steps, maximise the
+        The number of intervals, and whether F has steps at repeated numbers, maximise the
         cross-validated likelihood.
 
         Args:
-            distinct: Positions, ascending. Shape: (k,).
-            counts: Number of rows of each position. Shape: (k,).
+            distinct: Distinct positions, ascending. Shape: (k,).
+            counts: Number of rows at each position. Shape: (k,).
             half_step: Half of the rounding step; NaN without rounding.
-            atoms: Frequent values, ascending, whose cells F excludes. Shape: (a,).
+            atoms: Frequent values, ascending, whose rounding cells F excludes. Shape: (a,).
             limits: Limits of the knots.
         """
         is_cut = len(atoms) > 0 and half_step > 0
@@ -187,7 +197,8 @@ class NumberDistribution:
         half_step: float,
         limits: KnotLimits,
     ) -> Self:
-        """Fits `_with_intervals`; the rounding step is not used."""
+        """Fits a smooth F, with the same arguments as `_with_steps`; the rounding step is not
+        used."""
         return cls._with_intervals(distinct, counts, n_intervals, limits)
 
     @classmethod
@@ -199,7 +210,8 @@ class NumberDistribution:
         half_step: float,
         limits: KnotLimits,
     ) -> Self:
-        """Fits S with each repeated number counted once, and adds steps at repeated numbers."""
+        """Fits the smooth part S, in which each repeated number counts once, and adds steps at
+        repeated numbers."""
         is_repeated = limits.are_repeated(counts)
         once = np.where(is_repeated, 1, counts)
         smooth = cls._with_intervals(distinct, once, n_intervals, limits, counts)
@@ -219,12 +231,18 @@ class NumberDistribution:
         limits: KnotLimits = NO_LIMITS,
         rows: Codes | None = None,
     ) -> Self:
-        """Fits F with knots at about equal numbers of rows, denser towards both ends.
+        """Fits a smooth F with about equally many rows between knots, and denser knots towards both
+        ends.
 
-        Knots are edges of the positions' cells, half way to their neighbours; the outermost cells
-        are as wide as their neighbours. The first and the last interval are halved repeatedly while
-        they have enough rows, because tails are far from linear. `rows` replaces the counts for the
-        limits.
+        Knots are edges half-way between neighbouring positions. The first and the last interval are
+        halved repeatedly while they contain enough rows, because tails are far from linear.
+
+        Args:
+            distinct: Distinct positions, ascending. Shape: (k,).
+            counts: Number of rows at each position, as F counts them. Shape: (k,).
+            n_intervals: Number of intervals before halving.
+            limits: Limits of the knots.
+            rows: Number of rows at each position, as the limits count them; None for `counts`.
         """
         gaps = _gaps(distinct)
         if len(gaps):
@@ -238,7 +256,7 @@ class NumberDistribution:
         middles = (distinct[1:] + distinct[:-1]) / 2.0
         first, last = 2 * distinct[0] - middles[0], 2 * distinct[-1] - middles[-1]
         edges = np.concatenate([[first], middles, [last]])
-        below = np.concatenate([[0], np.cumsum(counts)])  # rows, whole numbers: nothing is rounded
+        below = np.concatenate([[0], np.cumsum(counts)])  # integers, which are exact
         n = int(below[-1])
         size = n / n_intervals
         n_halves = max(int(np.log2(size / LEAST_ROWS_PER_INTERVAL)), 0)
@@ -260,11 +278,11 @@ class NumberDistribution:
         rows: Codes | None,
         gaps: Codes,
     ) -> Self:
-        """Fits F as one curve per cluster, weighted by its share of the rows.
+        """Fits F as one curve for each cluster, weighted by its share of the rows.
 
         Args:
             distinct, counts, n_intervals, limits, rows: As in `_with_intervals`.
-            gaps: Index of the first number after each gap. Shape: (m,).
+            gaps: Index of the first position after each gap. Shape: (m,).
         """
         middles = (distinct[gaps - 1] + distinct[gaps]) / 2.0
         ends = np.concatenate([[limits.low], middles, [limits.high]])
@@ -286,14 +304,14 @@ class NumberDistribution:
 
     @cached_property
     def _secants(self) -> Numbers:
-        """Slopes of the secants between knots. Shape: (K - 1,)."""
+        """Slope of the secant in each interval between knots. Shape: (K - 1,)."""
         secants: Numbers = np.maximum(np.diff(self.heights) / np.diff(self.knots), _LEAST_SLOPE)
         return secants
 
     @cached_property
     def _ends(self) -> Numbers:
-        """Slopes of F at both ends of each interval, relative to the secant's. Shape: (2, K -
-        1)."""
+        """Slope of F at the lower and at the upper end of each interval, divided by the secant's.
+        Shape: (2, K - 1)."""
         if len(self.knots) < 3:
             return np.ones((2, len(self.knots) - 1))
         slopes = _slopes(self.knots, self._secants)
@@ -301,13 +319,14 @@ class NumberDistribution:
 
     @cached_property
     def _knot_scores(self) -> Numbers:
-        """Normal scores of the knots, with infinite ends. Shape: (K + 2,)."""
+        """Normal scores of the knots, between -inf and inf. Shape: (K + 2,)."""
         scores = ndtri(self.heights)
         scores = scores if self.repeated is None else self.repeated.raised(scores)
         return np.concatenate([[-np.inf], scores, [np.inf]])
 
     def scores_at(self, positions: Numbers) -> Numbers:
-        """Returns q = Phi^-1(F(x)), computed from the nearer tail. Shape: (n,)."""
+        """Returns the normal scores q = Phi^-1(F(x)) of positions x, computed from the nearer tail.
+        Shape: (n,)."""
         if self.atom_cells is not None:
             positions = self.atom_cells.without_cells(positions)
         low, high, tail = self.knots[0], self.knots[-1], self.heights[0]
@@ -318,7 +337,7 @@ class NumberDistribution:
         return scores if self.repeated is None else self.repeated.raised(scores)
 
     def positions_at(self, scores: Numbers) -> Numbers:
-        """Returns x = F^-1(Phi(q)). Shape: (n,)."""
+        """Returns the positions x = F^-1(Phi(q)) at normal scores q. Shape: (n,)."""
         scores = self._smooth_scores(scores)
         u, tail = ndtr(scores), self.heights[0]
         at, t = self._interval_of(u)
@@ -329,10 +348,10 @@ class NumberDistribution:
         return positions if self.atom_cells is None else self.atom_cells.with_cells(positions)
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """Returns log F'(x) at F(x) = Phi(q). Shape: (n,).
+        """Returns the log density log F'(x) at the positions x with normal scores q. Shape: (n,).
 
-        At distance d beyond the knots the tail mass is u = t / (1 + d)^2 and its slope 2 u sqrt(u /
-        t).
+        At distance d beyond the knots, the tail mass is u = t / (1 + d)^2 and its slope 2 u sqrt(u
+        / t).
         """
         log_steps = 0.0 if self.repeated is None else self.repeated.log_slopes(scores)
         scores = self._smooth_scores(scores)
@@ -340,7 +359,7 @@ class NumberDistribution:
         first, last = self._ends[:, at]
         q = t * (1.0 - t)
         bent = last * t**2 + 2.0 * q + first * (1.0 - t) ** 2
-        slopes = np.maximum(self._secants[at] * bent, _LEAST_SLOPE)  # 0 beside a far steeper step
+        slopes = np.maximum(self._secants[at] * bent, _LEAST_SLOPE)  # 0 next to a far steeper step
         inside = np.log(slopes) - 2.0 * np.log1p((first + last - 2.0) * q)
         log_u, log_t = log_ndtr(-np.abs(scores)), np.log(self.heights[0])
         in_tail = np.log(2.0) + 1.5 * log_u - 0.5 * log_t
@@ -348,28 +367,34 @@ class NumberDistribution:
         return log_slopes
 
     def are_repeated(self, scores: Numbers) -> Mask:
-        """Returns whether normal scores of F lie in the cell of a repeated number. Shape: (n,)."""
+        """Returns a mask of the normal scores that lie in the rounding cell of a repeated number.
+        Shape: (n,)."""
         if self.repeated is None:
             return np.zeros(len(scores), dtype=bool)
         return self.repeated.are_inside(scores)
 
     def _smooth_scores(self, scores: Numbers) -> Numbers:
-        """Converts normal scores of F to normal scores of S. Shape: (n,)."""
+        """Converts normal scores of F to those of its smooth part S. Shape: (n,)."""
         return scores if self.repeated is None else self.repeated.lowered(scores)
 
     def bins(self, scores: Numbers) -> Numbers:
-        """Returns normal scores of the knots around each number, infinite in the tails. (n,) -> (n,
-        2)."""
+        """Returns the normal scores of the two knots around each number; infinite beyond the
+        outermost knots. Shape: (n,) -> (n, 2)."""
         at = np.searchsorted(self.heights, ndtr(self._smooth_scores(scores)), side="right")
         return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
 
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
-        """Returns the sum of the log density at positions, or of the mean density in their rounding
-        cells."""
+        """Returns the sum of log densities at positions; with rounding, of the mean density in each
+        position's rounding cell.
+
+        Args:
+            positions: Positions. Shape: (n,).
+            half_step: Half of the rounding step; NaN without rounding.
+        """
         if not half_step > 0.0:
             return float(self.log_slopes(self.scores_at(positions)).sum())
         low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
-        is_above = low > 0.0  # there the upper tail has the digits
+        is_above = low > 0.0  # where the upper tail is more precise
         masses = ndtr(np.where(is_above, -low, high)) - ndtr(np.where(is_above, -high, low))
         is_wide = masses > _LEAST_MASS
         log_densities = np.empty(len(positions))
@@ -378,10 +403,10 @@ class NumberDistribution:
         return float(log_densities.sum())
 
     def _between_knots(self, positions: Numbers) -> Numbers:
-        """Returns F between the knots. Shape: (n,).
+        """Returns F at positions between the knots; positions beyond them are clipped. Shape: (n,).
 
         With t in [0, 1] the relative position in the interval, and r_0, r_1 the slopes at its ends
-        relative to the secant's, the rise is (t^2 + r_0 t (1 - t)) / (1 + (r_0 + r_1 - 2) t (1 -
+        divided by the secant's, the rise is (t^2 + r_0 t (1 - t)) / (1 + (r_0 + r_1 - 2) t (1 -
         t)).
         """
         inside = np.clip(positions, self.knots[0], self.knots[-1])
@@ -396,11 +421,11 @@ class NumberDistribution:
         return heights
 
     def _interval_of(self, u: Numbers) -> tuple[Codes, Numbers]:
-        """Returns (interval of each height, relative position in it): `_between_knots` solved for
-        t.
+        """Inverts `_between_knots`: returns (index of the interval for each height of F, relative
+        position t in the interval).
 
-        With p the relative rise: a t^2 + b t = p, a = 1 - r_0 + p e, b = r_0 - p e, e = r_0 + r_1 -
-        2; the root without cancellation. Shape: (n,) twice.
+        With p the relative rise, t solves a t^2 + b t = p with a = 1 - r_0 + p e, b = r_0 - p e and
+        e = r_0 + r_1 - 2. The root is computed without cancellation. Shape: (n,) -> (n,), (n,).
         """
         at = np.clip(np.searchsorted(self.heights, u, side="right") - 1, 0, len(self.knots) - 2)
         low, high = self.heights[at], self.heights[at + 1]
@@ -413,7 +438,7 @@ class NumberDistribution:
         return at, np.clip(t, 0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns F as a JSON document, which `from_json` reads."""
         return {
             "knots": self.knots.tolist(),
             "heights": self.heights.tolist(),
@@ -423,7 +448,7 @@ class NumberDistribution:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the F of a document that `to_json` wrote."""
+        """Restores F from the JSON document that `to_json` returned."""
         knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
         cut = document["atom_cells"]
         cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])
@@ -435,10 +460,9 @@ class NumberDistribution:
 def _best_curve(
     distinct: Numbers, counts: Codes, half_step: float, limits: KnotLimits
 ) -> tuple[int, bool]:
-    """Returns (number of intervals, whether there are steps) with the best cross-validated
-    likelihood.
+    """Returns (number of intervals, whether F has steps) with the best cross-validated likelihood.
 
-    Five folds: each fifth of the rows evaluates the curves fitted to the others.
+    Each fifth of the rows evaluates the curves that are fitted to the other four fifths.
     """
     n = int(counts.sum())
     random = np.random.default_rng(0)
@@ -477,7 +501,8 @@ _Maker = Callable[[Numbers, Codes, int, float, KnotLimits], NumberDistribution]
 
 
 def _gaps(distinct: Numbers) -> Codes:
-    """Returns the index of the first number after each wide gap. Shape: (k,) ascending -> (m,)."""
+    """Returns the index of the first position after each wide gap, for ascending positions.
+    Shape: (k,) -> (m,)."""
     n = _CLUSTER_NUMBERS
     at = np.arange(n, len(distinct) - n + 1)
     before, behind = distinct[at - 1] - distinct[at - n], distinct[at + n - 1] - distinct[at]
@@ -487,28 +512,30 @@ def _gaps(distinct: Numbers) -> Codes:
 
 
 def _merged_positions(distinct: Numbers, counts: Codes) -> tuple[Numbers, Codes]:
-    """Merges positions that are too close for an edge between them."""
+    """Merges neighbouring positions that are too close for an edge between them, and adds up their
+    counts."""
     least = _LEAST_STEP + 8.0 * np.spacing(np.abs(distinct))
     is_apart = np.diff(distinct, prepend=-np.inf) > least
     return distinct[is_apart], np.add.reduceat(counts, np.flatnonzero(is_apart))
 
 
 def _nearest(below: Codes, targets: Numbers) -> Codes:
-    """Returns the index of the ascending integer nearest to each target. Shape: (k,), (m,) ->
-    (m,)."""
+    """Returns the index of the nearest ascending integer for each target.
+    Shape: (k,), (m,) -> (m,)."""
     at = np.clip(np.searchsorted(below, targets), 1, len(below) - 1)
     is_lower: Mask = targets - below[at - 1] < below[at] - targets
     return at - is_lower
 
 
 def _slopes(knots: Numbers, secants: Numbers) -> Numbers:
-    """Returns slopes at the knots: weighted harmonic means of the adjacent secants. Shape: (K,).
+    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants.
+    Shape: (K,).
 
-    At both ends, the slope of the parabola through three knots, from a third to three times the
-    secant.
+    At both ends, it is the slope of the parabola through three knots, limited to between a third
+    and three times the secant's.
     """
     steps = np.diff(knots)
-    share = steps[1:] / (steps[1:] + steps[:-1])  # of the right interval in both
+    share = steps[1:] / (steps[1:] + steps[:-1])  # of the right interval in two neighbours
     inner = 3.0 / ((1.0 + share) / secants[:-1] + (2.0 - share) / secants[1:])
     first = secants[0] + (secants[0] - secants[1]) * (1.0 - share[0])
     last = secants[-1] + (secants[-1] - secants[-2]) * share[-1]

@@ -1,8 +1,8 @@
-"""Synthetic people: one identity per row, from the name lists of one locale.
+"""Generates synthetic people: an identity for each row, from the name lists of one locale.
 
-Each row gets a pair of a first and a last name from Faker's lists that no row of the table has. It
-is a function of the seed and the row number. If a table names several people per row, such as a
-buyer and a seller, each has an identity of its own.
+The identity is a function of the seed and the row number. Its first and last name, from Faker's
+lists, do not occur together in any row of the table. If a table names several people in a row, such
+as a buyer and a seller, each of them gets a separate identity.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from gcvae.schema.personal import PersonalKind
 
 LOOKED_AT_ROWS = 5_000
 _LEAST_LISTED = 0.3
-"""Minimum share of a table's names in a locale's lists for the names to determine the locale."""
+"""Minimum share of the table's names that a locale's lists must contain for the locale to be
+used."""
 _LEAST_ROOM = 200
-"""If fewer pairs are unused, identities have two last names."""
+"""If fewer pairs of first and last name are unused, identities get two last names."""
 _LOCALES_OF_SCRIPTS = {
     "ARABIC": "ar_SA", "ARMENIAN": "hy_AM", "CJK": "zh_CN", "CYRILLIC": "ru_RU",
     "DEVANAGARI": "hi_IN", "GEORGIAN": "ka_GE", "GREEK": "el_GR", "HANGUL": "ko_KR",
@@ -38,17 +39,21 @@ _LOCALES_OF_SCRIPTS = {
 }  # fmt: skip
 
 ColumnsOf = Mapping[PersonalKind, str]
-"""Columns of one person, by kind."""
+"""Names of the columns that belong to one person, by kind of personal data."""
 
 
 @dataclass(frozen=True)
 class Identities:
-    """Identities of some rows. Shape: (n,) each.
+    """Names of the synthetic people in some rows. Shape: (n,) for each attribute.
 
     Attributes:
         pairs: Number of the pair of first and last name in the locale's lists.
-        turns: How often the pair occurred in earlier rows.
-        first, last, second, middle, prefix: Texts.
+        turns: How often earlier rows have used the same pair.
+        first: First names.
+        last: Last names.
+        second: Second last names.
+        middle: Middle names; "" if the locale has none.
+        prefix: Titles; "" if the locale has none.
     """
 
     pairs: Numbers
@@ -62,12 +67,14 @@ class Identities:
 
 @dataclass(frozen=True)
 class People:
-    """Generator of identities for synthetic rows.
+    """Generates the names of synthetic people.
 
     Attributes:
-        locale: Locale of the names.
-        counters: For each person of a row, the numbers of unused pairs.
-        double: For each person, whether identities have two last names because pairs are used up.
+        locale: Locale of the names, such as "en_US".
+        counters: For each person of a row, the pairs of first and last name that the table does not
+            contain, by number.
+        double: For each person of a row, whether identities get two last names because few pairs
+            are unused.
     """
 
     locale: str
@@ -76,7 +83,13 @@ class People:
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
-        """Returns the people of a table with these columns; None without personal columns."""
+        """Learns the locale and the unused names of a table; returns None if it has no personal
+        columns.
+
+        Args:
+            table: Parsed table.
+            columns: Columns of the table.
+        """
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -92,11 +105,17 @@ class People:
 
     @cached_property
     def names(self) -> NameList:
-        """The names of the locale."""
+        """Lists of names for the locale."""
         return names_of(self.locale)
 
     def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
-        """Returns the identities of the rows with these numbers. Shape: (n,)."""
+        """Returns the names of one person in each synthetic row.
+
+        Args:
+            person: Index of the person among the people in a row.
+            rows: Row numbers. Shape: (n,).
+            seed: Seed of the sample.
+        """
         counter = self.counters[person]
         origin = str(seed), "people", str(person)
         turns, index = np.divmod(rows, np.uint64(counter.room))
@@ -118,19 +137,19 @@ class People:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the generator as a JSON document, which `from_json` reads."""
         counters = [asdict(counter) for counter in self.counters]
         return {"locale": self.locale, "counters": counters, "double": list(self.double)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the people from a document that `to_json` wrote.
+        """Restores the generator from the JSON document that `to_json` returned.
 
         Raises:
             KeyError, TypeError, ValueError: The document is invalid.
         """
         if document["locale"] not in locales():
-            raise ValueError("there are no names of the locale")
+            raise ValueError("there are no names for the locale")
         counters = tuple(
             Counter(**counter | {"residues": tuple(counter["residues"])})
             for counter in document["counters"]
@@ -141,7 +160,11 @@ class People:
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:
-    """Groups personal columns by person. A second column of a kind belongs to another person."""
+    """Groups personal columns by the person whom they describe, as a dictionary from kind to column
+    name for each person.
+
+    A second column of a kind, such as a second e-mail address, is taken to describe another person.
+    """
     found: list[dict[PersonalKind, str]] = []
     for column in columns:
         if not column.is_made_up:
@@ -156,7 +179,13 @@ def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str
 
 
 def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """Returns at most LOOKED_AT_ROWS rows of some columns, spread over the table."""
+    """Returns the cells of at most LOOKED_AT_ROWS rows, spread over the table, as texts; None for a
+    missing cell.
+
+    Args:
+        table: Parsed table.
+        names: Names of the columns.
+    """
     n = len(table)
     places = np.linspace(0, max(n - 1, 0), min(n, LOOKED_AT_ROWS)).round().astype(np.int64)
     frame = rows_at(table, places, names)
@@ -168,7 +197,8 @@ def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None,
 
 
 def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
-    """Returns a text of the list for each row; "" if the list is empty. Shape: (n,)."""
+    """Returns a pseudo-random text from the list for each row; "" if the list is empty.
+    Shape: (n,)."""
     if not len(listed):
         return np.full(len(rows), "", dtype=object)
     found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
@@ -176,9 +206,10 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """Returns the locale whose lists match the table's names best.
+    """Returns the locale whose lists contain most of the table's names.
 
-    Without names, accounts or the script determine the locale.
+    If the table has no columns of names, the locale follows from e-mail addresses and user names,
+    or else from the script of its addresses.
     """
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
@@ -199,7 +230,8 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
 
 
 def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
-    """Returns (share of words in the locale's lists, locale), the best first."""
+    """Returns pairs (share of the words that a locale's lists contain, locale), the best locale
+    first."""
     words = {word for text in texts for word in _words(text)}
     whole = {text.casefold() for text in texts}
     found = []
@@ -215,7 +247,7 @@ def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
 
 
 def _share_without_space(texts: set[str], names: NameList) -> float:
-    """Returns the share of texts that are names, for locales that write names without a space."""
+    """Returns the share of texts that are names, for a locale that writes names without a space."""
     are_names = [
         names_in(text, names.first_names | names.last_names) or read_name(text, names) is not None
         for text in sorted(texts)[:LOOKED_AT_ROWS]
@@ -236,7 +268,8 @@ def _letters(text: str) -> list[str]:
 
 
 def locale_of_script(texts: Iterable[str]) -> str:
-    """Returns the locale of the most frequent script."""
+    """Returns the locale for the most frequent script in the texts, such as "ru_RU" for
+    Cyrillic."""
     letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
     words = (unicodedata.name(letter, "?").split()[0] for letter in letters)
     scripts = Tally(word.partition("-")[0] for word in words)
@@ -248,13 +281,14 @@ def locale_of_script(texts: Iterable[str]) -> str:
 def _texts_of(
     table: TypedTable, persons: Sequence[ColumnsOf], kinds: Sequence[PersonalKind]
 ) -> list[str]:
-    """Returns the texts of the columns of these kinds."""
+    """Returns the texts of all columns of these kinds, in a sample of rows."""
     names = [own[kind] for own in persons for kind in kinds if kind in own]
     return [text for name in names for (text,) in some_rows(table, [name]) if text]
 
 
 def _used_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> UsedNumbers:
-    """Returns the pairs of names that occur in one person's columns."""
+    """Returns the numbers of the pairs of first and last name that occur in one person's
+    columns."""
     used = UsedNumbers(names.n_pairs, len(table))
     apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
              if kind in columns]  # fmt: skip

@@ -1,10 +1,12 @@
-"""Synthetic cells of personal columns, in the table's form, none of them an original.
+"""Generates cells of personal columns in the format of the table's cells, none of which equals an
+original.
 
-Sources by kind:
+Sources by kind of personal data:
 
-    names                   the row's identity, in the column's forms
-    e-mails, user names     the same names, in the column's patterns; e-mails at domains reserved
-                            for examples, user names with a number of a width that no original has
+    names                   the synthetic person of the row, in the column's forms of names
+    e-mails, user names     the same person's names, in the column's patterns; e-mails at domains
+                            reserved for examples, user names with a number that has more or fewer
+                            digits than in any original
     URLs                    the last name under a reserved top-level domain
     IP addresses            ranges reserved for documentation or future use
     streets and addresses   Faker's, without those in the table, with other digits
@@ -45,9 +47,9 @@ _IP_RANGES = (
     ("198.18.0.0/15",),
     *((f"{first}.0.0.0/8",) for first in range(240, 255)),
 )
-"""Reserved ranges, the smallest first. Source: RFC 5737, RFC 2544, RFC 1112."""
+"""Reserved ranges of IP addresses, the smallest first. Source: RFC 5737, RFC 2544, RFC 1112."""
 _IP6_RANGES = "2001:db8::/32", "3fff::/20"
-"""Source: RFC 3849, RFC 9637."""
+"""Ranges of IPv6 addresses reserved for documentation. Source: RFC 3849, RFC 9637."""
 _PLACES = 600
 _FEWEST_PLACES = 100
 _HOST = re.compile(r"(?:https?://)?(www\.)?([^/:?#\s]+)[^/?#]*(/?.*)", re.IGNORECASE)
@@ -56,7 +58,15 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Rows:
-    """Synthetic rows to write, by row number. Shape: (n,)."""
+    """Synthetic rows for which the cells of one personal column are generated.
+
+    Attributes:
+        numbers: Row numbers. Shape: (n,).
+        seed: Seed of the sample.
+        people: Generator of names.
+        person: Index, among the people in a row, of the person whom the column describes.
+        origin: Text from which random numbers are derived: seed and name of the column.
+    """
 
     numbers: Numbers
     seed: int
@@ -66,24 +76,28 @@ class Rows:
 
     @cached_property
     def identities(self) -> Identities:
-        """Identities of the rows."""
+        """Names of the person in each row."""
         return self.people.identities(self.person, self.numbers, self.seed)
 
     def below(self, end: int, *origin: str) -> Numbers:
-        """Returns a pseudo-random number below `end` for each row. Shape: (n,)."""
+        """Returns a pseudo-random integer from 0 to `end` - 1 for each row; other `origin` texts
+        give other numbers. Shape: (n,)."""
         return mixed(self.numbers, derived_seed(self.origin, *origin)) % np.uint64(end)
 
 
 @dataclass(frozen=True)
 class Originals:
-    """Original cells from which a writer is learned.
+    """Cells of a personal column in the table, from which a writer of synthetic cells learns.
 
     Attributes:
-        table: The whole table.
+        table: All rows.
         name: Name of the column.
-        sample: Texts of some rows.
-        owners: First and last name of the same rows, if other columns have them.
-        are_unique: Whether all texts are different.
+        kind: Kind of personal data.
+        people: Generator of names.
+        sample: Texts in a sample of rows.
+        owners: (first name, last name) of the person in each sampled row, from other columns; None
+            if unknown.
+        are_unique: Whether all texts of the column are different.
     """
 
     table: TypedTable
@@ -95,13 +109,14 @@ class Originals:
     are_unique: bool
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the distinct texts of each chunk of rows."""
+        """Yields the distinct texts of the column in each chunk of rows."""
         for chunk in row_chunks(self.table, [self.name]):
             yield from chunk[self.name].dropna().astype(str).unique()
 
 
 class Writer(Protocol):
-    """Interface of generators of synthetic cells of one personal kind."""
+    """Interface of generators of synthetic cells; the writer that learned from a column generates
+    cells like the column's."""
 
     @classmethod
     def learned(cls, originals: Originals) -> Self: ...
@@ -113,11 +128,11 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class NameWriter:
-    """Generator of names.
+    """Generates names.
 
     Attributes:
-        forms: Forms with their number of rows, see `gcvae.codec.name_forms`.
-        case: Case of the letters.
+        forms: Pairs of a form of names, such as "{last}, {first}", and its number of rows.
+        case: Case of the letters: "upper", "lower" or "title".
     """
 
     forms: tuple[tuple[str, int], ...]
@@ -125,7 +140,7 @@ class NameWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the forms of a column's names."""
+        """Learns the forms and the case of a column's names."""
         case = case_of(originals.sample)
         if originals.kind is not PersonalKind.NAME:
             part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
@@ -133,7 +148,7 @@ class NameWriter:
         return cls(forms_of(list(originals.sample), originals.people.names), case)
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns the names of the rows. Shape: (n,)."""
+        """Returns a name for each row. Shape: (n,)."""
         of = rows.identities
         initial = np.array([text[0] for text in of.first], dtype=object)
         parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
@@ -150,21 +165,22 @@ class NameWriter:
         return series.to_numpy(dtype=object)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the writer as a JSON document, which `from_json` reads."""
         return {"forms": [list(pair) for pair in self.forms], "case": self.case}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the writer of a document that `to_json` wrote."""
+        """Restores the writer from the JSON document that `to_json` returned."""
         return cls(tuple((form, rows) for form, rows in document["forms"]), document["case"])
 
 
 @dataclass(frozen=True)
 class AccountWriter:
-    """Generator of e-mail addresses and user names.
+    """Generates e-mail addresses and user names.
 
     Attributes:
-        domains: Reserved domains that no original has; empty for user names.
+        patterns: Patterns by which names form accounts.
+        domains: Reserved domains that the table does not contain; empty for user names.
     """
 
     patterns: AccountPatterns
@@ -172,7 +188,7 @@ class AccountWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the patterns of a column's accounts."""
+        """Learns the patterns by which a column's accounts are formed from names."""
         is_mail = originals.kind is PersonalKind.EMAIL
         patterns = AccountPatterns.learned(
             [text.partition("@")[0] for text in originals.sample],
@@ -185,7 +201,7 @@ class AccountWriter:
         return cls(patterns, domains)
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns the accounts of the rows. Shape: (n,)."""
+        """Returns an account for each row. Shape: (n,)."""
         found = self.patterns.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
         if not self.domains:
             return found
@@ -193,24 +209,25 @@ class AccountWriter:
         return found + ends[rows.below(len(ends), "domain")]  # type: ignore[no-any-return]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the writer as a JSON document, which `from_json` reads."""
         return {"accounts": self.patterns.to_json(), "domains": list(self.domains)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the writer of a document that `to_json` wrote."""
+        """Restores the writer from the JSON document that `to_json` returned."""
         return cls(AccountPatterns.from_json(document["accounts"]), tuple(document["domains"]))
 
 
 @dataclass(frozen=True)
 class UrlWriter:
-    """Generator of URLs, with a last name as host and optionally a first name as path.
+    """Generates URLs, with a last name as host and optionally a first name as path.
 
     Attributes:
-        scheme: With "://", or empty.
+        hosts: Patterns by which last names form hosts.
+        scheme: Scheme with "://"; "" for none.
         www: Whether hosts begin with www.
-        path: A slash followed by a first name, a slash, or empty.
-        ending: A reserved top-level domain that no original has.
+        path: "/{first}" for a first name, "/", or "" for no path.
+        ending: Reserved top-level domain that no URL in the table has.
     """
 
     hosts: AccountPatterns
@@ -221,7 +238,7 @@ class UrlWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the form of a column's URLs."""
+        """Learns scheme, "www.", path and a free top-level domain from a column's URLs."""
         found = [match for text in originals.sample if (match := _HOST.match(text))]
         half = len(found) / 2
         schemes = Tally(
@@ -243,7 +260,7 @@ class UrlWriter:
         )
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns the URLs of the rows. Shape: (n,)."""
+        """Returns a URL for each row. Shape: (n,)."""
         of, people = rows.identities, rows.people
         hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
         found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
@@ -252,25 +269,25 @@ class UrlWriter:
         return found + "/" + self.hosts.transliterated(of.first, people.names)  # type: ignore[no-any-return]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the writer as a JSON document, which `from_json` reads."""
         own = {name: getattr(self, name) for name in ("scheme", "www", "path", "ending")}
         return {"hosts": self.hosts.to_json(), **own}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the writer of a document that `to_json` wrote."""
+        """Restores the writer from the JSON document that `to_json` returned."""
         own = {name: document[name] for name in ("scheme", "www", "path", "ending")}
         return cls(AccountPatterns.from_json(document["hosts"]), **own)
 
 
 @dataclass(frozen=True)
 class IpWriter:
-    """Generator of IP addresses.
+    """Generates IP addresses.
 
     Attributes:
-        ranges: Ranges of version 4 without originals.
-        range6: Range of version 6.
-        rows6: Number of rows out of 1,000 with an address of version 6.
+        ranges: Reserved ranges of IPv4 addresses that contain no address of the table.
+        range6: Reserved range of IPv6 addresses that contains no address of the table.
+        rows6: Number of rows out of 1,000 with an IPv6 address.
     """
 
     ranges: tuple[str, ...]
@@ -279,7 +296,11 @@ class IpWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Chooses reserved ranges without originals."""
+        """Chooses reserved ranges that contain no address of the column.
+
+        Raises:
+            TableError: The column contains addresses in all reserved ranges.
+        """
         found = {address for text in originals if (address := ip_of(text)) is not None}
         six = [address for address in found if isinstance(address, IPv6Address)]
         n_four = len(found) - len(six)
@@ -298,7 +319,7 @@ class IpWriter:
         return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns the addresses of the rows. Shape: (n,)."""
+        """Returns an IP address for each row. Shape: (n,)."""
         size = _size(self.ranges)
         at = shuffled(rows.numbers % np.uint64(size), size, derived_seed(rows.origin, "ip"))
         starts = np.array([int(ip_network(each)[0]) for each in self.ranges], dtype=np.uint64)
@@ -311,17 +332,17 @@ class IpWriter:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the writer as a JSON document, which `from_json` reads."""
         return {"ranges": list(self.ranges), "range6": self.range6, "rows6": self.rows6}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the writer of a document that `to_json` wrote."""
+        """Restores the writer from the JSON document that `to_json` returned."""
         return cls(tuple(document["ranges"]), document["range6"], document["rows6"])
 
 
 def ip_of(text: str) -> IPv4Address | IPv6Address | None:
-    """Parses an IP address; None if the text is none."""
+    """Parses an IP address; returns None if the text is not one."""
     try:
         return ip_address(text.strip())
     except ValueError:
@@ -334,17 +355,18 @@ def _size(ranges: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class PlaceWriter:
-    """Generator of streets and postal addresses, from Faker's with random digits.
+    """Generates streets and postal addresses: those of Faker with random digits.
 
     Attributes:
-        places: Texts with a 0 for each digit.
+        places: Addresses in which each digit is replaced by 0.
     """
 
     places: tuple[str, ...]
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Generates addresses of the locale in the column's form, without those of the column."""
+        """Generates addresses for the table's locale in the column's form, without those that the
+        column contains."""
         from faker import Faker
 
         fake = Faker(originals.people.locale)
@@ -359,7 +381,7 @@ class PlaceWriter:
         used = {_without_digits(text) for text in originals}
         places = sorted(set(map(_without_digits, made)))
         free = [place for place in places if place not in used]
-        if len(free) < _FEWEST_PLACES:  # wider than any original's number
+        if len(free) < _FEWEST_PLACES:  # a number with more digits than any original's
             widest = max((len(run) for text in used for run in _DIGITS.findall(text)), default=0)
             longer = "0" * (widest + 1)
             free = [
@@ -368,7 +390,7 @@ class PlaceWriter:
         return cls(tuple(free))
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns the addresses of the rows. Shape: (n,)."""
+        """Returns an address for each row. Shape: (n,)."""
         which = rows.below(len(self.places), "place")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
@@ -391,12 +413,12 @@ class PlaceWriter:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the writer as a JSON document, which `from_json` reads."""
         return {"places": list(self.places)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the writer of a document that `to_json` wrote."""
+        """Restores the writer from the JSON document that `to_json` returned."""
         return cls(tuple(document["places"]))
 
 
@@ -405,7 +427,8 @@ def _without_digits(text: str) -> str:
 
 
 def _street_writer(texts: Sequence[str]) -> Any:
-    """Returns a function that writes a house number where most of the streets have it."""
+    """Returns a function that adds a house number to a street, before or after it as in most of the
+    texts."""
     before = Tally(m[1] for text in texts if (m := re.match(r"\d+(,?) ", text)))
     behind = Tally(m[1] for text in texts if (m := re.search(r"(,?) \d+\S{0,3}$", text)))
     runs = [len(run) for text in texts for run in _DIGITS.findall(text)[:1]]
@@ -434,10 +457,13 @@ _WRITERS: dict[PersonalKind, type[Writer]] = {
 
 @dataclass(frozen=True)
 class PersonalCodec:
-    """Codec of a personal column, whose cells are synthetic.
+    """Codec of a personal column, which generates its cells.
 
     Attributes:
-        person: Index of the person in the row.
+        column: Column of the schema.
+        people: Generator of names.
+        person: Index, among the people in a row, of the person whom the column describes.
+        writer: Generator of the cells.
         blank: Number of missing cells out of CYCLE_ROWS rows.
     """
 
@@ -451,7 +477,14 @@ class PersonalCodec:
     def fit(
         cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
     ) -> Self:
-        """Fits the codec of one of the table's columns."""
+        """Fits the codec to one column of a parsed table.
+
+        Args:
+            table: The table.
+            column: The column.
+            people: Generator of names.
+            columns: All columns of the table.
+        """
         assert isinstance(column.personal, PersonalKind)
         persons = columns_of_persons(columns)
         person = next(i for i, own in enumerate(persons) if column.name in own.values())
@@ -477,11 +510,12 @@ class PersonalCodec:
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """Name of the column."""
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the cells of rows from `first_row` on. A cell does not depend on other rows."""
+        """Returns the cells of `n_rows` rows from number `first_row` on. A cell does not depend on
+        the rest of the sample."""
         numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         origin = f"{seed}\x1f{self.name}"
         rows = Rows(numbers, seed, self.people, self.person, origin)
@@ -490,13 +524,13 @@ class PersonalCodec:
         return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document from which `from_json`, with column and people, restores the
-        codec."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column and the people."""
         return {"person": self.person, "blank": self.blank, **self.writer.to_json()}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
-        """Restores the codec from a document that `to_json` wrote.
+        """Restores the codec from the JSON document that `to_json` returned.
 
         Raises:
             KeyError, TypeError, ValueError: The document is invalid.
@@ -507,16 +541,16 @@ class PersonalCodec:
 
 
 def is_written(column: Column) -> bool:
-    """Returns whether a `PersonalCodec` generates the column; other personal columns are levels or
-    keys."""
+    """Returns whether a `PersonalCodec` generates the column; False for kinds that are generated as
+    keys, such as phone numbers, and for dates of birth, which are learned."""
     return column.is_made_up and column.personal in _WRITERS
 
 
 def _texts_with_owners(
     table: TypedTable, name: str, of: Mapping[PersonalKind, str], people: People
 ) -> list[tuple[str, tuple[str, str] | None]]:
-    """Returns texts of a column with the first and last name in other columns of the row, if
-    any."""
+    """Returns pairs of a text of the column and the (first name, last name) in other columns of its
+    row; None if there are none."""
     apart = [of[k] for k in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME) if k in of]
     whole = of.get(PersonalKind.NAME)
     if name in (*apart, whole):

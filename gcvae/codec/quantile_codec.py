@@ -1,10 +1,10 @@
 """Encodes numbers as frequent values (atoms) and normal scores of the column's marginal.
 
-A value that many rows share is an *atom* with a code of its own; so is a sentinel value, which some
-rows share and which lies apart from the others. Other numbers share the last code, with the normal
-score q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`) as value. Every column is thus
-standard normal before the model sees it. Knots of F lie between numbers, so the codec stores no
-number that fewer than five rows share.
+A value that many rows share is an *atom* and has its own code. So has a sentinel value, which some
+rows share and which lies apart from all other numbers. The remaining numbers share the last code;
+their value is the normal score q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`), so every
+column is standard normal before the model sees it. Knots of F lie between numbers, so the codec
+stores no number that fewer than five rows share.
 
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
 # table's numbers repeat values and are skewed, which the paper leaves to the marginals.
@@ -30,37 +30,47 @@ from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
-"""A number is an atom if at least this share of the rows has it ..."""
+"""Minimum share of the rows that contain a number for it to be an atom, a frequent value with its
+own code."""
 LEAST_HEAVY_ROWS = 5
-"""... and at least this many rows."""
+"""Minimum number of rows that contain a number for it to be an atom, a frequent value with its own
+code."""
 LEAST_ROWS_PER_ATOM = 12
-"""All numbers are atoms if the remaining ones have at least this many rows each, on average ..."""
+"""Minimum mean number of rows for each infrequent number, for all numbers of a column to be atoms
+(values with their own codes)."""
 MOST_ATOMS = 512
-"""... and there are at most this many."""
+"""Maximum number of distinct numbers in a column for all of them to be atoms (values with their own
+codes)."""
 _LEAST_ERROR, _MOST_ERROR = 2.0**-48, 2.0**-37
-"""Loss of digits, relative to the standard deviation, that encoding may cause."""
+"""Limits of the encoding error that is assumed, relative to the standard deviation."""
 _MOSTLY = 0.99
 _LEAST_SHARE = 1e-4
-"""Networks read atoms at a normal score with at least this tail probability."""
+"""Minimum tail probability of the normal scores by which networks read atoms."""
 _NEAR = 1e-6
-"""Tolerance at the edge of a rounding cell, relative to half of its width."""
+"""Tolerance at the ends of a rounding cell, relative to half of its width."""
 _WIDE = 1e150
-"""Standard deviations above this come from numbers such as -1.8e308, which stand for missing."""
+"""Larger standard deviations come from numbers such as -1.8e308, which stand for missing."""
 
 
 @dataclass(frozen=True)
 class QuantileCodec:
-    """Codes: missing if the column has it, atoms in ascending order, other numbers.
+    """Encodes a number as an integer code: one for missing (if the column has missing cells), one
+    for each atom (a frequently repeated value) in ascending order, and one for all other numbers,
+    whose value is a normal score.
 
     Attributes:
-        line: Codec of positions in standard deviations; it rounds and clips.
+        line: Linear codec, which maps numbers to positions in standard deviations, rounds and
+            clips.
         atoms: Positions of the atoms, ascending.
-        distribution: F of the other numbers.
-        scores: Normal score of each code, as input of the networks: among the other numbers' scores
-            or, if all numbers are atoms, of its mid-rank.
+        distribution: CDF F of all other numbers' positions.
+        scores: Normal score of each code as input of the networks: for an atom, that of its
+            position under F or, if all numbers are atoms, of its mid-rank.
         is_discrete: Whether every number in training was an atom.
-        numbers: Exact atoms; None if `line` restores them exactly.
-        ends: Positions between which other numbers lie: no tail reaches for a far atom.
+        numbers: Exact numbers of the atoms; None if `line` restores them exactly from the
+            positions.
+        ends: Smallest and largest position to which a number that is not an atom decodes. It keeps
+            the tails of F from reaching as far as a distant atom such as 9999; infinite if there is
+            none.
     """
 
     line: RealCodec
@@ -80,12 +90,14 @@ class QuantileCodec:
         atom_rows: int | None = None,
         rare_rows: int = 1,
     ) -> Self:
-        """Fits the codec to typed cells.
+        """Fits the codec to parsed cells.
 
         Args:
-            series, column: The cells.
-            atom_rows: Numbers that at least this many rows have are atoms.
-            rare_rows: F does not disclose what fewer rows share.
+            series: Cells of the column.
+            column: Column of the schema.
+            atom_rows: Numbers of at least this many rows are atoms in addition to the usual ones;
+                None for no addition.
+            rare_rows: F does not disclose numbers that fewer rows share.
         """
         line = _line_of(series, column)
         present, positions = line.positions(series)
@@ -96,7 +108,7 @@ class QuantileCodec:
         is_rest = present & ~np.isin(positions, found[is_atom])
         rest, rest_counts = found[~is_atom], counts[~is_atom]
         atoms = found[is_atom]
-        # A column of atoms only still has a code for numbers not seen in training.
+        # If all numbers are atoms, there still is a code for numbers not seen in training.
         if not len(rest):
             atoms, rest = rest, found[~np.isin(found, standing_apart(positions[present], 0.0))]
             is_rest = present & np.isin(positions, rest)
@@ -119,7 +131,8 @@ class QuantileCodec:
         return replace(codec, line=line)._with_numbers(numbers)
 
     def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
-        """Returns the codec with these exact atoms. Shape: (n_atoms,)."""
+        """Returns the codec with the exact numbers of the atoms, if `line` does not restore them.
+        Shape: (n_atoms,)."""
         back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
         if back.dtype.kind not in "fM" or back.equals(numbers):
             return self
@@ -127,64 +140,72 @@ class QuantileCodec:
         return replace(self, numbers=exact if exact.dtype.kind == "M" else exact + 0.0)  # no -0.0
 
     def _encoding_error(self, positions: Numbers) -> float:
-        """Returns the largest encoding error of most numbers, in standard deviations."""
+        """Returns the largest error that encoding causes for most numbers, in standard
+        deviations."""
         back = self.distribution.positions_at(self.distribution.scores_at(positions))
         lost = np.quantile(np.abs(back - positions), _MOSTLY) if len(positions) else 0.0
         return float(np.clip(4.0 * lost, _LEAST_ERROR, _MOST_ERROR))
 
     @property
     def column(self) -> Column:
-        """The schema's column."""
+        """Column of the schema."""
         return self.line.column
 
     @property
     def has_missing(self) -> bool:
-        """Whether code 0 is missing."""
+        """Whether code 0 stands for a missing cell."""
         return self.line.has_missing
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """Name of the column."""
         return self.line.column.name
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: missing, atoms, and one for other numbers."""
+        """Number of codes: one for missing (if `has_missing`), one for each atom, and one for all
+        other numbers."""
         return self.has_missing + len(self.atoms) + 1
 
     @property
     def is_real(self) -> bool:
-        """True: the last code has a value."""
+        """True: the last code stands for numbers, whose encoded value (a normal score) restores
+        them."""
         return True
 
     @property
     def shaped_codes(self) -> range:
-        """Codes of the atoms if all numbers are atoms; otherwise empty."""
+        """Range of the atoms' codes if every number of the training table is an atom; otherwise
+        empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
     @property
     def _reach(self) -> float:
-        """Distance from an atom, in standard deviations, within which numbers are rounded to it."""
+        """Distance from an atom, in standard deviations, within which numbers are rounded to the
+        atom."""
         is_cut = self.is_discrete or self.distribution.atom_cells is not None
         return self.line.half_step * (1.0 - _NEAR) if is_cut and self.line.half_step > 0 else 0.0
 
     @cached_property
     def places(self) -> Numbers:
-        """Normal scores of the codes, except the last, among the other numbers; -inf below all.
-
-        Shape: (K - 1,).
-        """
+        """Normal score of each atom (frequent value) among the other numbers, by code; -inf for the
+        code of missing cells. The last code, which has no atom, is left out.
+        Shape: (K - 1,) for K codes."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns codes and normal scores of typed cells."""
+        """Returns the code and the normal score of each parsed cell. Shape: (n,) -> (n,), (n,).
+
+        The code is -1 for a missing cell if `has_missing` is False; the score is 0 for all codes
+        except the last.
+        """
         is_number, positions = self.line.positions(series)
         # A number that rounds to an atom is that atom.
         atoms = np.append(self.atoms, np.nan)
         own, near = (np.searchsorted(self.atoms, positions - r) for r in (0.0, self._reach))
-        at = np.where(atoms[own] == positions, own, near)  # within reach two doubles may be atoms
+        at = np.where(atoms[own] == positions, own, near)  # two atoms may be within reach
         near = atoms[at]
         is_atom = is_number & (near <= positions + self._reach)
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
@@ -193,8 +214,8 @@ class QuantileCodec:
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the typed cells of codes and normal scores, rounded and within the column's
-        limits."""
+        """Returns the cells that codes and normal scores represent, rounded to the column's step
+        and clipped to its limits."""
         atom = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         atoms = np.append(self.atoms, 0.0)
         others = self.distribution.positions_at(values).clip(*self.ends)
@@ -206,9 +227,11 @@ class QuantileCodec:
         return cells
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Returns rounded normal scores of generated numbers; see `ContinuousCodec.with_decimals`.
+        """Rounds generated numbers to the distribution of decimals in the table, and returns their
+        normal scores.
 
-        Repeated numbers keep their decimals.
+        Repeated numbers keep their decimals. For the arguments, see
+        `ContinuousCodec.with_decimals`.
         """
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
@@ -222,10 +245,10 @@ class QuantileCodec:
         return np.where(is_same, values, self.distribution.scores_at(rounded))
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of normal scores that decode to low .. high; see
+        """Returns the interval of normal scores that decode to a number from low to high; see
         `RealCodec.edges`.
 
-        Both ends are the same infinity if only atoms lie beyond.
+        Both ends are the same infinity if no number except atoms lies between low and high.
         """
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
@@ -237,8 +260,8 @@ class QuantileCodec:
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns which codes have atoms from low to high, inclusive. Shape: (n,), (n,) -> (n,
-        K)."""
+        """Returns a mask of the codes whose atom lies between low and high, both included.
+        Shape: (n,), (n,) -> (n, K) for K codes."""
         first, last = (self.line.positions(cells)[1][:, None] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         is_between = (first <= self.atoms) & (self.atoms <= last)
@@ -246,9 +269,11 @@ class QuantileCodec:
         return found
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns log dx/dq of each cell: log p(x) = log p(q) - log dx/dq. Zero for atoms.
+        """Returns log dx/dq for each cell, with x the number and q its normal score; 0 for atoms
+        and missing cells.
 
-        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x).
+        It converts densities: log p(x) = log p(q) - log dx/dq. With u = F(x) = Phi(q), dx/dq =
+        phi(q) / F'(x), where phi is the standard normal density. Shape: (n,), (n,) -> (n,).
         """
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
@@ -256,23 +281,22 @@ class QuantileCodec:
         return np.where(is_number, log_units, 0.0)
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns normal scores of the ends of the numbers' rounding cells. Shape: (n,) -> (n,
-        2)."""
+        """Returns, for the normal score of each rounded number, the interval of normal scores that
+        are rounded to it. Shape: (n,) -> (n, 2)."""
         cells = self.line.rounding_cells(self.distribution.positions_at(values))
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
-        """Returns normal scores of the knots or atoms around each number, infinite in the tails.
-
-        Shape: (n,) -> (n, 2).
-        """
+        """Returns the normal scores of the two nearest knots or atoms around each number; infinite
+        beyond the outermost ones. Shape: (n,) -> (n, 2)."""
         low, high = self.distribution.bins(values).T
         edges = np.concatenate([[-np.inf], self.places, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
         return np.stack([np.maximum(low, edges[at - 1]), np.minimum(high, edges[at])], axis=-1)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads together with the schema's column."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column."""
         return {
             "line": self.line.to_json(),
             "atoms": self.atoms.tolist(),
@@ -284,7 +308,7 @@ class QuantileCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         line = LINES[column.kind].from_json(column, document["line"])
         atoms = np.asarray(document["atoms"], dtype=float)
         distribution = NumberDistribution.from_json(document["distribution"])
@@ -298,13 +322,14 @@ class QuantileCodec:
 
 
 def _as_json(numbers: npt.NDArray[Any]) -> list[Any]:
-    """Returns exact atoms as numbers, dates as microseconds."""
+    """Returns the exact numbers of atoms for JSON, dates as microseconds since 1970."""
     counts = numbers.view(np.int64) if numbers.dtype.kind == "M" else numbers
     return list(counts.tolist())
 
 
 def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
-    """Returns the limits of knots if `rare_rows` rows have to share a disclosed number."""
+    """Returns the limits of knots for which at least `rare_rows` rows share every disclosed
+    number."""
     if rare_rows < 2:
         return NO_LIMITS
     half_step = 0.0 if math.isnan(line.half_step) else line.half_step
@@ -313,7 +338,7 @@ def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
 
 
 def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
-    """Returns the codec of positions, in standard deviations of the numbers without far atoms."""
+    """Fits the linear codec to all numbers except atoms that lie far from the rest."""
     fit = LINES[column.kind].line_of
     line = _with_distinct_numbers(fit(series, column), series)
     present, positions = line.positions(series)
@@ -327,19 +352,20 @@ def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
 
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
-    """Returns a codec in which different numbers have different positions.
+    """Returns the linear codec, changed if necessary so that different numbers have different
+    positions.
 
-    It uses a smaller scale if the standard deviation is too large, or offset zero and a power of
-    two as scale if subtraction or division lose bits.
+    The scale becomes smaller if the standard deviation is extremely large. If subtraction or
+    division lose digits, the offset becomes zero and the scale a power of two.
     """
     if line.scale < _WIDE:
         if not isinstance(line, ContinuousCodec) or _are_distinct(line, series):
             return line
         return replace(line, offset=0.0, scale=2.0 ** round(math.log2(line.scale)))
     distances = np.unique(replace(line, scale=1.0).positions(series)[1])
-    # By halves: the two largest may be farther apart than a double can say.
+    # Halved, because the distance of the two largest numbers may overflow.
     least = float(np.diff(distances / 2.0, prepend=-np.inf).min())
-    smallest = float(np.abs(distances).max()) / _WIDE**2  # in which the largest is finite
+    smallest = float(np.abs(distances).max()) / _WIDE**2  # keeps positions finite
     return replace(line, scale=min(line.scale, max(least * _WIDE, smallest)))
 
 
@@ -350,7 +376,12 @@ def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
 
 
 def _are_atoms(found: Numbers, counts: Codes) -> Mask:
-    """Returns which distinct numbers, ascending, are atoms. Shape: (n_distinct,) twice."""
+    """Returns a mask of the distinct numbers that are atoms.
+
+    Args:
+        found: Distinct numbers, ascending. Shape: (k,).
+        counts: Number of rows of each. Shape: (k,).
+    """
     if are_all_atoms(counts):
         return np.ones(len(counts), dtype=bool)
     is_heavy = _are_heavy(counts)
@@ -358,25 +389,31 @@ def _are_atoms(found: Numbers, counts: Codes) -> Mask:
 
 
 def are_all_atoms(counts: Codes) -> bool:
-    """Returns whether all numbers of a column with these counts are atoms. Shape: (n_distinct,)."""
+    """Returns whether all numbers of a column are atoms (values with their own codes), given the
+    number of rows of each distinct number. Shape: (k,)."""
     others = counts[~_are_heavy(counts)]
     are_few = len(counts) <= MOST_ATOMS
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))
 
 
 def _are_heavy(counts: Codes) -> Mask:
-    """Returns which numbers are frequent. Shape: (n_distinct,)."""
+    """Returns a mask of the distinct numbers that are frequent. Shape: (k,)."""
     is_heavy: Mask = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
     return is_heavy
 
 
 def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
-    """Returns which infrequent numbers are sentinel values, such as -1, 999 or 1900-01-01.
+    """Returns a mask of the infrequent numbers that are sentinel values, such as -1, 999 or
+    1900-01-01.
 
-    Some rows share a sentinel value and it lies apart: its distance to its neighbours is more than
+    Some rows share a sentinel value, and it lies apart: its distance to its neighbours is more than
     half the interquartile range of infrequent numbers, and more than half the neighbours' distance
-    to the nearer quartile, so that the end of a thinning tail does not count. Shape: (n,)
-    ascending, (n,), (n,) -> (n,).
+    to the nearer quartile, so that the end of a thinning tail does not count.
+
+    Args:
+        found: Distinct numbers, ascending. Shape: (k,).
+        counts: Number of rows of each. Shape: (k,).
+        is_light: Mask of the infrequent numbers. Shape: (k,).
     """
     if not is_light.any():
         return is_light
@@ -391,25 +428,25 @@ def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
 
 
 def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
-    """Returns the rows that the smooth part of F describes: one for each repeated number. Shape:
-    (n,)."""
+    """Returns a mask of the rows that the smooth part of F describes: one row for each repeated
+    number, and all others. Shape: (n,)."""
     is_single = ~distribution.are_repeated(distribution.scores_at(positions))
     is_single[np.unique(positions, return_index=True)[1]] = True
     return is_single
 
 
 def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
-    """Returns normal scores of the mid-ranks of distinct numbers in the whole column. Shape:
-    (k,)."""
+    """Returns the normal score of each distinct number's mid-rank in the column, where missing
+    cells rank lowest. Shape: (k,)."""
     middle = np.cumsum(counts) - 0.5 * counts + n_missing
     scores: Numbers = ndtri(middle / (counts.sum() + n_missing))
     return scores
 
 
 def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
-    """Returns the normal score of each code; for missing, that of its mid-rank.
+    """Returns the normal score of each code; that of missing is the one of its mid-rank.
 
-    The last code has zero, because its cells have scores of their own.
+    The last code gets 0, because its cells have individual scores.
     """
     missing = [0.5 * n_missing / n_rows] if n_missing else []
     farthest = -ndtri(_LEAST_SHARE)

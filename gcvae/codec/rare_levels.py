@@ -1,16 +1,16 @@
-"""Codec of levels in a learned order, with rare levels sharing a code.
+"""Codec of levels in a learned order, in which rare levels share codes.
 
     p(level) = p(code) x share of the level in its code
 
-A code of its own for a level of few rows would be overfitted. Such levels, and those beyond the
-MOST_OWN_CODES most frequent ones, share the code of a *group* with others of similar frequency.
-Given the group, a level is sampled by its share in the training table, independently of the row.
-Levels that determine another column share a code only if they determine the same value.
+A separate code for a level of few rows would be overfitted. Such levels, and those beyond the
+MOST_OWN_CODES most frequent ones, share the code of a *group* of levels of similar frequency. Given
+the group, a level is sampled by its share in the training table, independently of the row. Levels
+that determine another column share a code only if they determine the same value.
 
-Suppressed levels (`gcvae.profiling.withheld_levels`) are not in the codec; where the table had
-them, others replace them. The rate of replacement is known, so an unknown text has a probability,
-that of all suppressed levels together. Such a cell is integrated out like a missing cell, and its
-probability counts.
+Suppressed levels (`gcvae.profiling.withheld_levels`), which too few rows have to be disclosed, are
+not in the codec; other levels have replaced them in the table. The rate of replacement is known, so
+an unknown text gets the probability of all suppressed levels together. The cell is integrated out
+like a missing cell, and its probability counts.
 
 # PAPER-DIFF: the paper gives every level a probability of its own at every z. Rare levels share
 # theirs in fixed parts: from a few rows a network would memorise the rows.
@@ -35,31 +35,37 @@ from gcvae.codec.function_levels import FunctionLevels
 from gcvae.schema.columns import Column, Level
 
 LEAST_ROWS_PER_LEVEL = 5
-"""Levels with fewer rows share a code."""
+"""Minimum number of rows for a level to get its own code."""
 MOST_OWN_CODES = 400
-"""Maximum number of levels with a code of their own, the most frequent ones."""
+"""Maximum number of levels, the most frequent ones, that get their own codes."""
 ROWS_PER_GROUP = 50
 MOST_GROUPS = 256
 OTHER = "(other)"
-"""Level that replaces suppressed levels if these are most of a column."""
+"""Level that replaces suppressed levels (those of too few rows to be disclosed) if most rows of a
+column have suppressed levels."""
 HIDDEN = -1.0
-"""Value of a cell with a suppressed level."""
+"""Encoded value of a cell whose level is suppressed because too few rows have it to be
+disclosed."""
 _UNSEEN_ROWS = 0.5
-"""Pseudo-count of a level that only the schema lists."""
+"""Pseudo-count of a level that is in the schema but not in the table."""
 
 
 @dataclass(frozen=True)
 class GroupedLevelCodec:
-    """Codes in the order of the first axis of a correspondence analysis; missing is code 0.
+    """Codec of levels whose codes follow the first axis of a correspondence analysis, so that
+    similar levels have similar codes; code 0 is missing (if `has_missing`).
 
-    The value of a cell is its level's position in (0, 1) of its code: 1/2 for a single level,
-    HIDDEN for a suppressed level.
+    A value in (0, 1) selects one of the levels of a code; it is 1/2 if the code has a single level,
+    and HIDDEN for a suppressed level.
 
     Attributes:
-        codes: Code of each of the schema's levels, without missing. Shape: (K,).
-        counts: Rows of each of the schema's levels, including those where it replaces a suppressed
-            one; or their shares (`without_counts`). Shape: (K,).
-        withheld: Rows in which each level replaces a suppressed one, or their shares. Shape: (K,).
+        column: Column of the schema.
+        has_missing: Whether code 0 stands for a missing cell.
+        codes: Code of each of the K levels of the schema, not counting missing. Shape: (K,).
+        counts: Number of rows of each level, including those where it replaces a suppressed level;
+            or shares of rows (`without_counts`). Shape: (K,).
+        withheld: Number of rows in which each level replaces a suppressed one; or shares of rows.
+            Shape: (K,).
     """
 
     column: Column
@@ -77,13 +83,15 @@ class GroupedLevelCodec:
         functions: FunctionLevels | None = None,
         withheld: Mapping[Level, int] | None = None,
     ) -> Self:
-        """Fits the codec to typed cells and the cells they occur with in other columns.
+        """Fits the codec to parsed cells, and orders levels by the cells with which they occur in
+        other columns.
 
         Args:
-            series, column: The cells.
-            others: The other columns.
-            functions: Functional dependencies of this column; None if there are none.
-            withheld: For levels that replace suppressed ones, the number of rows.
+            series: Cells of the column.
+            column: Column of the schema.
+            others: The other columns, with cells in few bins.
+            functions: Functional dependencies that involve this column; None if there are none.
+            withheld: Number of rows in which a level replaces suppressed levels, by level.
         """
         levels = column.levels or ()
         places = {level: i for i, level in enumerate(levels)}
@@ -102,22 +110,24 @@ class GroupedLevelCodec:
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """Name of the column."""
         return self.column.name
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The typed levels, in the schema's order."""
+        """Levels as in parsed tables, in the schema's order."""
         return self.column.levels or ()
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: missing, levels and groups."""
+        """Number of codes: one for missing (if `has_missing`), and one for each group or single
+        level."""
         return int(self.codes.max(initial=-1)) + 1 + self.has_missing
 
     @property
     def new_level_mass(self) -> float:
-        """Mass of the levels that are none of the column's, by those of a single row.
+        """Probability that a new row has a level that is not in the column, estimated from the
+        number of levels with a single row.
 
         Source: I. J. Good, "The population frequencies of species", Biometrika 40 (1953).
         """
@@ -125,18 +135,19 @@ class GroupedLevelCodec:
 
     @property
     def is_real(self) -> bool:
-        """False: the value of a code selects a level and has no density."""
+        """False, because the encoded value only selects a level of the code and has no density."""
         return False
 
     @cached_property
     def members(self) -> CodeMembers:
-        """Levels of each code, without missing, in the schema's order."""
+        """Levels of each code, not counting missing, in the schema's order."""
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns codes and positions of typed cells; code -1 for outcomes without a code.
+        """Returns the code and the value of each parsed cell; code -1 for a cell without a code.
+        Shape: (n,) -> (n,), (n,).
 
-        An unknown text is encoded as a suppressed level, if there are any.
+        An unknown text is encoded as a suppressed level, if the column has suppressed levels.
         """
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
@@ -152,14 +163,15 @@ class GroupedLevelCodec:
         return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the typed cells; a value in (0, 1) selects one of the levels of a code."""
+        """Returns the cells that codes and values represent; a value in (0, 1) selects one of a
+        code's levels."""
         places = self.members.at(codes - self.has_missing, values)
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), places, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns -log share of each cell's level in its code: log p(level) = log p(code) -
-        log_units."""
+        """Returns minus the log share of each cell's level in its code: log p(level) = log p(code)
+        - log_units. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
@@ -168,21 +180,25 @@ class GroupedLevelCodec:
 
     @cached_property
     def _suppressed_share(self) -> Numbers:
-        """Share of suppressed levels in the rows of each level; 0 for "(other)", which is their
-        name."""
+        """Share of each level's rows in which it replaces a suppressed level; 0 for "(other)",
+        which stands only for suppressed levels."""
         are_other = np.array([level == OTHER for level in self.levels], dtype=bool)
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log share of the chosen levels in each code. Shape: (K levels,) ->
-        (n_codes,)."""
+        """Returns the log of the total share that the chosen levels have in each code.
+        Shape: (K,) -> (n_codes,) for K levels."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Samples positions of levels among the chosen ones of each code, from uniform noise u.
+        """Samples values that select one of the chosen levels of each code, from uniform noise u.
 
-        Shape: (K levels,), (n,) three times -> (n,).
+        Args:
+            chosen: Mask of the levels. Shape: (K,).
+            codes: Codes of the cells. Shape: (n,).
+            values: Values that cells without a level keep. Shape: (n,).
+            u: Uniform random numbers in (0, 1). Shape: (n,).
         """
         has_level = codes >= self.has_missing
         found = values.copy()
@@ -191,7 +207,7 @@ class GroupedLevelCodec:
         return found
 
     def without_counts(self) -> Self:
-        """Returns the codec with shares in place of counts, rounded to three digits.
+        """Returns the codec with counts replaced by shares, rounded to three digits.
 
         Shares suffice for generation and scores, and do not disclose numbers of rows.
         """
@@ -203,7 +219,8 @@ class GroupedLevelCodec:
         return replace(self, counts=counts, withheld=withheld)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads together with the schema's column."""
+        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
+        column."""
         return {
             "has_missing": self.has_missing,
             "codes": self.codes.tolist(),
@@ -213,7 +230,7 @@ class GroupedLevelCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of a document that `to_json` wrote."""
+        """Restores the codec from the JSON document that `to_json` returned."""
         codes = np.asarray(document["codes"], dtype=np.int64)
         counts = np.asarray(document["counts"], dtype=np.float64)
         withheld = np.asarray(document["withheld"], dtype=np.float64)
@@ -221,11 +238,16 @@ class GroupedLevelCodec:
 
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
-    """Returns the code of each level: its own if it is frequent, else that of a group within its
-    class.
+    """Assigns a code to each level: a separate one if the level is frequent, else that of a group
+    in its class.
 
-    Groups are buckets by frequency, of ROWS_PER_GROUP rows each, or of all rare rows divided by
-    MOST_GROUPS if that is more. Shape: (K,), (K,) -> (K,).
+    A group contains rare levels of similar frequency with ROWS_PER_GROUP rows in total, or more if
+    there would be more than MOST_GROUPS groups.
+
+    Args:
+        rows: Number of rows of each level. Shape: (K,).
+        classes: Class of each level; only levels of the same class may share a code. Shape: (K,).
+        least: Minimum number of rows for a separate code.
     """
     by_count = np.argsort(-rows, kind="stable")
     is_own = np.zeros(len(rows), dtype=bool)
@@ -244,7 +266,7 @@ def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
 
 
 def _sorted_by_axis(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
-    """Renumbers codes by the positions of their levels on the axis. Shape: (K,)."""
+    """Renumbers codes in the order of their levels' mean coordinates on the axis. Shape: (K,)."""
     weights = np.maximum(rows, _UNSEEN_ROWS)
     middle = np.bincount(codes, weights * axis, 1) / np.maximum(
         np.bincount(codes, weights, 1), 1e-9

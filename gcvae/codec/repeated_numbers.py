@@ -1,14 +1,14 @@
-"""Repeated numbers among others, such as flight numbers or ratios of small integers.
+"""Steps of a CDF at repeated numbers, such as flight numbers or ratios of small integers.
 
-There are too many of them, and each is too rare, for codes of their own, and no smooth curve fits
-their jumps. F is a smooth curve S with an additional step in the rounding cell [v - h, v + h] of
-each repeated number v:
+There are too many such numbers, and each is too rare, for separate codes, and no smooth curve fits
+their jumps. F consists of a smooth curve S with an additional step in the rounding cell [v - h, v +
+h] of each repeated number v:
 
     F(x) = H(S(x)),      H(s) = (1 - w) s + sum_v w_v clip((s - s_v) / (t_v - s_v), 0, 1),
     s_v = S(v - h),  t_v = S(v + h),  w = sum_v w_v
 
-H is linear between the ends of cells, so F has an inverse and a slope as S has. w_v covers all but
-one of the rows of v; S covers the remaining one, as for unseen numbers (a discount of one, as in
+H is linear between the ends of cells, so F has an inverse and a slope if S has. w_v covers all but
+one of the rows with v; S covers the remaining row, as for unseen numbers (a discount of one, as in
 Pitman and Yor's process).
 """
 
@@ -25,17 +25,18 @@ from scipy.special import ndtr, ndtri
 from gcvae.arrays import Codes, Mask, Numbers
 
 LEAST_ROWS = 5
-"""Minimum number of rows of a repeated number."""
+"""Minimum number of rows with a repeated number for it to get a step."""
 
 
 @dataclass(frozen=True)
 class RepeatedNumbers:
-    """The map H that adds steps to a smooth CDF S: F(x) = H(S(x)), see the module.
+    """Map H that adds steps at repeated numbers v to a smooth CDF S: F(x) = H(S(x)); see the
+    module.
 
     Attributes:
-        shares: w_v of each number, ascending by v. Shape: (k,).
-        starts: s_v of each. Shape: (k,).
-        ends: t_v of each. Shape: (k,).
+        shares: Height w_v of the step at each of the k numbers, ascending by v. Shape: (k,).
+        starts: S at the lower end of each number's rounding cell. Shape: (k,).
+        ends: S at the upper end of each number's rounding cell. Shape: (k,).
     """
 
     shares: Numbers
@@ -44,28 +45,28 @@ class RepeatedNumbers:
 
     @cached_property
     def _left(self) -> float:
-        """1 - w."""
+        """Mass 1 - w that S keeps."""
         return 1.0 - float(self.shares.sum())
 
     @cached_property
     def _below(self) -> Numbers:
-        """Total share of the cells below each cell, and of all cells. Shape: (k + 1,)."""
+        """Total height of the steps below each number, and of all steps. Shape: (k + 1,)."""
         return np.concatenate([[0.0], np.cumsum(self.shares)])
 
     @cached_property
     def _slopes(self) -> Numbers:
-        """Slope of H in each cell. Shape: (k,)."""
+        """Slope of H in the cell of each number. Shape: (k,)."""
         slopes: Numbers = self._left + self.shares / (self.ends - self.starts)
         return slopes
 
     @cached_property
     def _raised(self) -> Numbers:
-        """H at the lower end of each cell. Shape: (k,)."""
+        """H at the lower end of each number's cell. Shape: (k,)."""
         raised: Numbers = self._left * self.starts + self._below[:-1]
         return raised
 
     def raised(self, scores: Numbers) -> Numbers:
-        """Converts normal scores of S to normal scores of F. Shape: (n,)."""
+        """Converts normal scores of S to those of F. Shape: (n,)."""
         s, rest = ndtr(scores), ndtr(-scores)
         n_begun = np.searchsorted(self.starts, s, side="right")
         at = np.maximum(n_begun - 1, 0)
@@ -75,7 +76,7 @@ class RepeatedNumbers:
         return _scores(self._left * s + below, self._left * rest + above)
 
     def lowered(self, scores: Numbers) -> Numbers:
-        """Converts normal scores of F to normal scores of S. Shape: (n,)."""
+        """Converts normal scores of F to those of S. Shape: (n,)."""
         u, rest = ndtr(scores), ndtr(-scores)
         at, is_inside = self._cells(u)
         inside = self.starts[at] + (u - self._raised[at]) / self._slopes[at]
@@ -85,25 +86,27 @@ class RepeatedNumbers:
         return _scores(s, np.where(is_inside, 1.0 - inside, above))
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """Returns log H' at normal scores of F. Shape: (n,)."""
+        """Returns the log slope of H at normal scores of F. Shape: (n,)."""
         at, is_inside = self._cells(ndtr(scores))
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
     def are_inside(self, scores: Numbers) -> Mask:
-        """Returns whether normal scores of F lie in the cell of a repeated number. Shape: (n,)."""
+        """Returns a mask of the normal scores of F that lie in the rounding cell of a repeated
+        number. Shape: (n,)."""
         return self._cells(ndtr(scores))[1]
 
     def to_json(self) -> dict[str, list[float]]:
-        """Returns the document that `from_json` reads."""
+        """Returns H as a JSON document, which `from_json` reads."""
         return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores H from a document that `to_json` wrote."""
+        """Restores H from the JSON document that `to_json` returned."""
         return cls(*(np.asarray(document[field.name], float) for field in fields(cls)))
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
-        """Returns (the cell at or below each height of F, whether the height is in the cell)."""
+        """Returns (index of the last cell that begins at or below each height of F, whether the
+        height is in it)."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)
         top = self._raised[at] + self._slopes[at] * (self.ends[at] - self.starts[at])
@@ -111,7 +114,7 @@ class RepeatedNumbers:
 
 
 def _scores(u: Numbers, rest: Numbers) -> Numbers:
-    """Returns normal scores of heights u = 1 - rest, from the nearer tail. Shape: (n,) twice ->
-    (n,)."""
+    """Returns the normal scores of heights u = 1 - rest, computed from the nearer tail.
+    Shape: (n,), (n,) -> (n,)."""
     scores: Numbers = np.where(u < 0.5, ndtri(np.maximum(u, 0.0)), -ndtri(np.maximum(rest, 0.0)))
     return scores

@@ -1,15 +1,16 @@
-"""Rounds generated numbers to the same distribution of decimals as the table's.
+"""Rounds generated numbers to the same distribution of decimals as in the table.
 
-Some numbers of a column have fewer decimals than others: 2.5 and 3.71, or 0.00123 and 1230. Let s_d
-be the share of numbers of one size (power of ten) whose shortest notation has d decimals, and p_d
-the share that was rounded to d decimals. One rounded number in ten ends in a zero, one in a hundred
-in two zeros, so
+Some numbers of a column have fewer decimals than others: 2.5 and 3.71, or 0.00123 and 1230. For
+numbers of one size (power of ten), let s_d be the share of numbers whose shortest notation has d
+decimals, and p_d the share of numbers that were rounded to d decimals. One in ten rounded numbers
+ends in a zero, one in a hundred in two zeros, so
 
     s_d = 0.9 (p_d + p_{d+1} / 10 + p_{d+2} / 100 + ...),      p_d = (s_d - s_{d+1} / 10) / 0.9.
 
-A generated number is rounded to d decimals with probability p_d of its size. Other cells of the row
-are not used: a tree over them raised the log-likelihood of decimals of unseen rows by 0.1 nats per
-row or more on one table of ten. Common fractions, such as thirds, are not modelled.
+A generated number is rounded to d decimals with the probability p_d for its size. The decimals do
+not depend on other cells of the row: predicting them by a tree from the other cells raised the
+log-likelihood of decimals in unseen rows by at least 0.1 nats per row in only one table of ten.
+Common fractions, such as thirds, are not modelled.
 """
 
 from __future__ import annotations
@@ -25,27 +26,28 @@ from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.spelling.number_text import MOST_DECIMALS
 
 _LEAST_SHARE = 1e-3
-"""Minimum share of numbers with fewer decimals than the column; below it nothing is rounded."""
+"""Minimum share of numbers with fewer decimals than the column; below it, no number is rounded."""
 _PRIOR = 4.0
-"""Pseudo-count of the column's shares for each size. Values from 0.5 to 30 were within 0.001 nats
-of the best for unseen numbers of three tables of four."""
+"""Pseudo-count with which the shares of the column enter those of each size. Values from 0.5 to 30
+were within 0.001 nats of the best one for unseen numbers in three of four tables."""
 _FEW, _MANY = 4.0, 1000.0
-"""Multiples of the encoding error. Decoding restores decimals that are wider than the first; no
-other number lies that close to one with decimals wider than the second."""
+"""Multiples of the encoding error: decoding restores decimals whose unit exceeds the first one, and
+does not confuse numbers with decimals whose unit exceeds the second."""
 _STEPS = (0, 1, -1, 2, -2, 3, -3)
-"""Offsets from the nearest rounded number, in the order in which they are tried."""
+"""Offsets from the nearest rounded number, in units of its last decimal, in the order in which they
+are tried."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Probabilities of the numbers of decimals, by size.
+    """Probabilities of rounding a number to 0, 1, ... decimals, by the number's size.
 
     Attributes:
-        sizes: The powers of ten of the fitted numbers, ascending. Shape: (S,).
-        shares: Probabilities that a number of each size is rounded to 0, 1, ... decimals; with the
-            remaining probability it is not rounded beyond the column's decimals. Shape: (S, C).
-        lost: Encoding error that `restored` undoes; 0 where decoding rounds to the column's
-            decimals, which are wider than that error.
+        sizes: Sizes (powers of ten) of the fitted numbers, ascending. Shape: (S,) for S sizes.
+        shares: Probability that a number of each size is rounded to 0, 1, ..., C - 1 decimals; with
+            the remaining probability it only has the column's decimals. Shape: (S, C).
+        lost: Error of encoding and decoding that `restored` removes; 0 if rounding to the column's
+            decimals removes it.
     """
 
     sizes: Codes
@@ -54,11 +56,12 @@ class Rounding:
 
     @classmethod
     def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
-        """Returns the rounding of a column's numbers; None if all have the same decimals.
+        """Fits the probabilities to a column's numbers; returns None if nearly all numbers have the
+        same decimals.
 
         Args:
             numbers: Finite numbers. Shape: (n,).
-            decimals: Decimals of the column; None if its numbers have no limit.
+            decimals: Maximum number of decimals in the column; None for no limit.
             lost: Largest error of encoding and decoding a number; 0 if unknown.
         """
         numbers = numbers[numbers != 0.0]
@@ -80,16 +83,16 @@ class Rounding:
     def rounded(
         self, numbers: Numbers, u: Numbers, are_allowed: Callable[[Numbers], Mask]
     ) -> Numbers:
-        """Returns the numbers, each rounded to the number of decimals that its uniform u selects.
+        """Rounds each number to a number of decimals that u selects.
 
-        If a rounded number is not allowed, a neighbour up to three steps away is used. If none of
-        these is allowed, or the number would become 0, it is rounded to more decimals, or
+        If a rounded number is not allowed, a neighbour up to three steps away is used. If no such
+        neighbour is allowed, or the number would become 0, it is rounded to more decimals or left
         unchanged.
 
         Args:
             numbers: Finite numbers. Shape: (n,).
-            u: Uniform on (0, 1). Shape: (n,).
-            are_allowed: Returns which rounded numbers are allowed. Shape: (m,) -> (m,).
+            u: Uniform random numbers in (0, 1). Shape: (n,).
+            are_allowed: Function that returns a mask of the allowed numbers. Shape: (m,) -> (m,).
         """
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         ends = np.cumsum(self.shares, axis=1)[np.searchsorted(middles, _sizes(numbers))]
@@ -109,8 +112,8 @@ class Rounding:
         return found
 
     def restored(self, numbers: Numbers) -> Numbers:
-        """Replaces numbers within the encoding error of a rounded one by it. Shape: (n,) ->
-        (n,)."""
+        """Replaces each number that lies within the encoding error of a rounded number by the
+        rounded number. Shape: (n,) -> (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self._decimals if self.lost else ():
             near = rounded_to(numbers, decimals)
@@ -121,12 +124,12 @@ class Rounding:
 
     @property
     def _decimals(self) -> list[int]:
-        """Numbers of decimals that occur, ascending."""
+        """Numbers of decimals to which numbers are rounded, ascending."""
         decimals: list[int] = np.flatnonzero(self.shares.any(axis=0)).tolist()
         return decimals
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns the probabilities as a JSON document, which `from_json` reads."""
         return {
             "sizes": self.sizes.tolist(),
             "shares": self.shares.tolist(),
@@ -135,29 +138,30 @@ class Rounding:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the rounding of a document that `to_json` wrote."""
+        """Restores the probabilities from the JSON document that `to_json` returned."""
         sizes = np.array(document["sizes"], dtype=np.int64)
         shares = np.array(document["shares"], dtype=float).reshape(len(sizes), -1)
         return cls(sizes, shares, document["lost"])
 
 
 def rounded_to(numbers: Numbers, decimals: int) -> Numbers:
-    """Returns the nearest numbers with `decimals` decimals; large numbers are unchanged. (n,) ->
-    (n,)."""
+    """Rounds numbers to `decimals` decimals; numbers too large for it are unchanged.
+    Shape: (n,) -> (n,)."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.round(numbers, decimals)
     return np.where(np.isfinite(near), near, numbers)
 
 
 def _sizes(numbers: Numbers) -> Numbers:
-    """Returns the power of ten of each number; -inf for 0. Shape: (n,) -> (n,)."""
+    """Returns the size (power of ten) of each number; -inf for 0. Shape: (n,) -> (n,)."""
     with np.errstate(divide="ignore"):
         sizes: Numbers = np.floor(np.log10(np.abs(numbers)))
     return sizes
 
 
 def _distinct_decimals(lost: float) -> int:
-    """Returns the largest number of decimals much wider than the encoding error; 0 if unknown."""
+    """Returns the largest number of decimals whose unit is much larger than the encoding error; 0
+    if the error is unknown."""
     return min(MOST_DECIMALS, math.floor(-math.log10(_MANY * lost))) if lost else 0
 
 
@@ -174,13 +178,16 @@ def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
 
 
 def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbers:
-    """Returns p from s, see the module. Zeros of the first digit's decimals are not counted.
+    """Computes the shares p from s, as defined in the module.
+
+    A last decimal that is the number's first nonzero digit is never a zero, so the formula for
+    trailing zeros does not apply to it.
 
     Args:
-        shares: Shares of the shortest decimals, by size. Shape: (S, C + 1).
+        shares: Share s of numbers by size and decimals in the shortest notation. Shape: (S, C + 1).
         sizes: Powers of ten. Shape: (S,).
-        is_limit: Whether no number has more decimals than the last; otherwise numbers in the last
-            column may have more, and none of them ends in a zero.
+        is_limit: Whether no number has more decimals than those of the last column of `shares`.
+            Otherwise numbers counted in that column may have more, and none of them ends in a zero.
     """
     ends_in_zeros = np.arange(shares.shape[1]) > np.maximum(-sizes, 0.0)[:, None]
     ends_in_zeros[:, -1] &= is_limit

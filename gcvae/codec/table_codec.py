@@ -1,17 +1,17 @@
 """Codec between tables and tensors: `decode(encode(t)) = t`.
 
-Every modelled column becomes a code and, under the code of a number, a value:
+Each cell of a modelled column becomes an integer code and, for some codes, a real value:
 
-    level      codes are levels; no value
-    group      rare levels under one code, with the level as value (`GroupedLevelCodec`)
-    number     one code, with value (x - offset) / scale or the number's normal score
-    atom       a frequent value with a code of its own (`QuantileCodec`)
+    level      each level has a code; no value
+    group      rare levels share a code; the value selects the level (`GroupedLevelCodec`)
+    number     one code; the value is (x - offset) / scale or the number's normal score
+    atom       a frequent value has its own code (`QuantileCodec`)
     missing    code 0, if the column had missing cells when the codec was fitted
 
-Outcomes that were not in training (unseen levels, first missing cells) have code -1. Identifiers,
-constants and copies of other columns are not in the tensors; decoding adds them. A column that
-rules derive from others is encoded as its residual (`gcvae.rules.reduction`): the tensors' columns
-are those of the transformed table.
+Values that were not seen in fitting (new levels, or the first missing cell) have code -1.
+Identifiers, constants and copies of other columns are not in the tensors; decoding adds them. A
+column that rules derive from others is encoded as its residual (`gcvae.rules.reduction`). The
+tensors' columns are thus those of a transformed table, in which such columns are replaced.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CODEC_VERSION = 1
 
 
 def _codec_of(kind: ColumnKind, numbers: str, levels: str) -> type[ColumnCodec]:
-    """Returns the codec class for a kind of modelled column."""
+    """Returns the codec class for a modelled column of a kind."""
     if kind.is_real:
         return QuantileCodec if numbers == "quantile" else LINES[kind]
     is_learned = kind.outcomes is Outcomes.NOMINAL_LEVELS and levels == "learned"
@@ -77,7 +77,7 @@ def _fit_columns(
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
 ) -> tuple[ColumnCodec, ...]:
-    """Returns the fitted codecs of the modelled columns."""
+    """Returns the codecs of the modelled columns, fitted to the table."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
     others = coarse_columns(table, columns) if GroupedLevelCodec in classes else []
 
@@ -111,13 +111,13 @@ def _is_rounded(codec: ColumnCodec) -> bool:
 def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
-    """Returns the values of one column, rounded to the decimals that u selects, within the region.
+    """Rounds the values of one column to the decimals that u selects, within the region.
 
     Args:
         codec: Codec of the column.
         values: Values of generated numbers. Shape: (n,).
-        u: Uniform on (0, 1). Shape: (n,).
-        region: Allowed cells, the same for all rows; None for all.
+        u: Uniform random numbers in (0, 1). Shape: (n,).
+        region: Allowed cells, the same for all rows; None if all cells are allowed.
     """
 
     def are_allowed(found: Numbers) -> Any:
@@ -130,13 +130,15 @@ def _rounded(
 
 
 class TableCodec:
-    """Encodes and decodes whole tables, column by column.
+    """Encodes tables as tensors and decodes them, column by column.
 
     Attributes:
         schema: Schema of the table.
-        columns: Codecs of the modelled columns: column j of the tensors is the j-th.
-        copies: Columns that are copied instead of modelled, with the column they equal.
-        reduction: Transformation of the table's columns to those that are encoded.
+        columns: Codecs of the modelled columns, in the order of the tensors' columns.
+        copies: Columns that are not modelled because they equal another column, with the other
+            column's name.
+        reduction: Transformation from the table's columns to those that are encoded: residuals of
+            rules, parts of numbers.
     """
 
     def __init__(
@@ -147,11 +149,11 @@ class TableCodec:
         copies: Mapping[str, str],
         reduction: Reduction,
     ) -> None:
-        """Combines fitted codecs. Use `fit` or `from_json` to create a codec."""
+        """Combines fitted codecs; call `fit` or `from_json` to create a codec."""
         self.schema = schema
         self.reduction = reduction
         self.columns = columns
-        # In the schema's order, for a document's keys have none; the first one fills a blank.
+        # In the schema's order, because the first copy fills a missing cell of its original.
         self.copies = {name: copies[name] for name in schema.names if name in copies}
         self._rest = rest
 
@@ -169,23 +171,24 @@ class TableCodec:
         rare_rows: int = 1,
         withheld: Mapping[str, Mapping[Level, int]] | None = None,
     ) -> TableCodec:
-        """Fits the codec to a typed table, as `parse_table` returns it; dropped columns are left
-        out.
+        """Fits the codec to a table as `parse_table` returns it; dropped columns are left out.
 
         Args:
-            table: Typed table.
+            table: Parsed table.
             schema: Schema of the table.
-            numbers: `standardised`; `unit`: scaled to [0, 1] by the column's range; or `quantile`:
-                frequent values and normal scores.
-            levels: Levels of categorical columns: `listed`, in the schema's order, or `learned`: in
-                the order of a correspondence analysis, rare ones in groups.
-            with_copies: Whether columns that equal another in every row are copied.
+            numbers: Encoding of numbers: `standardised`; `unit`, scaled to [0, 1] by the column's
+                range; or `quantile`, with codes for frequent values and normal scores for others.
+            levels: Order of the levels of categorical columns: `listed`, as in the schema; or
+                `learned` by a correspondence analysis, with rare levels in groups.
+            with_copies: Whether a column that equals another in every row is copied instead of
+                modelled.
             with_rules: Whether columns that the schema's rules derive are modelled as residuals,
-                and those with steps in parts.
+                and columns with steps as several parts.
             functions: Functional dependencies that the model enforces.
-            rare_rows: Values that fewer rows share are not disclosed, except atoms; 1 for no limit.
-            withheld: By column and level, the number of rows in which it replaces a suppressed
-                level.
+            rare_rows: Numbers that fewer rows share are not disclosed, except atoms; 1 for no
+                limit.
+            withheld: By column and level, the number of rows in which the level replaces suppressed
+                levels.
         """
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if with_copies else {}
@@ -200,13 +203,12 @@ class TableCodec:
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
-        # These cells are needed before the row is complete.
         modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
         return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction)
 
     @property
     def modelled(self) -> tuple[Column, ...]:
-        """The table's modelled columns, in order, without copies."""
+        """Modelled columns of the schema, in order, without copies."""
         return tuple(c for c in self.schema if c.is_modelled and c.name not in self.copies)
 
     @property
@@ -217,13 +219,14 @@ class TableCodec:
 
     @property
     def n_numbers(self) -> int:
-        """Number of columns with numbers that are not all atoms."""
+        """Number of encoded columns with real values: those of numbers or dates, unless all values
+        are frequent and have their own codes."""
         real = [codec for codec in self.columns if codec.is_real]
         return sum(not (isinstance(c, QuantileCodec) and c.is_discrete) for c in real)
 
     @property
     def levels(self) -> str:
-        """The order of categorical levels: `listed` or `learned`."""
+        """Order of the levels of categorical columns: `listed` or `learned`."""
         are_learned = any(isinstance(codec, GroupedLevelCodec) for codec in self.columns)
         return "learned" if are_learned else "listed"
 
@@ -234,17 +237,18 @@ class TableCodec:
         regions: Sequence[Region | None] | None = None,
         exact: Collection[str] = (),
     ) -> EncodedTable:
-        """Returns generated rows with the random parts of their values that the model does not
-        output.
+        """Adds the random parts of values that the model does not output to generated rows.
 
-        A group's cell gets a uniform value that selects its level; numbers are rounded to the
-        table's distribution of decimals.
+        In a group of rare levels, a uniform value selects the level. Numbers are rounded to the
+        distribution of decimals in the table.
 
         Args:
             table: Generated rows, on the CPU.
             generator: Random generator.
-            regions: Allowed cells of each column; numbers stay within. Default: all.
-            exact: Columns that are not rounded, because constraints on others depend on them.
+            regions: Allowed cells of each column, within which rounded numbers stay; None if all
+                are allowed.
+            exact: Columns that are not rounded, because constraints on other columns depend on
+                them.
         """
         values = table.values.clone()
         for j, codec in enumerate(self.columns):
@@ -260,16 +264,18 @@ class TableCodec:
         return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:
-        """Returns the log of original units per unit of value, summed over each row's numbers.
+        """Returns the log of original units per unit of value, summed over the numbers in each row.
+        Shape: (n,).
 
-        log p(row) = log p(encoded row) - log_units. Unobserved cells count 0. Shape: (n,).
+        It converts densities: log p(row) = log p(encoded row) - log_units. Unobserved cells count
+        0.
         """
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """Returns `log_units` of each cell. Shape: (n, D).
+        """Returns the terms of `log_units` for each cell. Shape: (n, D).
 
-        It is 0 for unobserved cells and intervals, except for suppressed levels.
+        They are 0 for intervals and for unobserved cells, except those with suppressed levels.
         """
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
@@ -285,11 +291,12 @@ class TableCodec:
         return torch.where(counted & ~table.are_intervals, log_units, 0.0)
 
     def encode(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> EncodedTable:
-        """Returns the tensors of typed rows.
+        """Returns the tensors of parsed rows.
 
         Args:
-            frame: As `parse_table` returns it.
-            blanks_unknown: Whether a missing cell is unobserved instead of an outcome.
+            frame: Rows, as `parse_table` returns them.
+            blanks_unknown: Whether a missing cell is unobserved, instead of being an outcome that
+                the model knows.
         """
         shape = len(frame), len(self.columns)
         codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
@@ -307,29 +314,27 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns the mask of cells with a suppressed level. Shape: (n, D)."""
+        """Returns a mask of the cells whose level is suppressed, because too few rows have it to be
+        disclosed. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns typed rows as rows of the transformed table; missing cells are unknown, except
-        for copies."""
+        """Converts parsed rows to rows of the transformed table, with missing cells as unknown
+        ones; a missing cell of a copied column is filled from the copy."""
         own: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for copy, source in self.copies.items():
             own[source] = own[source].where(own[source].notna(), own[copy])
         return self.reduction.reduce(pd.DataFrame(own, index=frame.index), blanks_unknown=True)
 
     def written(self, names: Sequence[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Decodes some of the table's columns; only the columns that they depend on need to be
-        encoded.
-
-        Shape: codes, values (n, D) -> n rows.
-        """
+        """Decodes the named columns of the table; only the tensors' columns on which they depend
+        are used. Shape: codes (n, D), values (n, D) -> n rows."""
         frame = self._decoded(self.reduction.needed(names), codes, values)
         return self.reduction.restore(frame, names)
 
     def _decoded(self, names: Collection[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Decodes some columns of the transformed table."""
+        """Decodes the named columns of the transformed table."""
         cells = {
             codec.name: codec.decode(
                 codes[:, j].numpy().astype(np.int64), values[:, j].numpy().astype(np.float64)
@@ -341,29 +346,33 @@ class TableCodec:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Index of each of the tensors' columns, by name."""
+        """Index of each encoded column in the tensors, by name."""
         return {codec.name: j for j, codec in enumerate(self.columns)}
 
     def earlier(
         self, rewriting: Rewriting, part: str, codes: Tensor, values: Tensor
     ) -> pd.DataFrame:
-        """Returns the inputs for decoding one part of a column: its parents and its earlier
-        parts."""
+        """Returns the columns on which the decoding of one part of a column depends: its parents in
+        the rule, and its earlier parts.
+
+        Args:
+            rewriting: Transformation of the column to its parts.
+            part: Name of the part.
+            codes: Codes of the rows. Shape: (n, D).
+            values: Values of the rows. Shape: (n, D).
+        """
         parts = [column.name for column in rewriting.parts]
         before = self._decoded(parts[: parts.index(part)], codes, values)
         parents = self.written(rewriting.parents, codes, values)
         return pd.concat([parents, before], axis=1)
 
     def column_codec(self, name: str) -> ColumnCodec:
-        """Returns the codec of a column of the transformed table."""
+        """Returns the codec of an encoded column, by name."""
         return self.columns[self.places[name]]
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns, for each copy, the rows in which it differs from its column; they have
-        probability 0.
-
-        Shape: (n,) each.
-        """
+        """Returns, for each copied column, a mask of the rows in which it differs from its
+        original. The model gives such rows probability 0. Shape: (n,) each."""
         differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()
@@ -372,7 +381,8 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows with missing cells as unobserved cells."""
+        """Returns the rows with missing cells marked as unobserved, and with them the residuals
+        that are computed from missing cells."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -382,13 +392,13 @@ class TableCodec:
         return replace(table, observed=observed)
 
     def decode(self, table: EncodedTable, first_row: int = 0, seed: int = 0) -> pd.DataFrame:
-        """Returns the typed rows of tensors, with the schema's columns except dropped ones.
+        """Converts tensors to rows with the columns of the schema, except dropped ones.
 
         Args:
-            table: On any device.
+            table: Tensors, on any device.
             first_row: Number of the first row.
-            seed: Seed of identifiers and personal cells. They also depend on the codec, so tables
-                of different models differ with the same seed.
+            seed: Seed of identifiers and personal cells. These also depend on the codec, so that
+                tables of different models differ for the same seed.
         """
         codes = table.codes.cpu().numpy().astype(np.int64)
         values = table.values.cpu().numpy().astype(np.float64)
@@ -402,7 +412,7 @@ class TableCodec:
         found = {name: written[name] for name in written.columns}
         for name, source in self.copies.items():
             held = type_limits(self.schema[name])
-            if held is not None:  # the narrower type of two columns that are equal is that of both
+            if held is not None:  # limits of the copy's type hold for both
                 found[source] = found[source].clip(*held)
         found |= {name: found[source] for name, source in self.copies.items()}
         ordered = {name: found[name] for name in self.schema.names if name in found}
@@ -410,18 +420,19 @@ class TableCodec:
 
     @cached_property
     def _identity(self) -> str:
-        """Digest that distinguishes the codecs of different tables; unchanged by saving."""
+        """Digest that differs between codecs of different tables, and does not change by saving."""
         document = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.sha256(document.encode()).hexdigest()
 
     def notes(self, rows: int) -> list[str]:
-        """Returns warnings about the identifiers of a sample of this size; see
-        `IdentifierCodec.note`."""
+        """Returns warnings that a sample of this many rows needs identifiers with more characters
+        than the table's; see `IdentifierCodec.note`."""
         codecs = [codec for codec in self._rest if isinstance(codec, IdentifierCodec)]
         return [note for codec in codecs if (note := codec.note(rows)) is not None]
 
     def without_counts(self) -> TableCodec:
-        """Returns the codec without numbers of rows of levels; see `GroupedLevelCodec`."""
+        """Returns the codec without the numbers of rows of levels; see
+        `GroupedLevelCodec.without_counts`."""
         columns = tuple(
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
@@ -429,7 +440,8 @@ class TableCodec:
         return TableCodec(self.schema, columns, self._rest, self.copies, self.reduction)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as JSON: exact, and without any row of the table."""
+        """Returns the codec as an exact JSON document, which does not contain any row of the
+        table."""
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
@@ -442,7 +454,7 @@ class TableCodec:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
-        """Restores the codec from a document: `from_json(to_json(c)) = c`.
+        """Restores the codec from a JSON document: `from_json(to_json(c)) = c`.
 
         Raises:
             SchemaError, UnknownColumnError, KeyError: The document is invalid.

@@ -1,4 +1,5 @@
-"""Columns that are not modelled: identifiers, constants, and copies of an earlier column."""
+"""Columns that are not modelled: identifiers, personal columns, constants, and copies of an earlier
+column."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ from gcvae.spelling.date_text import read_dates
 
 LEAST_ROWS_OF_COPIES = 10
 """Minimum number of rows with a value other than the most frequent one for two equal columns to
-count as copies; fewer may agree by chance."""
+count as copies; in fewer rows they may agree by chance."""
 
 
 @dataclass(frozen=True)
 class ConstantCodec:
-    """Codec of a column with one value, or missing, in every row."""
+    """Codec of a column that contains the same value in every row, or only missing cells."""
 
     column: Column
 
@@ -38,11 +39,11 @@ class ConstantCodec:
 
     @property
     def name(self) -> str:
-        """The column's name."""
+        """Name of the column."""
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int = 0, seed: int = 0) -> pd.Series[Any]:
-        """Returns the constant, repeated for each row."""
+        """Returns the constant for each of `n_rows` rows; the other arguments are ignored."""
         levels: npt.NDArray[Any] | list[Any] = list(self.column.levels or ())
         if self.column.datetime_format is not None and len(levels):
             levels = read_dates(pa.array([str(levels[0])]), self.column.datetime_format)
@@ -50,22 +51,22 @@ class ConstantCodec:
         return placed_values(levels, places, self.column.missing.allowed)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns an empty document; the schema's column has the constant."""
+        """Returns an empty JSON document, because the schema contains the constant."""
         return {}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of the schema's column."""
+        """Returns the codec of the schema's constant; the document is not used."""
         return cls(column)
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
     """Returns the columns that equal an earlier one in every row, with the earlier column's name.
 
-    Only columns with the same limits and levels are copies.
+    Only columns with the same kind, limits and levels count as copies.
 
     Args:
-        table: Typed table.
+        table: Parsed table.
         columns: Columns to compare.
     """
     copies: dict[str, str] = {}
@@ -83,7 +84,7 @@ def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _are_equal(table: TypedTable, one: str, other: str) -> bool:
-    """Returns whether two columns are equal in every row, chunk by chunk."""
+    """Returns whether two columns are equal in every row."""
     chunks = zip(row_chunks(table, [one]), row_chunks(table, [other]), strict=True)
     return all(a[one].equals(b[other]) for a, b in chunks)
 
@@ -99,7 +100,7 @@ Unmodelled = IdentifierCodec | ConstantCodec | PersonalCodec
 
 @dataclass(frozen=True)
 class _CellChunks:
-    """Re-iterable chunks of the cells of one column."""
+    """Cells of one column in chunks of rows, which can be iterated several times."""
 
     table: TypedTable
     name: str
@@ -109,7 +110,7 @@ class _CellChunks:
 
 
 def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
-    """Returns the codecs of the columns that are not modelled."""
+    """Returns the codecs of those columns that are not modelled, fitted to the table."""
     people = People.of(table, columns) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
@@ -121,7 +122,8 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
 
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
-    """Returns the member `people` of a codec document; empty without personal columns."""
+    """Returns the member `people` of a codec's JSON document: the generator of names. The result is
+    empty if no column needs it."""
     people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
     return {} if people is None else {"people": people.to_json()}
 
@@ -129,7 +131,16 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """Restores the codecs of columns that are not modelled from their documents."""
+    """Restores the codecs of those columns that are not modelled from their JSON documents.
+
+    Args:
+        columns: All columns.
+        documents: Document of each column's codec, by column name.
+        people: Document of the generator of names; None if no column needs it.
+
+    Raises:
+        KeyError: A document is absent.
+    """
     of_rows = None if people is None else People.from_json(people)
 
     def read(column: Column) -> Unmodelled:

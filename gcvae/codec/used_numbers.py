@@ -1,4 +1,4 @@
-"""Numbers that no original uses, found by gaps in their range or by residues."""
+"""Finds numbers that no original uses, by gaps in the range of numbers or by unused residues."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from gcvae.codec.key_template import Counter, scattered
 from gcvae.numerics.permutations import Numbers
 
-_PARTS = 100  # of the range of a number; where originals are in it is known no closer
+_PARTS = 100  # parts of the range; the positions of originals are recorded only by part
 _MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
 _MOST_RESIDUES = 2048
-_RESIDUES_KEPT = 0.5  # of those that no original has: all of them would say which are used
+_RESIDUES_KEPT = 0.5  # share of the unused residues; storing all would disclose the used ones
 
 
 class UsedNumbers:
-    """Tracks which numbers below `size` the originals of a table of `n_rows` rows use."""
+    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, without storing the
+    numbers."""
 
     def __init__(self, size: int, n_rows: int) -> None:
         self._size = size
@@ -27,17 +28,17 @@ class UsedNumbers:
         self._residues = np.zeros(min(modulus, 1 << (size.bit_length() - 1)), dtype=bool)
 
     def add(self, numbers: Numbers) -> None:
-        """Marks numbers as used. Shape: (n,)."""
+        """Marks the given numbers as used. Shape: (n,)."""
         self._parts[numbers // np.uint64(self._step)] = True
         residues = scattered(numbers, self._size) % np.uint64(len(self._residues))
         self._residues[residues] = True
 
     def counter(self) -> Counter:
-        """Returns the counter of unused numbers with the most room.
+        """Returns the sequence of unused numbers with the most values.
 
-        Candidates: the numbers beyond all originals; a gap if it is more than twice as wide; unused
-        residues modulo powers of two. A large modulus has few numbers per residue, a small one few
-        unused residues.
+        Candidates are the numbers beyond all originals, a gap if it is more than twice as wide, and
+        unused residues modulo powers of two. A large modulus has few numbers for each residue, a
+        small one few unused residues.
         """
         gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
         last = gaps[-1]

@@ -1,4 +1,4 @@
-"""Writes text cells as delimited text that `text_tables` reads back as the same cells."""
+"""Writes text cells as delimited text (CSV) that `text_tables` reads back as the same cells."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-ROWS_PER_CHUNK = 100_000  # rows per chunk
+ROWS_PER_CHUNK = 100_000
 
 
 def write_delimited(
     frame: pd.DataFrame, *, separator: str = ",", header: bool = True
 ) -> Iterator[bytes]:
-    """Yields chunks of delimited text with LF line ends; cells are quoted only if necessary.
+    """Yields a frame as chunks of delimited text (CSV) with LF line ends; cells are quoted only if
+    necessary.
 
     Args:
-        frame: Cells as text.
+        frame: Frame whose cells are strings.
         separator: Character between the cells.
         header: Whether to begin with the column names.
     """
@@ -32,15 +33,18 @@ def write_delimited(
 
 
 def delimited_header(names: Iterable[Any], separator: str) -> bytes:
-    """Returns the header line of a delimited text."""
+    """Returns the line of column names for a delimited text."""
     return delimited_rows([pa.array([str(name)], pa.string()) for name in names], separator)
 
 
 def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
-    """Returns the rows of these columns as text; an empty cell of a single column is quoted.
+    """Returns rows as delimited text, without a header.
+
+    If there is only one column, empty cells are quoted, because readers skip blank lines.
 
     Args:
-        columns: Arrow arrays of strings without nulls, or dictionaries of such.
+        columns: Cells of each column, as Arrow arrays of strings without nulls; may be
+            dictionary-encoded.
         separator: Character between the cells.
     """
     pattern = f'["\r\n{separator}]' + ("|^$" if len(columns) == 1 else "")
@@ -55,13 +59,15 @@ def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
 
 
 def _with_line_ends(cells: Any) -> Any:
-    """Returns the cells followed by the line end."""
+    """Returns the cells with a line end after each."""
     return pc.binary_join_element_wise(cells, "\n", "")
 
 
 def _quoted(cells: Any, pattern: str) -> Any:
-    """Returns the cells as strings, quoted if they match; in a dictionary each text is checked
-    once."""
+    """Returns the cells as strings, and puts those that match the pattern in quotes.
+
+    In a dictionary-encoded array, each distinct text is checked only once.
+    """
     if pa.types.is_dictionary(cells.type):
         return _quoted(cells.dictionary, pattern).take(cells.indices)
     special = pc.match_substring_regex(cells, pattern)

@@ -1,10 +1,9 @@
-"""Data types of data frame columns, stored by name, so that synthetic or completed rows have them.
+"""Stores the dtypes of data frame columns by name, so that synthetic rows get the same dtypes.
 
-int8, Int8, float32, Float32, bool, boolean      as pandas names them
+int8, Int8, float32, Float32, bool, boolean      names of pandas
 datetime64[s, Europe/Berlin], timedelta64[ms], period[M]
 string[python], string[pyarrow], str
-category, object, arrow                          details are in the type for Parquet files:
-                                                 values, order, dates, decimals, ...
+category, object, arrow                          stored with the Arrow type of their values
 """
 
 from __future__ import annotations
@@ -27,17 +26,18 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.parquet_types import parquet_type
 
 _OTHERS = ("empty", "mixed", "mixed-integer")
-"""Results of pandas' type inference for objects without a common type."""
+"""Results of pandas' `infer_dtype` for a column of objects without a common type."""
 _NANOSECOND_YEARS = 1678, 2261
-"""The first and the last year that int64 nanoseconds can express completely."""
+"""First and last year that lie completely within the range of int64 nanoseconds."""
 
 
 def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str | None]:
-    """Returns (dtype, type in Parquet files) of a column in memory; None if the schema implies it.
+    """Returns (name of the dtype, name of the Parquet type) of a column in memory; None for what
+    follows from the column's kind.
 
     Args:
         series: The user's column.
-        column: Its column in the schema.
+        column: The same column in the schema.
     """
     name = _name_of(series)
     if name is None or name == own_dtype(column):
@@ -46,10 +46,14 @@ def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str
 
 
 def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Converts values, as `parse_table` returns them, to the dtypes of the schema.
+    """Converts parsed values to the dtypes that the schema names.
+
+    Args:
+        frame: Values, as `parse_table` returns them.
+        schema: Schema of the table.
 
     Raises:
-        TableError: The dtype of a column can not hold a value.
+        TableError: A value does not fit the dtype of its column.
     """
     if all(column.dtype is None for column in schema):
         return frame
@@ -60,10 +64,14 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Converts values of a column to the dtype of another column of the same schema, which is not
-    text.
+    """Converts values of a column to the dtype that another series of the same column has.
 
-    Dates that nanoseconds can not express are in microseconds.
+    Dates outside the range of nanoseconds are converted to microseconds instead.
+
+    Args:
+        series: Values to convert.
+        own: Series whose dtype is used; its cells are not text.
+        column: The column in the schema.
     """
     if str(own.dtype).startswith("datetime64[ns"):
         near = series.dropna().dt.year.between(*_NANOSECOND_YEARS)
@@ -77,10 +85,11 @@ def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Ser
 
 
 def with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Converts values of one column to its dtype.
+    """Converts values of one column to the dtype that the schema names; without one, they are
+    unchanged.
 
     Raises:
-        TableError: The dtype can not hold a value.
+        TableError: A value does not fit the dtype.
     """
     if column.dtype is None:
         return series
@@ -108,9 +117,9 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if kind is None:
         kind = pa.array(pd.Series([], dtype=pd.api.types.pandas_dtype(name))).type
     if column.kind.outcomes is Outcomes.KEYS and not _fits(series, kind):
-        return series  # synthetic keys are larger than the table's, which may have filled the type
+        return series  # synthetic keys may be too large for the type of the table's keys
     if column.kind.outcomes is Outcomes.KEYS and written_type(column, series) != kind:
-        # Synthetic keys are text although the column's are not.
+        # Synthetic keys are text although the table's keys are not.
         as_text = "arrow" if name == "arrow" else "object"
         return _with_dtype(series, replace(column, dtype=as_text, parquet_type="string"))
     array = arrow_column(series, column, kind)
@@ -125,7 +134,8 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _fits(series: pd.Series[Any], kind: Any) -> bool:
-    """Returns whether whole numbers are in the range of an integer type; True for other values."""
+    """Returns whether whole numbers are in the range of an integer type; True for any other
+    type."""
     if not pa.types.is_integer(kind) or not pd.api.types.is_integer_dtype(series.dtype):
         return True
     limits = np.iinfo(kind.to_pandas_dtype())
@@ -133,8 +143,8 @@ def _fits(series: pd.Series[Any], kind: Any) -> bool:
 
 
 def _categorical(series: pd.Series[Any], column: Column, kind: Any) -> pd.Series[Any]:
-    """Returns a categorical with the levels as categories; times, which have no levels, use their
-    values."""
+    """Returns a categorical series whose categories are the column's levels or, for columns without
+    levels, its distinct values."""
     is_dictionary = kind is not None and pa.types.is_dictionary(kind)
     value_type = kind.value_type if is_dictionary else pa.string()
     ordered = kind.ordered if is_dictionary else column.kind.outcomes is Outcomes.ORDERED_LEVELS
@@ -149,7 +159,8 @@ def _categorical(series: pd.Series[Any], column: Column, kind: Any) -> pd.Series
 
 
 def _name_of(series: pd.Series[Any]) -> str | None:
-    """Returns the name of a column's dtype; None for mixed objects and unsupported dtypes."""
+    """Returns the name under which a schema stores a column's dtype; None if it is not supported or
+    cells are of several types."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return "arrow"
@@ -168,7 +179,8 @@ def _name_of(series: pd.Series[Any]) -> str | None:
 
 
 def _type_of(series: pd.Series[Any]) -> str | None:
-    """Returns the Arrow type of a column's values; None if it is not a type of cells."""
+    """Returns the name of the Arrow type of a column's values; None if cells can not have this
+    type."""
     dtype = series.dtype
     try:
         if isinstance(dtype, pd.CategoricalDtype):
@@ -178,7 +190,7 @@ def _type_of(series: pd.Series[Any]) -> str | None:
             found = pa.dictionary(codes, value_type, ordered=bool(dtype.ordered))
         else:
             if pd.api.types.infer_dtype(series, skipna=True) in ("timedelta", "timedelta64"):
-                series = pd.to_timedelta(series)  # unit of the cells' counts
+                series = pd.to_timedelta(series)  # determines the unit
             shown = series if pd.api.types.is_object_dtype(dtype) else series.iloc[:0]
             found = pa.array(shown, from_pandas=True).type
         return str(parquet_type(str(found))) if is_cell(found) else None

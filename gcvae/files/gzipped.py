@@ -1,4 +1,4 @@
-"""Streams the content of a gzip file, with a limit on its size."""
+"""Reads the content of a gzip file as a stream, with a limit on its size."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ CHUNK_BYTES = 1 << 20
 
 
 class UnzippedFile:
-    """Content of a gzip file, as a readable stream."""
+    """Readable stream of the uncompressed content of a gzip file."""
 
     def __init__(self, file: BinaryIO, most_bytes: int | None = None) -> None:
-        """Starts at the file's position; content above `most_bytes` is refused."""
-        self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # whatever the file was opened for
+        """Begins at the file's current position.
+
+        Args:
+            file: Compressed file.
+            most_bytes: Maximum size of the uncompressed content; None for no limit.
+        """
+        self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # the default is the file's mode
         self._most_bytes = most_bytes
 
     def read(self, n_bytes: int) -> bytes:
-        """Returns at most `n_bytes` more bytes; empty at the end.
+        """Returns at most `n_bytes` more bytes; b"" at the end.
 
         Raises:
             TableError: The file is truncated or damaged, or its content is too large.

@@ -1,4 +1,4 @@
-"""Header of a delimited text: an optional line that declares the separator, and the column names.
+"""Header of a delimited text: an optional line that names the separator, and the column names.
 
 sep=;       as Excel writes and reads it
 a;b;c
@@ -22,10 +22,11 @@ _SEPARATOR_LINE = re.compile(rb'("?)sep=([^"\r\n])\1(\r?\n|\Z)', re.IGNORECASE)
 
 
 def separator_line(data: bytes) -> tuple[str, int] | None:
-    """Returns (separator, number of bytes) of a first line such as sep=; or None for another line.
+    """Returns (separator, number of bytes) of a first line such as `sep=;`; None if there is no
+    such line.
 
     Raises:
-        TableError: The character is not a supported separator.
+        TableError: The line names a character that is not supported as separator.
     """
     found = _SEPARATOR_LINE.match(data)
     if found is None:
@@ -39,12 +40,13 @@ def separator_line(data: bytes) -> tuple[str, int] | None:
 
 
 def read_names(record: bytes, separator: str, line: int, offset: int) -> list[str]:
-    """Returns the column names.
+    """Returns the column names in a header line.
 
     Args:
-        record: Header record.
+        record: Header line, which may span several lines of the file.
         separator: Character between the names.
-        line, offset: Position in the text where the record begins.
+        line: Line of the file at which the record begins, counted from 1.
+        offset: Number of bytes of the file before the record.
 
     Raises:
         TableError: The record is not UTF-8 text, or a name is too long.
@@ -52,20 +54,20 @@ def read_names(record: bytes, separator: str, line: int, offset: int) -> list[st
     refuse_encoding(record, line, offset)
     try:
         (names,) = csv.reader([record.decode()], delimiter=separator)
-    except csv.Error:  # the only limit of a reader that is not strict
+    except csv.Error:  # raised only for a name that is too long
         message = f"the name of a column has over {csv.field_size_limit():,} characters"
         raise TableError(Problem(message, line=line, expected=_SHORT_NAMES)) from None
     return _with_names(names)
 
 
 def check_names(names: Sequence[str], line: int) -> None:
-    """Checks that names are unique, and that at least one column has a name.
+    """Checks that at least one column has a name, and that no name occurs twice.
 
     Raises:
-        TableError: They are not.
+        TableError: No column has a name, or a name occurs twice.
     """
     if all(not name.strip() for name in names):
-        message = "the line of names has no name"
+        message = "the header line contains no name"
         raise TableError(Problem(message, line=line, expected="the names of the columns"))
     first = {name: i for i, name in reversed(list(enumerate(names)))}
     problems = [
@@ -85,12 +87,12 @@ def check_names(names: Sequence[str], line: int) -> None:
 
 
 def is_unnamed(name: str) -> bool:
-    """Returns whether a name is a placeholder for a missing one."""
+    """Returns whether a column name is a placeholder for a missing one, such as `Unnamed: 0`."""
     return _UNNAMED.fullmatch(name) is not None
 
 
 def _with_names(names: list[str]) -> list[str]:
-    """Replaces missing names by those of pandas, such as `Unnamed: 0`.
+    """Replaces missing names as pandas does, by `Unnamed: 0` and the like.
 
     Missing names come from indexes that `DataFrame.to_csv` wrote, and from trailing commas. If no
     column has a name, none is replaced.

@@ -39,10 +39,10 @@ _TAR_AT = 257
 
 
 def refuse_other_file(data: bytes) -> None:
-    """Checks that a file does not begin like one of another format.
+    """Checks that the first bytes of a file are not those of another format, such as Excel or PDF.
 
     Raises:
-        TableError: It does; `expected` explains how to get a table from it.
+        TableError: They are; the error explains how to get a CSV file from it.
     """
     what, expected = _other_file(data)
     if what:
@@ -50,14 +50,14 @@ def refuse_other_file(data: bytes) -> None:
 
 
 def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
-    """Checks that a ZIP file is not a workbook.
+    """Checks that a ZIP file is not a workbook or another office document.
 
     Args:
-        names: Names of its files.
-        start: Its first bytes, which contain the name of its first file.
+        names: Names of the files in the ZIP file.
+        start: First bytes of the ZIP file, which contain the name of its first file.
 
     Raises:
-        TableError: It is a workbook; `expected` explains how to get a table from it.
+        TableError: It is a workbook; the error explains how to get a CSV file from it.
     """
     what, expected = "", ""
     if "[Content_Types].xml" in names or b"[Content_Types].xml" in start[:64]:
@@ -65,7 +65,9 @@ def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
     elif {"mimetype", "content.xml"} <= set(names):
         what, expected = _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")
     if what:
-        raise TableError(Problem(f"the file is {what}, no ZIP file of tables", expected=expected))
+        raise TableError(
+            Problem(f"the file is {what}, not a ZIP file of tables", expected=expected)
+        )
 
 
 _OFFICE = "an Excel workbook or another Office document"
@@ -73,7 +75,8 @@ _OPEN_DOCUMENT = "an OpenDocument spreadsheet"
 
 
 def _other_file(data: bytes) -> tuple[str, str]:
-    """Returns (description of the file, what to do); empty texts if it may be a table."""
+    """Returns (description of the file's format, how to convert it); empty texts if the file may be
+    a table."""
     if data.startswith(b"PK\x03\x04"):
         return _zipped(data[:4096])
     if data.startswith(b"\xd0\xcf\x11\xe0"):
@@ -92,15 +95,16 @@ def _other_file(data: bytes) -> tuple[str, str]:
 
 
 def _is_no_text(data: bytes, beginning: bytes) -> bool:
-    """Returns whether data begins with a format's magic bytes and continues as binary.
+    """Returns whether a file that begins with a format's magic bytes is really binary.
 
-    Magic words such as ORC or ARROW1 may also be column names.
+    Magic words such as ORC or ARROW1 may also be column names of a text file.
     """
     return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
 
 
 def _zipped(head: bytes) -> tuple[str, str]:
-    """Returns a description of a ZIP archive's content, by the names at its beginning."""
+    """Returns (description, how to convert it) of a ZIP file, by the file names at its
+    beginning."""
     if b"opendocument.spreadsheet" in head:
         return _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")
     if b"[Content_Types].xml" in head or b"docProps/" in head or b"xl/" in head:

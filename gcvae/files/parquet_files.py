@@ -1,7 +1,7 @@
-"""Reads Parquet files as typed cells, whole or in chunks, and writes them.
+"""Reads Parquet files as values, whole or in chunks, and writes them.
 
-`attrs["parquet_types"]` of a frame holds the columns' types, `attrs["rows"]` of a chunk its
-position in the file.
+`attrs["parquet_types"]` of a frame contains the names of the columns' types in the file.
+`attrs["rows"]` of a chunk contains the number of rows before it (`RowNumbers`).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from gcvae.schema.parquet_types import parquet_type
 import_module("pandas.core.arrays.arrow.extension_types")  # otherwise periods become numbers
 
 ROWS_PER_GROUP = 1 << 16
-_ROWS_AT_ONCE = 1 << 9  # of one column
+_ROWS_AT_ONCE = 1 << 9  # of one column, in longest_cells
 
 
 def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
-    """Returns the values of a file.
+    """Returns the values of a Parquet file.
 
     Args:
-        source: The file.
-        dropped: As in `parquet_chunks`.
+        source: Opened file.
+        dropped: Columns that are left out if their type is not supported.
 
     Raises:
-        TableError: It is not a Parquet file, or has values of unsupported types.
+        TableError: The file is not a Parquet file, or a column has an unsupported type.
     """
     file = opened_parquet(source)
     with _reading():
@@ -49,16 +49,16 @@ def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFram
 def parquet_chunks(
     source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
 ) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yields (chunk of at most `rows` rows, share of all rows up to its end).
+    """Yields (chunk of at most `rows` rows, share of the file's rows up to the end of the chunk).
 
     Args:
-        source: The file.
-        rows: Maximum number of rows of a chunk.
-        first_row: Index of the first row; earlier row groups are not read.
+        source: Opened file.
+        rows: Maximum number of rows in a chunk.
+        first_row: Index of the first row to return; row groups before it are not read.
         dropped: Columns that are left out if their type is not supported.
 
     Raises:
-        TableError: It is not a Parquet file, or has values of unsupported types.
+        TableError: The file is not a Parquet file, or a column has an unsupported type.
     """
     file = opened_parquet(source)
     groups, read = _groups_from(file.metadata, first_row)
@@ -80,14 +80,16 @@ def parquet_chunks(
 
 
 def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
-    """Returns all columns except dropped ones of unsupported types; None for all."""
+    """Returns the names of the columns to read, which are all except dropped ones of unsupported
+    types; None for all columns."""
     left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
     names = [name for name in file.schema_arrow.names if name not in left_out]
     return names if left_out else None
 
 
 def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
-    """Returns (row groups from the one with `first_row` on, number of rows before them)."""
+    """Returns (indices of the row groups from the one with row `first_row` on, number of rows
+    before them)."""
     before = 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows
@@ -98,7 +100,12 @@ def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
 
 
 def write_parquet(chunks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
-    """Writes at least one chunk of the same columns as one file, in constant memory."""
+    """Writes chunks with the same columns into one Parquet file, in constant memory.
+
+    Args:
+        chunks: At least one chunk.
+        target: Opened file.
+    """
     writer: Any = None
     for group in _row_groups(chunks):
         table = pa.Table.from_pandas(group, preserve_index=False)
@@ -121,10 +128,10 @@ def _row_groups(chunks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def refuse_parquet_encoding(encoding: str | None) -> None:
-    """Checks that no text encoding is given for a Parquet file.
+    """Checks that no text encoding is specified for a Parquet file.
 
     Raises:
-        TableError: An encoding is given.
+        TableError: `encoding` is not None.
     """
     if encoding is not None:
         message = f"the encoding is {encoding}, but the file is Parquet, whose texts are UTF-8"
@@ -132,11 +139,11 @@ def refuse_parquet_encoding(encoding: str | None) -> None:
 
 
 def opened_parquet(source: Any) -> Any:
-    """Opens a file without reading its columns.
+    """Opens a Parquet file without reading its columns; returns a `pyarrow.parquet.ParquetFile`.
 
     Raises:
-        TableError: It is not a Parquet file, is damaged, has no rows or columns, or a duplicate
-            name.
+        TableError: The file is not a Parquet file, is damaged, has no rows or no columns, or
+            contains a column name twice.
     """
     with _reading():
         file = parquet.ParquetFile(_by_arrow(source))
@@ -152,10 +159,10 @@ def opened_parquet(source: Any) -> Any:
 
 
 def _check_rows(found: int, file: Any) -> None:
-    """Checks that a file has as many rows as its footer states.
+    """Checks that a file contains as many rows as its footer says.
 
     Raises:
-        TableError: It does not.
+        TableError: The numbers differ.
     """
     told = file.metadata.num_rows
     if found != told:
@@ -168,10 +175,9 @@ def _damaged(how: str) -> Problem:
 
 
 def _by_arrow(source: Any) -> Any:
-    """Lets Arrow open a file by its path, if it has one.
+    """Returns a source from which Arrow itself reads the file, if possible.
 
-    Buffers of Python file objects are freed in Arrow's threads, which may abort the process at
-    exit.
+    Arrow's threads free the buffers of Python file objects, which may abort the process at exit.
     """
     if isinstance(source, io.BytesIO):
         return pa.BufferReader(source.getvalue())
@@ -183,11 +189,11 @@ def _by_arrow(source: Any) -> Any:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Converts Arrow's errors on damaged data to a TableError."""
+    """Context manager that converts Arrow's errors on damaged data to a TableError."""
     try:
         yield
-    # Arrow says OSError of damaged pages, and NotImplemented of damaged headers, which name
-    # encodings that are none.
+    # Arrow raises OSError for damaged pages, and ArrowNotImplementedError for damaged headers,
+    # which name unknown encodings.
     except (
         pa.ArrowInvalid,
         pa.ArrowNotImplementedError,
@@ -208,19 +214,24 @@ def _frame(table: Any) -> pd.DataFrame:
 
 
 def is_as_read(series: pd.Series[Any], type_: str) -> bool:
-    """Returns whether a column in memory can still be of this file type; it may have been
-    changed."""
+    """Returns whether the dtype of a column in memory is that of a column read with this Parquet
+    type.
+
+    If it is not, the user has changed the column since reading it.
+    """
     as_read = arrow_series(arrow_cells(pa.chunked_array([[]], parquet_type(type_)), ""), "")
     return _group_of(series.dtype) == _group_of(as_read.dtype)
 
 
 def _group_of(dtype: Any) -> str:
-    """Returns the group of dtypes that are read from the same file type, such as all integers."""
+    """Returns a letter for the group of dtypes that the same file type can have, such as "i" for
+    all integers."""
     return "i" if dtype.kind == "u" else str(dtype.kind)
 
 
 def longest_cells(file: Any) -> Iterator[tuple[str, int]]:
-    """Yields (name of a text column, length of its longest cell so far) while the rows are read.
+    """Yields, for each batch of rows in each text column, (name of the column, length of its
+    longest cell).
 
     Raises:
         TableError: The file is damaged.
@@ -238,10 +249,10 @@ def longest_cells(file: Any) -> Iterator[tuple[str, int]]:
 
 
 def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
-    """Returns one column of an opened file: values, or text without Python objects.
+    """Returns one column of an opened Parquet file, as a TextColumn if it contains text.
 
     Raises:
-        TableError: The file is damaged, or values have an unsupported type.
+        TableError: The file is damaged, or the column has an unsupported type.
     """
     with _reading():
         column = file.read(columns=[name]).column(name)

@@ -1,7 +1,7 @@
-"""Converts rows in JSON to CSV, so that all rows are read by the same code.
+"""Converts rows in JSON to CSV, so that rows from JSON and from files are read by the same code.
 
 with pointing("/rows"):
-    parse_table(numbered(frame), schema)  # says /rows/1/age, and not line 3, column 'age'
+    parse_table(numbered(frame), schema)  # errors name /rows/1/age instead of line 3, column 'age'
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Cell = str | int | float | bool | None
 def rows_to_csv(
     rows: Sequence[Mapping[str, Cell]], schema: TableSchema, place: str = "/rows"
 ) -> bytes:
-    """Returns a CSV table with the schema's columns; null and absent cells are missing.
+    """Converts rows to a CSV table with the schema's columns; null and absent cells are missing.
 
     Args:
-        rows: Rows.
+        rows: Cells of each row, by column name.
         schema: Schema of the table.
-        place: JSON pointer of the rows, for errors.
+        place: JSON pointer to the list of rows, for errors.
 
     Raises:
-        UnknownColumnError: The schema does not have a column of a row.
+        UnknownColumnError: A row contains a column that is not in the schema.
     """
     _refuse_unknown({f"{place}/{i}": row for i, row in enumerate(rows)}, schema)
     return _csv(rows, schema)
 
 
 def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
-    """Returns a table of one row, as text; null and absent cells are missing.
+    """Converts one row to a data frame of texts; null and absent cells are missing.
 
     Raises:
-        UnknownColumnError: The schema does not have a column of the row.
+        UnknownColumnError: The row contains a column that is not in the schema.
     """
     from gcvae.files.tables import read_table  # imports pandas
 
@@ -53,7 +53,8 @@ def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows with line numbers replaced by indices of the documents, from 0."""
+    """Returns the rows so that errors about them name the index of a row, from 0, which `pointing`
+    replaces by a JSON pointer."""
     rows = frame.copy(deep=False)
     rows.attrs = {"lines": range(len(rows))}
     return rows
@@ -61,8 +62,11 @@ def numbered(frame: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def pointing(place: str) -> Iterator[None]:
-    """Replaces lines by JSON pointers in problems of `numbered` rows; `place` is the list's
-    pointer."""
+    """Context manager that replaces row numbers in errors about `numbered` rows by JSON pointers.
+
+    Args:
+        place: JSON pointer to the list of rows.
+    """
     try:
         yield
     except InputError as error:
@@ -74,7 +78,8 @@ def pointing(place: str) -> Iterator[None]:
 
 @contextmanager
 def pointing_at_row() -> Iterator[None]:
-    """Replaces lines by JSON pointers in problems of the row of `row_to_frame`."""
+    """Context manager that replaces line numbers in errors about the result of `row_to_frame` by
+    the JSON pointer /row."""
     try:
         yield
     except InputError as error:
@@ -82,7 +87,7 @@ def pointing_at_row() -> Iterator[None]:
 
 
 def _with_pointer(problem: Problem, place: str) -> Problem:
-    """Returns the problem with a pointer in place of its line, if it has one."""
+    """Returns the problem with a JSON pointer instead of a line; unchanged if it has no line."""
     if problem.line is None:
         return problem
     name = problem.column
@@ -102,10 +107,10 @@ def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
 
 
 def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema) -> None:
-    """Checks that the schema has every column of the rows, which are given by JSON pointer.
+    """Checks that the schema contains every column of the rows, given by their JSON pointers.
 
     Raises:
-        UnknownColumnError: It does not.
+        UnknownColumnError: A row contains a column that is not in the schema.
     """
     known = set(schema.names)
     places = [
@@ -119,7 +124,7 @@ def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema)
 
 
 def _texts(cells: Sequence[Cell], column: Column) -> list[str]:
-    """Returns the cells in the table's format."""
+    """Returns the cells as texts in the column's format."""
     texts = [_text(cell, column) for cell in cells]
     if column.number_format is None:
         return texts

@@ -1,21 +1,22 @@
-"""Shards of a file that several workers write; concatenated in order they are the file."""
+"""Shards of a file: parts that several workers write, and that form the file when concatenated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 SHARD_UNIT_ROWS = 4096
-"""Shards begin at multiples of this. The block sizes of generation, imputation and scores divide
-it."""
+"""The first row of every shard is a multiple of this number. It is itself a multiple of the block
+sizes with which rows are generated, imputed and scored."""
 
 
 @dataclass(frozen=True)
 class FileShard:
-    """Position of a shard in its file: whether it is the first, and whether it is the last."""
+    """Whether a part of a file is its first and its last one, which decides whether the part
+    contains the header and the end of the file."""
 
     is_first: bool = True
     is_last: bool = True
 
 
 WHOLE = FileShard()
-"""The shard that is the whole file."""
+"""Shard that consists of the complete file."""

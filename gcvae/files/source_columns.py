@@ -1,6 +1,7 @@
-"""Columns of a table, one at a time: of a file, memory holds one column.
+"""Reads a table column by column, so that memory holds one column of a file at a time.
 
-A text file is read once into Arrow columns in a temporary file; Parquet files are read by column.
+A text file is converted to a temporary file of Arrow columns in one pass; Parquet files are read by
+column.
 """
 
 from __future__ import annotations
@@ -31,33 +32,38 @@ from gcvae.schema.columns import Column
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """Columns of a table in memory."""
+    """Columns of a data frame, with the interface of `FileColumns`."""
 
     frame: pd.DataFrame
 
     @property
     def names(self) -> list[Any]:
-        """The names of the columns, as the frame has them."""
+        """Names of the columns, of any type."""
         return list(self.frame.columns)
 
     @property
     def lines(self) -> Any:
-        """Line of each row by its label, if the rows come from a text file."""
+        """Line number of each row by its label if the rows come from a text file; None if they do
+        not."""
         return self.frame.attrs.get("lines")
 
     @property
     def separator(self) -> str:
-        """Separator of the text file that the rows come from, or of one written from them."""
+        """Separator of the text file from which the rows come; a comma if they do not come from
+        one."""
         return str(self.frame.attrs.get("separator", ","))
 
     def line_of(self, row: int) -> int | None:
-        """Returns the line of the row at this index."""
+        """Returns the line number in the text file, from 1, of the row at an index; None if the
+        rows do not come from a text file."""
         return None if self.lines is None else self.lines[self.frame.index[row]]
 
     def types(self, column: Column) -> tuple[str | None, str | None]:
-        """Returns (dtype, type in Parquet files) of a column; None if the schema implies it.
+        """Returns (dtype in data frames, type in Parquet files) that the schema has to store so
+        that generated rows get the same types; None for what follows from the column's kind.
 
-        Columns from a Parquet file have its type and no dtype; unchanged text cells have neither.
+        Columns read from a Parquet file have only the type; unchanged text cells of a text file
+        have neither.
         """
         series = self.frame[column.name]
         if self.lines is not None and series.dtype == object and is_text(series):
@@ -68,7 +74,7 @@ class FrameColumns:
         return frame_types(series, column)
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.frame)
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
@@ -77,17 +83,18 @@ class FrameColumns:
 
 
 class TextFileColumns:
-    """Columns of a text file, in a memory-mapped Arrow file of dictionaries.
+    """Columns of a text file, stored as dictionary-encoded columns of an Arrow file that is mapped
+    into memory.
 
     Attributes:
         path: Path of the Arrow file.
         names: Names of the columns.
-        lines: Lines of the rows.
+        lines: Line number of each row in the text file.
         separator: Separator of the text file.
     """
 
     def __init__(self, chunks: Iterator[TextRows], path: Path) -> None:
-        """Writes at least one chunk of rows to the path."""
+        """Writes at least one chunk of rows to the Arrow file at `path`."""
         lines, sink = list[LineNumbers](), None
         with ExitStack() as files:
             files.enter_context(written_to(path))
@@ -103,15 +110,16 @@ class TextFileColumns:
         self.lines = LineNumbers.joined(lines)
 
     def type(self, name: str) -> None:
-        """None: text has no types."""
+        """Returns None, because the columns of a text file have no types."""
         return
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.lines)
 
     def __getitem__(self, name: str) -> TextColumn:
-        """Returns a column; its texts stay mapped while they are used."""
+        """Returns the column with this name, whose texts are mapped from the file and not
+        copied."""
         options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
         with pa.memory_map(str(self.path)) as file:
             column = pa.ipc.open_stream(file, options=options).read_all().column(0)
@@ -119,12 +127,12 @@ class TextFileColumns:
 
 
 _LOOKED_AT_ROWS = 4096
-"""Number of rows of a chunk in which distinct texts are counted."""
+"""Number of first rows of a chunk that decide whether its column is stored by distinct texts."""
 
 
 def _encoded(column: Any) -> Any:
-    """Returns a chunk of a column with each text once, or with the text of each row if most
-    differ."""
+    """Returns a chunk of a column as a dictionary, which contains each distinct text once or, if
+    most texts are different, one text for each row."""
     start = column.slice(0, _LOOKED_AT_ROWS)
     if 2 * len(start.unique()) <= len(start):
         return column.dictionary_encode().combine_chunks()
@@ -134,10 +142,11 @@ def _encoded(column: Any) -> Any:
 
 @dataclass(frozen=True)
 class ParquetColumns:
-    """Columns of a Parquet file, which has no lines.
+    """Columns of a Parquet file.
 
     Attributes:
-        file: From `opened_parquet`.
+        file: File that `opened_parquet` returned.
+        lines: None, because a Parquet file has no lines.
         separator: Separator of a text file that is written from the rows.
     """
 
@@ -147,15 +156,15 @@ class ParquetColumns:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
+        """Names of the columns."""
         return list(self.file.schema_arrow.names)
 
     def type(self, name: str) -> str:
-        """Returns the type of a column in the file."""
+        """Returns Arrow's name of the column's type in the file."""
         return str(self.file.schema_arrow.field(name).type)
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return int(self.file.metadata.num_rows)
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
@@ -165,41 +174,52 @@ class ParquetColumns:
 
 @dataclass(frozen=True)
 class FileColumns:
-    """Columns of a file, for all or some of its rows. Shape: rows (m,), ascending."""
+    """Columns of a text or Parquet file.
+
+    Attributes:
+        file: All rows of the file.
+        rows: Indices of the selected rows, ascending; None for all rows. Shape: (m,).
+    """
 
     file: TextFileColumns | ParquetColumns
     rows: npt.NDArray[np.int64] | None = None
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
+        """Names of the columns."""
         return self.file.names
 
     @property
     def separator(self) -> str:
-        """Separator of a text file."""
+        """Separator of the text file; a comma for a Parquet file."""
         return self.file.separator
 
     @cached_property
     def lines(self) -> LineNumbers | None:
-        """Line of each row by its index, if the rows come from a text file."""
+        """Line number of each selected row by its index, if the file is a text file; else None."""
         lines = self.file.lines
         return lines if lines is None or self.rows is None else lines.of(self.rows)
 
     def line_of(self, row: int) -> int | None:
-        """Returns the line of the row at this index."""
+        """Returns the line number in the text file, from 1, of the selected row at an index; None
+        for a Parquet file."""
         return None if self.lines is None else self.lines[row]
 
     def types(self, column: Column) -> tuple[None, str | None]:
-        """Returns (None, type in a Parquet file)."""
+        """Returns (None, Arrow's name of the column's type in a Parquet file, or None for a text
+        file).
+
+        The first part is the dtype in data frames, which columns of files do not have; see
+        `FrameColumns.types`.
+        """
         return None, self.file.type(column.name)
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of selected rows."""
         return len(self.file) if self.rows is None else len(self.rows)
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
-        """Returns the column with this name."""
+        """Returns the selected rows of the column with this name."""
         cells = self.file[name]
         if self.rows is None:
             return cells
@@ -214,7 +234,7 @@ SourceColumns = FrameColumns | FileColumns
 
 
 def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceColumns:
-    """Returns the columns of all rows except these."""
+    """Returns the columns without the rows at these indices."""
     if not len(rows):
         return source
     kept = np.delete(np.arange(len(source)), rows)
@@ -225,10 +245,15 @@ def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceCo
 
 @contextmanager
 def source_columns(rows: Rows, report: Report = report_to_nobody) -> Iterator[SourceColumns]:
-    """Yields the columns of a table in memory or in a file; temporary files are deleted afterwards.
+    """Context manager that returns the columns of a table in memory or in a file; temporary files
+    are deleted afterwards.
+
+    Args:
+        rows: Data frame, TableReader or path of a file.
+        report: Function that receives the share of a text file that has been read.
 
     Raises:
-        TableError: The input is not a table; problems name the lines.
+        TableError: The input is not a table; errors name the lines of a text file.
         OSError: The disk is full.
     """
     rows = given_rows(rows)
@@ -251,7 +276,7 @@ def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[T
 
 
 def shown_cells(source: SourceColumns, row: int, names: Sequence[str]) -> dict[str, str]:
-    """Returns the cells of one row as text, by column."""
+    """Returns the cells of the row at an index as text, by column name."""
     return {name: _shown(source[name], row) for name in names}
 
 

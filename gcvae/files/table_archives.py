@@ -1,7 +1,7 @@
-"""ZIP files of tables: each file is a table, named like the file without its extension.
+"""ZIP files of tables: each file in it is a table, whose name is the file's without extension.
 
-Nothing is unpacked to a path from the archive. Archives written here are not compressed, so that
-each table is a contiguous range of bytes.
+Files are never unpacked to a path that the archive names. Archives written by this module are not
+compressed, so that each table is a contiguous range of bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gcvae.files.other_files import refuse_office_file
 
 MEDIA_TYPE = "application/zip"
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet")
-"""Extensions of tables."""
+"""Extensions of files that are tables."""
 
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _TABLE = re.compile(r"(.+?)\.(?:parquet|(?:csv|tsv|txt)(?:\.gz)?)", re.IGNORECASE)
@@ -34,16 +34,16 @@ _MOST_NAME = 200
 _CHUNK_BYTES = 1 << 20
 _ENCRYPTED = 0x1
 _MADE = (1980, 1, 1, 0, 0, 0)
-"""Date of every file, so that equal tables give equal archives."""
+"""Date of every file in an archive, always the same so that equal tables give equal archives."""
 _DAMAGES = (
     BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError, LookupError,
 )  # fmt: skip
-"""Exceptions from reading a damaged archive."""
+"""Exceptions that reading a damaged archive may raise."""
 
 
 @dataclass(frozen=True)
 class PackedTable:
-    """Position of a table in an archive written here."""
+    """Byte range of a table in an uncompressed archive, and the table's checksum."""
 
     offset: int
     size_bytes: int
@@ -56,7 +56,8 @@ def is_archive(start: bytes) -> bool:
 
 
 def table_of_file(filename: str) -> str | None:
-    """Returns the name of the table in a file; None if its extension is not a table's.
+    """Returns the name of the table in a file, without extension; None if the extension is not that
+    of a table.
 
     >>> table_of_file("users.csv.gz"), table_of_file("read.me")
     ('users', None)
@@ -67,11 +68,11 @@ def table_of_file(filename: str) -> str | None:
 
 @contextmanager
 def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
-    """Yields (archive, its files by table name).
+    """Context manager that returns (the ZIP file, its files by name of their table).
 
     Raises:
-        TableError: The archive is damaged or has no table; or a file is not a table, is in another
-            folder than the others, or has the same table name as another.
+        TableError: The archive is damaged or contains no table; or a file in it is not a table,
+            lies in another folder than the rest, or has the same table name as another file.
     """
     file.seek(0)
     refuse_office_file((), file.read(64))
@@ -85,13 +86,14 @@ def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]
 def unpack(
     archive: ZipFile, member: ZipInfo, target: BinaryIO, check: Callable[[int], None]
 ) -> None:
-    """Writes a file of an archive to `target`, and rewinds it.
+    """Writes a file of an archive to `target`, and rewinds `target`.
 
     Args:
-        archive: From `opened_archive`.
-        member: The file in it.
-        target: An empty file.
-        check: Receives the number of bytes so far, and may raise an exception.
+        archive: Archive that `opened_archive` returned.
+        member: File in the archive.
+        target: Empty file.
+        check: Function that receives the number of bytes written so far, and may raise an exception
+            to stop, for example if the file is too large.
 
     Raises:
         TableError: The data is damaged.
@@ -108,11 +110,11 @@ def unpack(
 def write_archive(
     target: BinaryIO, files: Iterable[tuple[str, Callable[[io.RawIOBase], object]]]
 ) -> dict[str, PackedTable]:
-    """Writes files into a new archive; returns the position of each by its name.
+    """Writes files into a new, uncompressed archive; returns the byte range of each by its name.
 
     Args:
-        target: An empty file.
-        files: Names, with functions that write the content.
+        target: Empty file.
+        files: Pairs of a name and a function that writes the content to the file it receives.
     """
     found = {}
     with ZipFile(target, "w", ZIP_STORED) as archive:
@@ -127,7 +129,7 @@ def write_archive(
 
 
 def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
-    """Replaces an archive by the bytes of one of its tables."""
+    """Replaces the content of an archive, in place, by the bytes of one of its tables."""
     for at in range(0, table.size_bytes, _CHUNK_BYTES):
         file.seek(table.offset + at)
         chunk = file.read(min(_CHUNK_BYTES, table.size_bytes - at))
@@ -137,10 +139,10 @@ def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
 
 
 def files_by_table(names: Iterable[str]) -> dict[str, str]:
-    """Returns names of files by their tables.
+    """Returns a dictionary from the name of each table to the name of its file.
 
     Raises:
-        TableError: A file is not a table, or two have the same table name.
+        TableError: A file is not a table, or two files have the same table name.
     """
     found: dict[str, str] = {}
     known: dict[str, str] = {}
@@ -148,7 +150,7 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         table = table_of_file(PurePosixPath(name).name)
         if table is None:
-            problems.append(Problem(f"{name} is no table", expected=f"files in {_listed()}"))
+            problems.append(Problem(f"{name} is not a table", expected=f"files in {_listed()}"))
         elif len(table) > _MOST_NAME or not name.isprintable():
             expected = f"at most {_MOST_NAME} printable characters"
             problems.append(Problem(f"{name!r} can not be the name of a table", expected=expected))
@@ -165,12 +167,13 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
 
 
 def _folded(table: str) -> str:
-    """A table's name as file systems and databases that ignore case compare it."""
+    """Returns a table's name in the form in which file systems and databases that ignore case
+    compare it."""
     return normalize("NFC", table).casefold()
 
 
 def _tables(archive: ZipFile) -> dict[str, ZipInfo]:
-    """Returns the files of an archive by their tables, without files that operating systems add."""
+    """Returns the files of an archive by table name, without files that operating systems add."""
     listed = [one for one in archive.infolist() if not one.is_dir() and not _is_of_system(one)]
     refuse_office_file([one.orig_filename for one in listed])
     if not listed:
@@ -200,7 +203,7 @@ def _is_of_system(member: ZipInfo) -> bool:
 
 
 def _member_problem(member: ZipInfo) -> Problem | None:
-    """Returns the problem that prevents reading a file of an archive, or None."""
+    """Returns a problem if a file in an archive can not be read, else None."""
     name = member.orig_filename
     steps = name.split("/")
     if "\\" in name or ".." in steps or "" in steps or ":" in steps[0]:
@@ -222,7 +225,8 @@ def _listed() -> str:
 
 @contextmanager
 def _damage_as_error(name: str | None = None) -> Iterator[None]:
-    """Converts errors of reading to a TableError on the archive, or on the file `name` in it."""
+    """Context manager that converts read errors to a TableError about the archive, or about the
+    file `name` in it."""
     try:
         yield
     except TableError:
@@ -234,7 +238,7 @@ def _damage_as_error(name: str | None = None) -> Iterator[None]:
 
 
 class _ChecksumFile(io.RawIOBase):
-    """Append-only file that computes its checksum."""
+    """Append-only file that computes the checksum of what is written."""
 
     def __init__(self, sink: IO[bytes]) -> None:
         self._sink = sink

@@ -2,8 +2,8 @@
 
     for chunk in TableReader("rows.csv").chunks(4096): ...
 
-Each chunk is a table as `TableReader.read` returns it; cells of CSV files are text, and problems
-name the lines of the file.
+Each chunk is a data frame like the result of `TableReader.read`: cells of a CSV file are text, and
+errors name the lines of the file.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from gcvae.files.text_tables import WINDOW_BYTES, Check, TextRows, joined, text_
 from gcvae.schema.columns import TableSchema
 
 CHUNK_ROWS = 4096
-"""Number of rows that are read, encoded and processed at once."""
+"""Default number of rows that are read, encoded and processed at once."""
 MOST_UNZIPPED_BYTES = 2 << 30
-"""Maximum size of an uncompressed table that is read whole."""
+"""Maximum uncompressed size, in bytes, of a gzip file that is read into memory at once."""
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
@@ -50,7 +50,7 @@ class TableReader:
     """Reads a CSV, gzipped CSV or Parquet file.
 
     Attributes:
-        fraction: Share of the file that has been returned, 0 to 1.
+        fraction: Share of the file that has been read, 0 to 1.
         rows: Number of rows that have been returned or skipped.
     """
 
@@ -66,9 +66,10 @@ class TableReader:
 
         Args:
             source: A path, or an open file, which is read from its beginning and stays open.
-            encoding: Encoding of a text file, a name in Python. Default: UTF-8.
+            encoding: Python's name of a text file's encoding; None for UTF-8.
             window_bytes: Number of bytes of a text file that are read at a time.
-            check: Receives statistics of the text file so far, and may raise an exception.
+            check: Function that receives statistics of the text file read so far (`ReadSoFar`), and
+                may raise an exception to stop.
 
         Raises:
             TableError: The encoding does not exist.
@@ -83,25 +84,25 @@ class TableReader:
     def chunks(
         self, rows: int, first_row: int = 0, dropped: Collection[str] = ()
     ) -> Iterator[pd.DataFrame]:
-        """Yields chunks of `rows` rows, the last one shorter; at least one row in total.
+        """Yields the file in chunks of `rows` rows, of which the last may be shorter.
 
         Args:
-            rows: Number of rows of a chunk.
-            first_row: Index of the first row; earlier rows are skipped.
-            dropped: Columns that are left out if their type in a Parquet file is not supported.
+            rows: Number of rows in a chunk.
+            first_row: Index of the first row to return; rows before it are skipped.
+            dropped: Columns of a Parquet file that are left out if their type is not supported.
 
         Raises:
-            TableError: The file is not a table; problems name the lines.
+            TableError: The file is not a table or has no rows; errors name the lines.
         """
         with self.opened() as file:
             self.rows = first_row
             yield from self._regrouped(self._frames(file, rows, first_row, dropped), rows)
 
     def is_parquet(self, file: BinaryIO) -> bool:
-        """Returns whether the opened file, at its beginning, is a Parquet file.
+        """Returns whether a file, opened and at its beginning, is a Parquet file.
 
         Raises:
-            TableError: It is, but a text encoding is given.
+            TableError: The file is a Parquet file, but a text encoding is specified.
         """
         found = _start_of(file) == _PARQUET
         if found:
@@ -109,14 +110,14 @@ class TableReader:
         return found
 
     def read(self, dropped: Collection[str] = (), *, is_parquet: bool = False) -> pd.DataFrame:
-        """Returns the whole table.
+        """Returns the complete table.
 
         Args:
-            dropped: As in `chunks`.
-            is_parquet: Whether to read the file as Parquet regardless of its first bytes.
+            dropped: Columns of a Parquet file that are left out if their type is not supported.
+            is_parquet: Whether to read the file as Parquet whatever its first bytes are.
 
         Raises:
-            TableError: The file is not a table; problems name the lines.
+            TableError: The file is not a table; errors name the lines.
         """
         with self.opened() as file:
             if self.is_parquet(file) or is_parquet:
@@ -125,10 +126,10 @@ class TableReader:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Yields the file, at its beginning.
+        """Context manager that returns the file, opened and at its beginning.
 
         Raises:
-            TableError: It can not be opened.
+            TableError: The file can not be opened.
         """
         self.fraction, self.rows = 0.0, 0
         if not isinstance(self._source, Path):
@@ -147,10 +148,14 @@ class TableReader:
             yield file
 
     def text_rows(self, file: BinaryIO, most_unzipped: int | None = None) -> Iterator[TextRows]:
-        """Yields the rows of an opened text file in chunks; at least one row in total.
+        """Yields the rows of an opened text file in chunks.
+
+        Args:
+            file: The file, which may be compressed by gzip.
+            most_unzipped: Maximum uncompressed size of a gzip file in bytes; None for no limit.
 
         Raises:
-            TableError: The file is not a table; problems name the lines.
+            TableError: The file is not a table or has no rows; errors name the lines.
         """
         start = _start_of(file)
         size = file.seek(0, os.SEEK_END)
@@ -164,7 +169,7 @@ class TableReader:
     def _frames(
         self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
     ) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yields (rows as they are read, share of the file up to their end)."""
+        """Yields (rows as the file's format delivers them, share of the file up to their end)."""
         try:
             if self.is_parquet(file):
                 yield from parquet_chunks(file, rows, first_row, dropped)
@@ -197,7 +202,7 @@ class TableReader:
             yield self._combined(held, 1.0)
 
     def _combined(self, held: list[pd.DataFrame], fraction: float) -> pd.DataFrame:
-        """Returns the buffered rows as one chunk."""
+        """Returns buffered rows as one chunk."""
         chunk = pd.concat(held, ignore_index=True) if len(held) > 1 else held[0]
         chunk = chunk.reset_index(drop=True)
         attrs = held[0].attrs
@@ -217,7 +222,8 @@ Rows: TypeAlias = Any
 
 
 def given_rows(rows: Rows) -> pd.DataFrame | TableReader:
-    """Returns the table in memory, or a reader of its file.
+    """Converts a table to a pandas data frame if it is in memory, or to a TableReader if it is a
+    file.
 
     Raises:
         TableError: The input is not a table.
@@ -228,7 +234,7 @@ def given_rows(rows: Rows) -> pd.DataFrame | TableReader:
 
 
 def given_frame(rows: Rows) -> pd.DataFrame:
-    """Returns the table in memory.
+    """Converts a table to a pandas data frame; a file is read completely.
 
     Raises:
         TableError: The input is not a table, or the file can not be read.
@@ -241,20 +247,20 @@ def given_frame(rows: Rows) -> pd.DataFrame:
 def parsed_chunks(
     rows: Rows, schema: TableSchema, among: range | None = None
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Yields (original cells, typed values) of CHUNK_ROWS rows at a time.
+    """Yields CHUNK_ROWS rows at a time as (original cells, values parsed to the schema's types).
 
-    A table in memory is checked completely before the first chunk. Absent modelled columns are
-    added as missing.
+    A table in memory is checked completely before the first chunk is returned. Modelled columns
+    that the table does not contain are added as missing cells.
 
     Args:
-        rows: A table, or a file.
+        rows: Data frame, TableReader or path of a file.
         schema: Schema of the table.
-        among: Range of row indices. Rows outside are not parsed; in text files earlier rows are
-            read, in Parquet files only those of the same row group.
+        among: Range of row indices to parse; None for all rows. Rows before it are still read in a
+            text file, and in a Parquet file if they are in the same row group.
 
     Raises:
-        TableError: All modelled columns are absent, or a cell can not be read.
-        UnknownColumnError: The schema does not have a column.
+        TableError: No modelled column is in the table, or a cell can not be parsed.
+        UnknownColumnError: The table contains a column that is not in the schema.
     """
     rows = given_rows(rows)
     if isinstance(rows, TableReader):
@@ -272,10 +278,10 @@ def parsed_chunks(
 
 
 def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Adds absent modelled columns to a table in memory.
+    """Adds modelled columns that a table in memory does not contain, as missing cells.
 
-    Columns whose cells are all missing count as absent if their dtype is not informative: objects,
-    and floats in a table of text.
+    A column without any value counts as absent if its dtype says nothing about its content: object,
+    or float in a table of text.
     """
     modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
     open_ = [name for name in modelled if rows[name].dtype in (object, float)]
@@ -297,7 +303,7 @@ def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame
 def _chunks_among(
     reader: TableReader, schema: TableSchema, among: range | None
 ) -> Iterator[pd.DataFrame]:
-    """Yields the file's chunks, or those with rows in the range."""
+    """Yields the chunks of a file, or only the rows in a range."""
     dropped = {column.name for column in schema if column.drop}
     if among is None:
         yield from reader.chunks(CHUNK_ROWS, dropped=dropped)

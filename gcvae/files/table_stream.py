@@ -1,7 +1,7 @@
 """Writes chunks of a table as the bytes of one file: `concat(stream(chunks)) = file(table)`.
 
-In CSV, JSON and JSON lines the result does not depend on the division into chunks; in Parquet each
-chunk is a row group.
+In CSV, JSON and JSON lines the bytes do not depend on how rows are divided into chunks; in Parquet
+each chunk is a row group.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MEDIA_TYPES = {
     "json": "application/json",
     "jsonl": "application/x-ndjson",
 }
-"""Formats with their media types."""
+"""Media type of each file format."""
 
 
 def stream_table(
@@ -44,18 +44,20 @@ def stream_table(
     *,
     escape_formulas: bool = False,
 ) -> Iterator[bytes]:
-    """Yields the bytes of one file, chunk by chunk; memory holds one chunk.
+    """Yields the bytes of one file, chunk by chunk, so that memory holds one chunk.
 
     Args:
-        chunks: Values, as `parse_table` and `Synthesizer.sample_blocks` return them; at least one.
+        chunks: Values, as `parse_table` and `Synthesizer.sample_blocks` return them; at least one
+            chunk.
         schema: Schema of the table.
-        format: `csv`, in the formats of the schema; `parquet`; `json`, a list with an object for
-            each row; `jsonl`, one such object per line. In JSON dates are text as in CSV, and
-            missing is null.
-        shard: Position of the chunks in the file. Concatenated, the shards are the file; shards in
-            Parquet are separate files, which `join_parquet` combines.
-        escape_formulas: Whether to write ' before texts of a CSV that a spreadsheet would evaluate
-            (`gcvae.files.formulas`). Column names and other formats are not changed.
+        format: `csv`, with numbers and dates in the schema's formats; `parquet`; `json`, a list
+            with an object for each row; `jsonl`, one such object per line. In JSON, dates are the
+            same texts as in CSV, and missing cells are null.
+        shard: Whether the chunks are the first and the last part of the file. In CSV and JSON the
+            concatenated shards are the file; in Parquet each shard is a separate file, and
+            `join_parquet` combines them.
+        escape_formulas: Whether to write ' before those texts of a CSV file that a spreadsheet
+            would evaluate (`gcvae.files.formulas`). Column names and other formats are not changed.
 
     Raises:
         TableError: The format does not exist.
@@ -68,9 +70,10 @@ def stream_table(
 
 
 def join_parquet(files: Iterable[Path]) -> Iterator[bytes]:
-    """Yields the bytes of one Parquet file with the row groups of all files, in order.
+    """Yields the bytes of one Parquet file that contains the row groups of several files, in order.
 
-    They equal those of `stream_table` for all chunks together. Memory holds one row group.
+    The bytes equal those that `stream_table` yields for all chunks together. Memory holds one row
+    group.
     """
     return _row_groups(_groups_of(files))
 
@@ -83,7 +86,7 @@ def _groups_of(files: Iterable[Path]) -> Iterator[pa.Table]:
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[bytes]:
-    """Yields the bytes of one Parquet file, with a row group for each table."""
+    """Yields the bytes of one Parquet file that contains a row group for each table."""
     sink = _Sink()
     writer: parquet.ParquetWriter | None = None
     for table in tables:
@@ -134,7 +137,7 @@ def _row_documents(chunk: pd.DataFrame, schema: TableSchema) -> Iterator[bytes]:
 
 
 def _json_cells(series: pd.Series[Any], column: Column) -> list[Any]:
-    """Returns plain values; dates as text in the schema's format, missing as None."""
+    """Returns cells for JSON: dates as text in the schema's format, and None if missing."""
     cells = series.tolist()
     if column.datetime_format is not None:
         cells = format_table(series.to_frame(), TableSchema((column,)))[column.name].tolist()
@@ -146,7 +149,7 @@ def _parquet(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[
 
 
 def _arrow_tables(chunks: Chunks, schema: TableSchema) -> Iterator[pa.Table]:
-    """Yields the chunks as Arrow tables, all with the types of the first."""
+    """Yields the chunks as Arrow tables, all with the column types of the first one."""
     like = None
     for chunk in chunks:
         table = arrow_table(chunk, schema, like=like)
@@ -155,7 +158,7 @@ def _arrow_tables(chunks: Chunks, schema: TableSchema) -> Iterator[pa.Table]:
 
 
 class _Sink(io.RawIOBase):
-    """Append-only file whose content is removed when it is taken."""
+    """Append-only file whose content is handed over and removed by `take`."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -173,7 +176,7 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def take(self) -> bytes:
-        """Returns what was written since the last call."""
+        """Returns the bytes written since the last call."""
         written, self._written = self._written, []
         return b"".join(written)
 

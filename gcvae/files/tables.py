@@ -1,9 +1,9 @@
-"""Reads and writes whole tables.
+"""Reads and writes complete tables.
 
     read_table: file -> cells as written        write_table: values -> file
 
-`write(parse(read(file))) = file`, byte for byte, if the file is a CSV with commas and LF that
-quotes only where necessary, and each column has a consistent format.
+`write(parse(read(file))) = file`, byte for byte, for a CSV file with commas and LF line ends that
+quotes cells only where necessary and whose columns each have a consistent format.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ def read_table(
     encoding: str | None = None,
     may_be_empty: bool = False,
 ) -> pd.DataFrame:
-    """Returns the table of a file: text cells as written, values of a Parquet file.
+    """Returns the table in a file: cells of a text file as text, unchanged, and values of a Parquet
+    file.
 
     Args:
         source: A path, the bytes, or an open binary file.
-        format: One of "csv", "csv.gz", "parquet". Default: by the first bytes.
-        dropped: Columns that are left out if their type in a Parquet file is not supported.
-        encoding: Encoding of a text file, a name in Python. Default: UTF-8.
-        may_be_empty: Whether a table without rows is accepted.
+        format: "csv", "csv.gz" or "parquet"; None to detect it by the first bytes.
+        dropped: Columns of a Parquet file that are left out if their type is not supported.
+        encoding: Python's name of a text file's encoding; None for UTF-8.
+        may_be_empty: Whether to accept a table without rows.
 
     Raises:
-        TableError: The file is not a table, or the encoding does not exist; problems name the
-            lines.
+        TableError: The file is not a table, or the encoding does not exist; errors name the lines.
     """
     if format not in (None, *FORMATS):
         raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
@@ -67,13 +67,17 @@ def read_table(
 def write_table(
     frame: pd.DataFrame, destination: Destination, schema: TableSchema, format: str | None = None
 ) -> None:
-    """Writes values to a file: as text in the schema's formats, or as Parquet.
+    """Writes values to a file, as text in the schema's formats or as Parquet.
 
     Args:
-        frame: Values, as `parse_table` returns them, of pandas, polars or Arrow.
+        frame: Values, as `parse_table` returns them; a frame of pandas, polars or Arrow.
         destination: A path or an open binary file.
         schema: Schema of the table.
-        format: One of "csv", "csv.gz", "parquet". Default: by the path's extension.
+        format: "csv", "csv.gz" or "parquet"; None to choose by the path's extension.
+
+    Raises:
+        TableError: The format does not exist, or a value does not fit the type of its Parquet
+            column.
     """
     frame = data_frame(frame)
     chosen = format if format is not None else _format_of(destination)
@@ -85,7 +89,7 @@ def write_table(
     elif chosen == "parquet":
         _write_parquet(frame, destination, schema)
     elif chosen == "csv.gz":
-        # Without name and time, so that equal tables give equal files.
+        # Without file name and time in the header, so that equal tables give equal files.
         with gzip.GzipFile("", "wb", fileobj=destination, mtime=0) as packed:
             packed.writelines(
                 write_delimited(format_table(frame, schema), separator=schema.separator)

@@ -1,4 +1,4 @@
-"""Temporary folders for work on large tables."""
+"""Temporary folders in which large tables are stored while they are processed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _LOCK = ".in-use"
 
 @contextmanager
 def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
-    """Yields a folder in the system's temporary directory, which is deleted afterwards.
+    """Context manager that creates a folder in the system's temporary directory and deletes it
+    afterwards.
 
-    Folders of killed processes are removed first. A folder is in use while its process holds a lock
-    in it.
+    Folders that killed processes left behind are removed first. They are recognised by a file in
+    the folder that a running process keeps locked.
     """
     _remove_abandoned(prefix)
     # Does not match the search for abandoned folders until it is locked.
@@ -46,8 +47,7 @@ def _remove_abandoned(prefix: str) -> None:
 
 
 def _try_lock(lock: IO[str]) -> bool:
-    """Tries to lock the file; returns whether it succeeded. The lock lasts until the file is
-    closed."""
+    """Tries to lock the file until it is closed, and returns whether this succeeded."""
     if fcntl is None:
         return True
     try:
@@ -59,10 +59,11 @@ def _try_lock(lock: IO[str]) -> bool:
 
 @contextmanager
 def written_to(path: Path) -> Iterator[None]:
-    """Converts disk errors in the block, which writes a temporary file, to a clear message.
+    """Context manager that explains what to do if the disk is full while a temporary file is
+    written.
 
     Raises:
-        OSError: The disk is full; the message names the folder and what would help.
+        OSError: The disk is full; the message names the folder and how to choose another one.
     """
     try:
         yield

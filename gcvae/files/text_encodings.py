@@ -1,4 +1,4 @@
-"""Decodes text files in other encodings than UTF-8, and suggests encodings in errors."""
+"""Decodes text files in encodings other than UTF-8, and suggests an encoding in errors."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _COMMON = (
     *("utf-8", "cp1252", "latin-1", "utf-16", "mac-roman", "cp850", "cp437", "cp1250", "cp1251"),
     *("koi8-r", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
 )
-"""The most common encodings of files."""
+"""Most common encodings of text files, in the order in which they are suggested."""
 _FAMILIES = {
     **{"latin": "latin-1", "iso": "latin-1", "windows": "cp1252", "win": "cp1252"},
     **{"ansi": "cp1252", "mac": "mac-roman", "gbk": "gb18030"},
 }
-"""By the first letters of a name: the most common encoding of a family."""
+"""Most common encoding of each family, by the first letters of its name."""
 _NO_FILE_ENCODINGS = frozenset(
     ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"]
 )
-"""Python codecs that are not encodings of text files."""
+"""Codecs of Python that are not encodings of text files."""
 _LETTERS = re.compile(rb"[A-Za-z\x80-\xff]{2,}")  # a single byte may be a sign, such as €
 _WORD = re.compile(rb"[^\s,;|\"]*[\x80-\xff][^\s,;|\"]*")
 
 
 class Readable(Protocol):
-    """Interface of a stream of bytes."""
+    """Interface of a readable stream of bytes."""
 
     def read(self, n_bytes: int, /) -> bytes:
-        """Returns at most `n_bytes` more bytes; empty at the end."""
+        """Returns at most `n_bytes` more bytes; b"" at the end."""
         ...
 
 
 def check_encoding(name: str) -> str | None:
-    """Returns the canonical name of an encoding; None for UTF-8.
+    """Returns Python's canonical name of an encoding; None for UTF-8.
 
     >>> check_encoding("Windows-1252"), check_encoding("UTF8")
     ('cp1252', None)
@@ -60,17 +60,19 @@ def check_encoding(name: str) -> str | None:
 
 
 def _similar_encodings(name: str) -> str:
-    """Returns the most similar encoding for a name, or the common ones."""
+    """Returns the encoding whose name is most similar or, if none is similar, a list of common
+    ones."""
     letters = re.match("[a-z]*", name.strip().lower())
     near = _FAMILIES.get(letters[0] if letters else "") or nearest(name, _COMMON)
     return f"{near}, or another" if near else f"the name of one, such as {', '.join(_COMMON)}"
 
 
 def checked_encoding(name: str | None, pointer: str | None = None) -> str | None:
-    """Returns the canonical name of an encoding; None for UTF-8 and without a name.
+    """Returns Python's canonical name of an encoding; None for UTF-8, and if `name` is None.
 
     Raises:
-        TableError: The encoding does not exist; the problem has the pointer.
+        TableError: The encoding does not exist; the error names the JSON pointer `pointer`, if it
+            is not None.
     """
     try:
         return None if name is None else check_encoding(name)
@@ -80,10 +82,10 @@ def checked_encoding(name: str | None, pointer: str | None = None) -> str | None
 
 
 class DecodedFile:
-    """Stream that converts a text file to UTF-8, in chunks."""
+    """Readable stream that converts a text file to UTF-8."""
 
     def __init__(self, file: Readable, encoding: str) -> None:
-        """Starts at the file's position; `encoding` is a name in Python."""
+        """Begins at the file's current position; `encoding` is Python's name of its encoding."""
         self._file = file
         self._encoding = encoding
         self._decoder = codecs.getincrementaldecoder(encoding)()
@@ -93,10 +95,10 @@ class DecodedFile:
         self._is_at_end = False
 
     def read(self, n_bytes: int) -> bytes:
-        """Returns at most `n_bytes` more bytes of UTF-8; empty at the end.
+        """Returns at most `n_bytes` more bytes of UTF-8; b"" at the end.
 
         Raises:
-            TableError: Bytes are invalid in the encoding; the problem names the line.
+            TableError: Bytes are not valid in the encoding; the error names the line.
         """
         while not self._held and not self._is_at_end:
             chunk = self._file.read(CHUNK_BYTES)
@@ -118,7 +120,7 @@ class DecodedFile:
         return text.encode("utf-8", "surrogatepass")
 
     def _refusal(self, chunk: bytes, state: tuple[bytes, int], error: UnicodeError) -> TableError:
-        """Returns the error on bytes that can not be decoded, with their line."""
+        """Returns the error about bytes that can not be decoded, with their line."""
         before = len(state[0])  # incomplete bytes of earlier chunks
         start = max(error.start - before, 0) if isinstance(error, UnicodeDecodeError) else 0
         self._decoder.setstate(state)
@@ -135,10 +137,11 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 
     Args:
         data: Part of a file.
-        line, offset: Position in the file where it begins.
+        line: Line of the file at which the part begins, counted from 1.
+        offset: Number of bytes of the file before the part.
 
     Raises:
-        TableError: It is not; the problem names the first invalid byte.
+        TableError: The data is not valid UTF-8; the error names the first invalid byte.
     """
     try:
         data.decode()
@@ -151,14 +154,15 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 
 
 def proposed_encoding(data: bytes, place: int) -> str:
-    """Returns a text that suggests the encoding of non-UTF-8 data, with a decoded sample.
+    """Returns a phrase for errors that suggests the encoding of data that is not UTF-8.
 
-    Western texts have single non-ASCII bytes among letters. For other scripts several encodings are
-    possible, and only the author knows which.
+    Texts in Western languages have single non-ASCII bytes among letters; the phrase shows one
+    decoded as cp1252. For other scripts several encodings are possible, and only the author knows
+    which it is.
 
     Args:
         data: The text.
-        place: Index of the first byte that is not UTF-8.
+        place: Index of the first byte that is not valid UTF-8.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "name its encoding, utf-16"
@@ -178,8 +182,8 @@ def proposed_encoding(data: bytes, place: int) -> str:
 
 
 def looks_like_utf_16(data: bytes) -> str | None:
-    """Returns the encoding of text with a NUL in nearly every pair of bytes at its beginning, or
-    None."""
+    """Returns "utf-16-le" or "utf-16-be" if nearly every pair of bytes at the beginning contains a
+    NUL; else None."""
     head = data[:1000]
     pairs = len(head) // 2
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):

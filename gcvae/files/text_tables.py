@@ -1,9 +1,9 @@
-"""Reads delimited text as cells exactly as written, in chunks of rows.
+"""Reads delimited text in chunks of rows, with every cell exactly as written.
 
     for rows in text_rows(file): rows.table      # strings, none of them null
 
 Arrow parses the cells; `records` finds the ends of records and their lines. Only the separator is
-inferred. Invalid text is refused with its line.
+inferred. Invalid text raises an error that names the line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gcvae.files.text_encodings import (
 from gcvae.schema.columns import SEPARATORS
 
 WINDOW_BYTES = 1 << 23
-"""Number of bytes of the file that are read at a time."""
+"""Number of bytes of a file that are read at a time."""
 _SAMPLE_BYTES = 1 << 16  # bytes in which the separator is inferred
 _BLOCK_BYTES = 1 << 20  # bytes parsed at once, within the cache
 _MOST_BYTES_OF_ONE = 4  # maximum bytes of a character in UTF-8
@@ -50,12 +50,14 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True)
 class ReadSoFar:
-    """Statistics of a text file while it is read: lower limits for the whole file.
+    """Statistics of the part of a text file that has been read.
 
     Attributes:
-        n_bytes: Uncompressed bytes.
-        cell_characters: Minimum length of its longest cell.
-        line: Line, from 1, at which that cell's row or the next one begins.
+        rows: Number of rows.
+        columns: Number of columns.
+        n_bytes: Number of uncompressed bytes.
+        cell_characters: Lower bound on the length of the longest cell, which may be incomplete.
+        line: Line, counted from 1, at which the row with this cell begins.
     """
 
     rows: int
@@ -66,16 +68,17 @@ class ReadSoFar:
 
 
 Check = Callable[[ReadSoFar], None]
-"""Function that may raise an exception if a file exceeds limits; called before data is parsed."""
+"""Function that receives statistics of the text read so far, and may raise an exception if the file
+exceeds limits."""
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """Rows of text cells.
+    """Consecutive rows of a text file.
 
     Attributes:
         table: Arrow table of strings without nulls.
-        lines: Lines of its rows.
+        lines: Line number of each row.
         separator: Separator of the file.
     """
 
@@ -84,17 +87,19 @@ class TextRows:
     separator: str
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return int(self.table.num_rows)
 
     def frame(self) -> pd.DataFrame:
-        """Returns the cells as a frame of str, with `lines` and `separator` in its attrs."""
+        """Returns the cells as a data frame of strings, with `lines` and `separator` in its
+        attrs."""
         frame: pd.DataFrame = self.table.to_pandas()
         frame.attrs |= {"lines": self.lines, "separator": self.separator}
         return frame
 
     def longest(self) -> tuple[int, int]:
-        """Returns (length of the longest cell, its line); (0, first line) without rows."""
+        """Returns (length of the longest cell, line of its row); the length is 0 if all cells are
+        empty."""
         most, row = 0, 0
         for column in self.table.columns:
             if not pc.greater(pc.max(pc.binary_length(column)), most).as_py():
@@ -106,7 +111,7 @@ class TextRows:
 
 
 def joined(chunks: Sequence[TextRows]) -> TextRows:
-    """Concatenates at least one chunk of rows of one file."""
+    """Concatenates consecutive chunks of rows of one file, of which there is at least one."""
     table = pa.concat_tables([chunk.table for chunk in chunks])
     lines = LineNumbers.joined([chunk.lines for chunk in chunks])
     return TextRows(table, lines, chunks[0].separator)
@@ -119,16 +124,18 @@ def text_rows(
     encoding: str | None = None,
     check: Check | None = None,
 ) -> Iterator[TextRows]:
-    """Yields the rows of a text file, one window at a time; at least one row in total.
+    """Yields the rows of a text file, those that are complete in each window of bytes.
 
     Args:
-        file: Stream of the text.
+        file: Stream of bytes.
         window_bytes: Number of bytes that are read at a time.
-        encoding: Encoding, a name in Python. Default: UTF-8.
-        check: Receives statistics of the text so far, and may raise an exception.
+        encoding: Python's name of the encoding; None for UTF-8.
+        check: Function that receives statistics of the text read so far, and may raise an exception
+            to stop.
 
     Raises:
-        TableError: The text is not a table; earlier rows may already have been returned.
+        TableError: The text is not a table or has no rows; rows before the error may already have
+            been returned.
     """
     text = _Windows(file if encoding is None else DecodedFile(file, encoding), check)
     window = text.more(window_bytes).removeprefix(BOM_UTF8)
@@ -154,7 +161,7 @@ def text_rows(
             yield rows
         if text.is_at_end:
             break
-        held += text.more(max(window_bytes, len(held)))  # a long cell is not scanned too often
+        held += text.more(max(window_bytes, len(held)))  # doubled: long cells are scanned rarely
     place.refuse_open_quote(held)
     if not n_rows:
         empty = Problem("the table has a header but no rows", expected="at least one row")
@@ -164,10 +171,10 @@ def text_rows(
 
 
 class _Windows:
-    """Reads a text file in windows.
+    """Reads a text file in windows of bytes.
 
     Attributes:
-        is_at_end: Whether the end was reached.
+        is_at_end: Whether the end of the file was reached.
     """
 
     def __init__(self, file: Readable, check: Check | None) -> None:
@@ -176,7 +183,7 @@ class _Windows:
         self.is_at_end = False
 
     def more(self, n_bytes: int) -> bytes:
-        """Returns up to `n_bytes` bytes, without a trailing CR whose LF may follow."""
+        """Returns up to `n_bytes` bytes, which do not end between a CR and an LF."""
         chunks = []
         while n_bytes > 0 and not self.is_at_end:  # a pipe returns them in chunks
             chunks.append(self._file.read(n_bytes))
@@ -189,7 +196,14 @@ class _Windows:
     def report(
         self, place: _Position, n_rows: int, rows: TextRows | None = None, begun: int = 0
     ) -> None:
-        """Calls the check with statistics of the text so far."""
+        """Calls the check function with statistics of the text read so far.
+
+        Args:
+            place: Position after the text.
+            n_rows: Number of rows.
+            rows: Rows since the last call; None if there are none.
+            begun: Lower bound on the length of the longest cell in the incomplete row.
+        """
         if self._check is None:
             return
         longest = (0, 0) if rows is None else rows.longest()
@@ -199,12 +213,13 @@ class _Windows:
 
 @dataclass(frozen=True)
 class _Position:
-    """Position in a file at which a record begins, with the names and separator of its cells.
+    """Position in a file at which a record begins.
 
     Attributes:
+        separator: Separator of the file.
         names: Names of the columns.
-        line: Line at which the record begins.
-        offset: Number of bytes before it.
+        line: Line at which the record begins, counted from 1.
+        offset: Number of bytes before the record.
     """
 
     separator: str
@@ -213,11 +228,11 @@ class _Position:
     offset: int
 
     def after(self, data: bytes) -> _Position:
-        """Returns the position after complete records that begin here."""
+        """Returns the position after `data`, which begins at this position."""
         return replace(self, line=self.line + n_line_ends(data), offset=self.offset + len(data))
 
     def header(self, window: bytes, *, is_whole: bool) -> tuple[bytes, bytes]:
-        """Returns (header line that begins here, the rest).
+        """Returns (header line at this position, the bytes after it).
 
         Raises:
             TableError: The line is incomplete, or is not a header.
@@ -236,10 +251,11 @@ class _Position:
         raise TableError(Problem(message, line=self.line, expected="a line of names"))
 
     def whole_records(self, held: bytes) -> tuple[bytes, bytes]:
-        """Returns (complete records that begin here, the rest, which may be the start of a record).
+        """Returns (complete records at this position, the bytes after them, which may begin another
+        record).
 
         Raises:
-            TableError: The rest can not be the start of a record.
+            TableError: The bytes after the complete records can not begin a record.
         """
         end = end_of_records(held, self.separator)
         data, rest = held[:end], held[end:]
@@ -248,20 +264,20 @@ class _Position:
         return data, rest
 
     def refuse_open_quote(self, rest: bytes) -> None:
-        """Checks that the file does not end inside of a record.
+        """Checks that no incomplete record is left at the end of the file.
 
         Raises:
-            TableError: It does.
+            TableError: Some bytes are left, because a quote is never closed.
         """
         if rest:
             message = "a quote opened in this row is never closed"
             raise TableError(Problem(message, line=self.line, expected='a closing "'))
 
     def rows(self, data: bytes) -> TextRows:
-        """Parses the complete records that begin here.
+        """Parses complete records at this position.
 
         Raises:
-            TableError: The records are invalid; problems name the lines.
+            TableError: A record is invalid; errors name the lines.
         """
         refuse_binary(data, self.line)
         try:
@@ -277,7 +293,7 @@ class _Position:
             arrow_csv.ReadOptions(
                 column_names=self.names,
                 block_size=block_bytes,
-                use_threads=handler is None,  # rows have no numbers with threads
+                use_threads=handler is None,  # with threads, errors do not give row numbers
             ),
             arrow_csv.ParseOptions(
                 delimiter=self.separator,
@@ -293,7 +309,8 @@ class _Position:
         )
 
     def _parsed_or_refused(self, data: bytes) -> Any:
-        """Parses records that Arrow refused: rows longer than a block, or invalid rows."""
+        """Parses records that Arrow refused with the usual block size: some are longer than a
+        block, or invalid."""
         refuse_encoding(data, self.line, self.offset)
         ragged: list[Any] = []
 
@@ -307,7 +324,7 @@ class _Position:
         return table
 
     def _ragged(self, data: bytes, n_others: int, ragged: list[Any]) -> list[Problem]:
-        """Returns the problems of rows with another number of cells than the header."""
+        """Returns the problems of rows that have more or fewer cells than the header."""
         width, line = len(self.names), self.line
         line_of = record_lines(data, self.separator, line, n_others + len(ragged))
         problems = []
@@ -340,14 +357,14 @@ def _cells(n: int) -> str:
     return f"{n} cell" if n == 1 else f"{n} cells"
 
 
-# What is no table
+# Checks
 
 
 def _refuse_no_text(data: bytes) -> None:
     """Checks that a file begins like a delimited text.
 
     Raises:
-        TableError: It does not.
+        TableError: The file is empty, binary, in UTF-16 or of another format.
     """
     refuse_other_file(data)
     if data.startswith(_UTF_16_MARKS):
@@ -359,10 +376,14 @@ def _refuse_no_text(data: bytes) -> None:
 
 
 def refuse_binary(data: bytes, line: int) -> None:
-    """Checks that text, which begins at `line`, has no NUL bytes.
+    """Checks that text contains no NUL bytes.
+
+    Args:
+        data: The text.
+        line: Line of the file at which it begins, counted from 1.
 
     Raises:
-        TableError: It has some.
+        TableError: The text contains a NUL byte.
     """
     nul = data.find(b"\0")
     if nul < 0:
@@ -388,7 +409,8 @@ def _separator(data: bytes, *, is_whole: bool) -> str:
 
 
 def _consistency(lines: list[str], separator: str) -> tuple[float, int]:
-    """Returns (share of records as wide as the header, the width); (0, 0) for a single column."""
+    """Returns (share of records with as many cells as the header, that number of cells); (0, 0) for
+    a single column."""
     try:
         records = [record for record in csv.reader(lines, delimiter=separator) if record]
     except csv.Error:

@@ -1,7 +1,8 @@
-"""Converts values to Arrow tables with the types of the Parquet file that they were read from.
+"""Converts values to Arrow tables with the column types of the Parquet file from which they were
+read.
 
-A schema stores the type of each column as Arrow names it: `date32[day]`, `timestamp[us, tz=UTC]`,
-`decimal128(12, 2)`. The library's own types are fewer:
+A schema stores Arrow's name of each column's type: `date32[day]`, `timestamp[us, tz=UTC]`,
+`decimal128(12, 2)`. The library represents values of these types by fewer types:
 
     times of day    dates of 1900-01-01, in a format without a date
     durations       whole numbers, counts of the type's unit
@@ -29,16 +30,18 @@ from gcvae.schema.parquet_types import parquet_type
 
 
 def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> Any:
-    """Converts values, as `parse_table` returns them, to the types of the schema.
+    """Converts parsed values to an Arrow table with the schema's column types.
 
     Args:
-        frame: The values. `attrs["parquet_types"]` may hold the types of columns that were read
-            unchanged from a file.
+        frame: Values, as `parse_table` returns them. `attrs["parquet_types"]` may contain the type
+            names of columns that were read unchanged from a Parquet file; they override the
+            schema's.
         schema: Schema of the table.
-        like: Arrow schema of an earlier chunk of the same table, whose types are used.
+        like: Arrow schema of an earlier chunk of the same table, whose types are used; None for the
+            first chunk.
 
     Raises:
-        TableError: The type of a column can not hold a value.
+        TableError: A value does not fit the type of its column.
     """
     frame = values_of(frame, schema)
     if like is None:
@@ -55,10 +58,11 @@ def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> A
 
 
 def written_type(column: Column, series: pd.Series[Any]) -> Any:
-    """Returns the type in which a column is written: its original one, else that of its values.
+    """Returns the Arrow type in which a column is written: that of the schema, or else that of its
+    values.
 
-    It does not depend on missing cells of a chunk. Synthetic keys that are text are written as
-    text, whatever the identifiers were.
+    The type does not depend on which cells of a chunk are missing. Synthetic keys that are text are
+    written as text, whatever the type of the original identifiers.
     """
     if column.parquet_type is not None:
         kept = parquet_type(column.parquet_type)
@@ -75,10 +79,19 @@ def written_type(column: Column, series: pd.Series[Any]) -> Any:
 
 
 def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
-    """Converts one column of `arrow_table` to a type."""
+    """Converts values of one column to an Arrow array.
+
+    Args:
+        series: Values, as `parse_table` returns them.
+        column: The column in the schema.
+        kind: Arrow type of the result.
+
+    Raises:
+        TableError: A value does not fit the type.
+    """
     try:
         return _converted(series, column, kind)
-    # What Arrow and fromisoformat raise of values that a type can not hold; ArrowInvalid is a
+    # Raised by Arrow and fromisoformat for values that do not fit the type; ArrowInvalid is a
     # ValueError.
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
         message = f"a value can not be written as {kind}: {error}"
@@ -90,7 +103,7 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     if pa.types.is_dictionary(kind):
         values = _converted(series, column, kind.value_type)
         found = values.unique().drop_null()
-        if kind.ordered and column.levels:  # their order is the column's
+        if kind.ordered and column.levels:  # in the order of the column's levels
             found = pc.unique(pa.concat_arrays([level_values(column, kind.value_type), found]))
         indices = pc.index_in(values, value_set=found).cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(indices, found, ordered=kind.ordered)
@@ -107,8 +120,8 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
 
 
 def _with_marker(cells: Any, column: Column, kind: Any) -> Any:
-    """Returns date cells with the marker that is a date in place of missing ones, if there is
-    one."""
+    """Returns date cells in which missing cells are filled with the column's marker, if missing is
+    meaningful and the marker is a date such as 9999-12-31."""
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return cells
     marker = column.missing.markers[:1] if column.missing.is_value else ()
@@ -119,7 +132,7 @@ def _with_marker(cells: Any, column: Column, kind: Any) -> Any:
 
 
 def level_values(column: Column, kind: Any) -> Any:
-    """Returns the levels of a column, in order, in a type."""
+    """Returns the levels of a column, in order, as an Arrow array of the type `kind`."""
     levels = list(column.typed_levels)
     held = placed_values(levels, np.arange(len(levels)), nullable=False)
     return arrow_column(held, column, kind)
@@ -131,7 +144,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _texts(series: pd.Series[Any], column: Column) -> Any:
-    """Returns the cells in the schema's formats, null if missing."""
+    """Returns the cells as text in the schema's formats; null if missing."""
     if pd.api.types.infer_dtype(series, skipna=True) == "string":
         return pa.array(series, pa.string(), from_pandas=True)
     written = format_table(series.to_frame(column.name), TableSchema((column,)))[column.name]

@@ -1,10 +1,10 @@
-"""Typed tables larger than memory: columns in files, returned as `parse_table` would.
+"""Parsed tables larger than memory: columns in files, with the values that `parse_table` returns.
 
     with typed_columns(source, schema) as table:
-        table["age"]                     # a column, whole
+        table["age"]                     # all rows of one column
         for chunk in row_chunks(table): ...  # all columns of some rows
 
-A table in memory is a data frame; the columns of a file are in memory-mapped files.
+A table in memory is a data frame; the columns of a file are stored in memory-mapped files.
 """
 
 from __future__ import annotations
@@ -41,38 +41,38 @@ from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
 
 CHUNK_ROWS = 1 << 16
-"""Number of rows of which all columns are in memory at once."""
+"""Number of rows that `row_chunks` loads into memory at once."""
 
 RowIndices = slice | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """An array in a file, mapped only while it is used."""
+    """NumPy array in a file, which is mapped into memory only while it is used."""
 
     path: Path
 
     @classmethod
     def of(cls, array: npt.NDArray[Any], path: Path) -> ArrayFile:
-        """Writes the array to the path."""
+        """Writes an array to the path."""
         with written_to(path):
             np.save(path, array)
         return cls(path)
 
     def read(self) -> npt.NDArray[Any]:
-        """Returns the mapped array."""
+        """Returns the array, mapped from the file."""
         return np.load(self.path, mmap_mode="r")  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """Texts in an Arrow file, mapped for as long as they are used."""
+    """Array of texts in an Arrow file, mapped into memory for as long as it is used."""
 
     path: Path
 
     @classmethod
     def of(cls, texts: pa.Array, path: Path) -> TextFile:
-        """Writes the texts to the path."""
+        """Writes an array of texts to the path."""
         table = pa.table({"texts": texts})
         with (
             written_to(path),
@@ -83,16 +83,19 @@ class TextFile:
         return cls(path)
 
     def read(self) -> pa.Array:
-        """Returns the mapped texts."""
+        """Returns the texts, mapped from the file."""
         with pa.memory_map(str(self.path)) as file:
             return pa.ipc.open_file(file).read_all().column(0).combine_chunks()
 
 
 @dataclass(frozen=True)
 class DistinctColumn:
-    """A column as its distinct values and the index of each row's value, -1 for none.
+    """A column stored as its distinct values and the index of each row's value.
 
-    Shape: values (U,), codes (n,).
+    Attributes:
+        values: Distinct values, by file or as a list. Shape: (U,).
+        codes: Index of each row's value; -1 for a missing cell. Shape: (n,).
+        nullable: Whether integers and booleans get a nullable dtype.
     """
 
     values: ArrayFile | TextFile | list[Any]
@@ -100,13 +103,16 @@ class DistinctColumn:
     nullable: bool
 
     def at(self, places: RowIndices) -> pd.Series[Any]:
-        """Returns the cells of some rows."""
+        """Returns the values of the rows at these indices."""
         values = self.values if isinstance(self.values, list) else self.values.read()
         return placed_values(values, self.codes.read()[places], self.nullable)
 
     def value_codes(self) -> npt.NDArray[np.integer[Any]]:
-        """Returns the index of each row's value; several texts may be one value, such as 1 and
-        1.0."""
+        """Returns the index of each row's value, equal for equal values; -1 for missing.
+        Shape: (n,).
+
+        It differs from `codes` where several texts have the same value, such as 1 and 1.0.
+        """
         codes = self.codes.read()
         values = self.values if isinstance(self.values, list) else self.values.read()
         numbers = np.arange(codes.max(initial=-1) + 1)
@@ -118,17 +124,19 @@ class DistinctColumn:
 
 @dataclass(frozen=True)
 class PlainColumn:
-    """A column of numbers or times. Shape: (n,).
+    """A column of numbers or times, stored with a value for each row.
 
     Attributes:
-        is_blank: Mask of missing cells, for integers; None if the values themselves mark missing.
+        values: Values of the rows. Shape: (n,).
+        is_blank: Mask of the missing cells of integers; None if missing cells are NaN or NaT in
+            `values`. Shape: (n,).
     """
 
     values: ArrayFile
     is_blank: ArrayFile | None
 
     def at(self, places: RowIndices) -> pd.Series[Any]:
-        """Returns the cells of some rows."""
+        """Returns the values of the rows at these indices."""
         values = np.array(self.values.read()[places])
         if self.is_blank is None:
             return pd.Series(values)
@@ -136,10 +144,10 @@ class PlainColumn:
 
 
 class TypedFiles:
-    """Typed columns of a table, each in files.
+    """A parsed table whose columns are stored in files.
 
     Attributes:
-        columns: Names, in the schema's order.
+        columns: Names of the columns, in the schema's order.
     """
 
     def __init__(self, columns: dict[str, DistinctColumn | PlainColumn], n_rows: int) -> None:
@@ -149,15 +157,16 @@ class TypedFiles:
         self.columns = list(columns)
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return self._n_rows
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
-        """Returns a column, in memory."""
+        """Returns all rows of a column, in memory."""
         return self._columns[name].at(slice(None)).rename(name)
 
     def with_levels(self, columns: Mapping[str, pd.Series[Any]]) -> TypedFiles:
-        """Returns the table with other cells in level columns, in additional files."""
+        """Returns the table with the cells of some level columns replaced; the new cells are stored
+        in additional files."""
         replaced = dict(self._columns)
         for name, series in columns.items():
             old = replaced[name]
@@ -169,14 +178,15 @@ class TypedFiles:
         return TypedFiles(replaced, self._n_rows)
 
     def value_codes(self, name: str) -> npt.NDArray[np.integer[Any]]:
-        """Returns the result of the function `value_codes`."""
+        """Returns the index of each row's value among the column's distinct values; -1 for missing.
+        Shape: (n,)."""
         column = self._columns[name]
         if isinstance(column, DistinctColumn):
             return column.value_codes()
         return pd.factorize(column.at(slice(None)))[0]
 
     def at(self, places: RowIndices, names: Sequence[str]) -> pd.DataFrame:
-        """Returns the named columns of some rows, in memory."""
+        """Returns the named columns of the rows at these indices, in memory."""
         return pd.DataFrame({name: self._columns[name].at(places) for name in names})
 
 
@@ -184,7 +194,12 @@ TypedTable = pd.DataFrame | TypedFiles
 
 
 def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
-    """Returns the table with other cells in some level columns; the original is not changed."""
+    """Returns the table with the cells of some level columns replaced; the original is not changed.
+
+    Args:
+        table: The table.
+        columns: New cells of each column, by name.
+    """
     if isinstance(table, TypedFiles):
         return table.with_levels(columns)
     changed = table.copy(deep=False)
@@ -196,7 +211,7 @@ def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> Typ
 def rows_at(
     table: TypedTable, places: RowIndices, names: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Returns some rows of a table, with all or the named columns."""
+    """Returns the rows at these indices, with all columns or only the named ones."""
     chosen = list(table.columns) if names is None else list(names)
     if isinstance(table, pd.DataFrame):
         return table[chosen].iloc[places]
@@ -204,17 +219,15 @@ def rows_at(
 
 
 def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
-    """Returns the index of each row's distinct value, in order of appearance; -1 for missing.
-
-    Shape: (n,).
-    """
+    """Returns the index of each row's value among the column's distinct values; -1 for missing.
+    Shape: (n,)."""
     if isinstance(table, TypedFiles):
         return table.value_codes(name)
     return pd.factorize(table[name])[0]
 
 
 def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-    """Yields all rows in order, CHUNK_ROWS at a time, with all or the named columns."""
+    """Yields all rows in order, CHUNK_ROWS at a time, with all columns or only the named ones."""
     for first in range(0, len(table), CHUNK_ROWS):
         yield rows_at(table, slice(first, first + CHUNK_ROWS), names)
 
@@ -223,10 +236,15 @@ def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterato
 def typed_columns(
     source: SourceColumns, schema: TableSchema, report: Report = report_to_nobody
 ) -> Iterator[TypedTable]:
-    """Yields the table that `parse_table` makes of the source's columns.
+    """Context manager that returns a table with its cells parsed to the schema's types.
+
+    Args:
+        source: Columns of the table.
+        schema: Schema of the table.
+        report: Function that receives the share of columns that have been parsed.
 
     Raises:
-        TableError: A cell can not be of its column's kind.
+        TableError: A cell is not valid for its column's kind.
         OSError: The disk is full.
     """
     with growing_columns(source) as grown:
@@ -239,7 +257,8 @@ def typed_columns(
 
 @contextmanager
 def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
-    """Yields a typed table without columns; its files are deleted afterwards."""
+    """Context manager that returns a table to which parsed columns can be added; its files are
+    deleted afterwards."""
     if isinstance(source, FrameColumns):
         yield GrowingColumns(source, None)
         return
@@ -248,20 +267,26 @@ def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
 
 
 class GrowingColumns:
-    """Builds the table of `typed_columns` column by column."""
+    """Builds a parsed table column by column, for `typed_columns` and schema inference."""
 
     def __init__(self, source: SourceColumns, folder: Path | None) -> None:
-        """Starts without columns; `folder` is None for a table in memory."""
+        """Starts without columns.
+
+        Args:
+            source: Columns of the table.
+            folder: Folder for the files; None if the table is in memory, and is then parsed in
+                `table`.
+        """
         self._source, self._folder = source, folder
         self._columns: dict[str, DistinctColumn | PlainColumn] = {}
         self._problems: list[Problem] = []
 
     def add(self, column: Column, known: KnownCells | None = None) -> None:
-        """Parses a column and stores its values.
+        """Parses a column and stores its values; errors in cells are collected for `table`.
 
         Args:
-            column: The column.
-            known: Its cells, if they are already known.
+            column: Column of the schema.
+            known: Its cells if they have already been read; None if they have not.
 
         Raises:
             OSError: The disk is full.
@@ -290,10 +315,10 @@ class GrowingColumns:
         self._columns[column.name] = DistinctColumn(_kept(values, path), kept, nullable)
 
     def table(self, schema: TableSchema) -> TypedTable:
-        """Returns the table of the added columns that the schema does not drop.
+        """Returns the table of the added columns.
 
         Raises:
-            TableError: A cell can not be of its column's kind.
+            TableError: A cell is not valid for its column's kind.
         """
         if isinstance(self._source, FrameColumns):
             return parse_table(self._source.frame[list(schema.names)], schema)
@@ -304,11 +329,11 @@ class GrowingColumns:
 
 @dataclass(frozen=True)
 class KnownCells:
-    """Cells of a column from which its schema was inferred.
+    """Cells of a column that were read for the inference of its schema.
 
     Attributes:
         cells: All cells.
-        missing: Which of its texts mean "missing". Shape: (U,).
+        missing: Mask of the distinct texts that mean "missing". Shape: (U,).
         present: Cells that are not missing.
     """
 
@@ -318,11 +343,19 @@ class KnownCells:
 
     @property
     def are_texts(self) -> bool:
-        """Whether the cells are the texts of the file."""
+        """Whether the cells come from a text file, so that each is a string."""
         return self.cells.source == "text" and not self.cells.has_objects
 
     def read(self, column: Column, problems: list[Problem]) -> tuple[Values, npt.NDArray[np.int64]]:
-        """Returns the result of `read_column`, reusing what is known."""
+        """Parses the cells like `read_column`, but reuses what schema inference has determined.
+
+        Args:
+            column: Column of the schema.
+            problems: List to which errors in cells are appended.
+
+        Returns:
+            (distinct values, index of each row's value; -1 for missing).
+        """
         number_format = column.number_format
         if (are_missing(self.cells, column) != self.missing).any():
             cells = replace(self.cells, number_format=number_format)

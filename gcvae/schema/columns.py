@@ -6,8 +6,8 @@
      "rules": [{"rule": "total == net + tax"}, {"rule": "start <= end", "keep": "hard"}],
      "separator": ";"}
 
-The document of a dropped column is `{"name": "note", "drop": true}`. In a partial document,
-`infer_schema` adds the members that are missing. This module loads without torch.
+A dropped column is written `{"name": "note", "drop": true}`. In a partial JSON document, members
+may be absent; `infer_schema` infers them from a table. This module loads without torch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
 
 SCHEMA_VERSION = 1
 SEPARATORS = (",", ";", "\t", "|")
-"""Separators of the cells in a text file."""
+"""Characters that may separate the cells of a text file."""
 
 Level = str | int | float | bool
 Bound = int | float | str
@@ -39,11 +39,13 @@ Bound = int | float | str
 
 @dataclass(frozen=True)
 class Missing:
-    """Whether a column may have missing cells, and the texts that mark one, most frequent first.
+    """Whether a column may have missing cells, and how they are written.
 
     Attributes:
-        is_value: A missing cell is meaningful, such as no second applicant: imputation keeps it and
-            conditions on it.
+        allowed: Whether cells may be missing.
+        markers: Texts that mark a missing cell, most frequent first.
+        is_value: Whether a missing cell carries information, such as "no second applicant".
+            Imputation then leaves such cells missing and conditions on them.
     """
 
     allowed: bool = False
@@ -53,33 +55,37 @@ class Missing:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its kind and the properties of that kind.
+    """One column: its kind, and the properties that columns of this kind have.
 
     Attributes:
-        name: Name in the header.
-        kind: Kind of the column.
-        missing: Whether cells may be missing, and how they are marked.
-        minimum: Smallest value that is generated; for a datetime, text in the column's format.
-        maximum: Largest value that is generated.
-        decimals: Maximum number of decimals of a number, or of digits of a second; None for no
-            limit. An identifier with 0 is a whole number, without it is text.
-        padded: Whether every number has exactly `decimals` decimals.
-        notation: Format of numbers that are not plain decimals.
-        number_format: Separators, signs and units of numbers; None for a decimal point alone.
-        levels: Outcomes in order; of a boolean false and true, of a constant its value.
-        datetime_format: Format as in strptime, with %-d and the like for numbers without leading
-            zeros.
-        drop: Whether the column is excluded from the model and from samples. A dropped column keeps
-            only its name; its kind is that of unmodelled columns.
-        parquet_type: Type of the column in Parquet files, as Arrow writes it; None for the type of
-            its values.
-        dtype: Data type of the column in data frames, as `gcvae.files.frame_dtypes` writes it; None
-            for the library's default.
-        steps: Descending steps of numbers and dates (`gcvae.schema.steps`), the last one of all
-            cells; empty for none, None if they have not been searched for.
+        name: Name in the table's header.
+        kind: Kind of the column, such as continuous or categorical.
+        missing: Whether cells may be missing, and how missing cells are written.
+        minimum: Smallest value that is generated, for a datetime as text in the column's format;
+            None for no limit.
+        maximum: Largest value that is generated, like `minimum`.
+        decimals: Maximum number of decimals of a number, or of a date's seconds; None for no limit.
+            Synthetic keys of an identifier are whole numbers if 0, and text if None.
+        padded: Whether every number is written with exactly `decimals` decimals.
+        notation: How digits are written if not as plain decimals, such as with exponents; else
+            None.
+        number_format: Separators, signs and units of numbers; None if numbers have only a decimal
+            point.
+        levels: Possible values in order: of a boolean (false, true), of a constant its only value.
+        datetime_format: Format as for strptime, in which %-d, %-m, %-H and %-I denote numbers
+            without leading zeros.
+        drop: Whether the column is excluded from the model and from generated rows. All other
+            fields of a dropped column except its name are reset.
+        parquet_type: Arrow's name of the column's type in Parquet files; None for the default type
+            of its values.
+        dtype: Name of the column's dtype in data frames (see `gcvae.files.frame_dtypes`); None for
+            the library's default.
+        steps: Step sizes of numbers or dates in descending order (see `gcvae.schema.steps`). All
+            cells are multiples of the last step. Empty if there are no steps, None if steps have
+            not been searched for.
         endings: Common remainders of a step: ".99", "09:00", "month end".
-        personal: Kind of personal data in the cells, none of which is generated; False if the user
-            states that they are not personal.
+        personal: Kind of personal data in the cells, which are never generated; False if the user
+            states that the cells are not personal; None if unspecified.
     """
 
     name: str
@@ -109,14 +115,15 @@ class Column:
 
     @property
     def holds_text(self) -> bool:
-        """Whether the cells of the column are text in data frames."""
+        """Whether data frames contain the column as text, according to its dtype."""
         if self.dtype in ("object", "arrow"):
             return self.parquet_type in ("string", "large_string", "string_view")
         return self.dtype is not None and self.dtype.startswith("str")
 
     @property
     def duration_unit(self) -> str | None:
-        """Unit in which durations are counted: s, ms, us or ns; None for other columns."""
+        """Unit in which durations are counted: s, ms, us or ns; None if the column has no
+        durations."""
         if self.number_format is not None and self.number_format.duration:
             return "s"
         found = (self.parquet_type or "").partition("duration[")[2]
@@ -124,17 +131,20 @@ class Column:
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the model learns this column."""
+        """Whether the model learns this column; False for identifiers, constants and dropped
+        columns."""
         return self.kind.is_modelled and not self.drop
 
     @property
     def is_made_up(self) -> bool:
-        """Whether the cells are personal, so that generated rows have made-up ones."""
+        """Whether the cells are personal data, so that generated rows contain made-up cells instead
+        of learned ones."""
         return isinstance(self.personal, PersonalKind) and self.personal.is_made_up
 
     @property
     def has_numbers(self) -> bool:
-        """Whether every value is a number: of a kind of numbers, or with numeric levels."""
+        """Whether every value is a number: the kind is continuous or integer, or all levels are
+        numbers."""
         if self.kind.outcomes is not Outcomes.ORDERED_LEVELS:
             return self.kind.is_number
         return all(type(level) in (int, float) for level in self.levels or ())
@@ -146,23 +156,25 @@ class Column:
 
     @property
     def date_format(self) -> str:
-        """Format of dates; ISO 8601 days if none is given."""
+        """Format of the column's dates: `datetime_format`, or "%Y-%m-%d" if that is None."""
         return self.datetime_format or "%Y-%m-%d"
 
     @property
     def typed_levels(self) -> tuple[Level, ...]:
-        """Levels as `parse_table` returns them: False and True for any words of a boolean."""
+        """Levels as they appear in parsed tables: False and True for a boolean, whatever its texts
+        are."""
         is_pair = self.kind.outcomes is Outcomes.TRUTH_VALUES
         return (False, True) if is_pair else self.levels or ()
 
     def word(self, truth: bool) -> str:
-        """Returns the text of false or true: the levels of a boolean are its words."""
+        """Returns the text for false or true: the column's level for a boolean, else "False" or
+        "True"."""
         if self.kind.outcomes is Outcomes.TRUTH_VALUES and len(self.levels or ()) == 2:
             return str((self.levels or ())[truth])
         return str(truth)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the column's members of a schema document, without defaults."""
+        """Returns the column as a member of the schema's JSON document, without default values."""
         if self.drop:
             return {"name": self.name, "drop": True}
         document: dict[str, Any] = {"name": self.name, "kind": str(self.kind)}
@@ -195,9 +207,11 @@ class TableSchema:
     """Columns of a table, in order, and the rules between them.
 
     Attributes:
-        separator: Separator of the cells in the table's text file.
-        rules: Rules between the columns; None if they have not been searched for.
-        find_rules: Whether to search for rules in addition to the given ones.
+        columns: Columns, in the order of the table.
+        version: Version of the schema's JSON format.
+        separator: Character between the cells of the table's text file.
+        rules: Rules between the columns; None if rules have not been searched for.
+        find_rules: Whether schema inference searches for rules in addition to `rules`.
     """
 
     columns: tuple[Column, ...]
@@ -207,14 +221,14 @@ class TableSchema:
     find_rules: bool = False
 
     def __repr__(self) -> str:
-        """Returns the number of columns of each kind."""
+        """Returns a summary with the number of columns of each kind."""
         kinds = Counter("dropped" if c.drop else str(c.kind) for c in self.columns)
         counted = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
         n_rules = f", {len(self.rules)} rules" if self.rules else ""
         return f"<TableSchema: {len(self)} columns ({counted}){n_rules}>"
 
     def _repr_html_(self) -> str:
-        """Returns a summary of columns and rules for notebooks."""
+        """Returns a summary of columns and rules as HTML, for notebooks."""
         return schema_table((column.to_json() for column in self), self.rules or ())
 
     @property
@@ -223,10 +237,10 @@ class TableSchema:
         return tuple(column.name for column in self.columns)
 
     def __getitem__(self, name: str) -> Column:
-        """Returns the column of that name.
+        """Returns the column with this name.
 
         Raises:
-            UnknownColumnError: There is none.
+            UnknownColumnError: No column has this name.
         """
         for column in self.columns:
             if column.name == name:
@@ -234,7 +248,7 @@ class TableSchema:
         raise UnknownColumnError(unknown_name(NO_SUCH_COLUMN, name, self.names, column=name))
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a column of that name."""
+        """Returns whether a column has this name."""
         return name in self.names
 
     def __iter__(self) -> Iterator[Column]:
@@ -246,7 +260,7 @@ class TableSchema:
         return len(self.columns)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the schema document, of JSON types only."""
+        """Returns the schema as a JSON document, which `from_json` reads."""
         document: dict[str, Any] = {
             "version": self.version,
             "columns": [column.to_json() for column in self.columns],
@@ -259,10 +273,11 @@ class TableSchema:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableSchema:
-        """Reads a complete document: `from_json(to_json(s)) = s`.
+        """Reads a complete JSON document, so that `from_json(to_json(s)) = s`.
 
         Raises:
-            SchemaError: The document is malformed or incomplete; every problem has its pointer.
+            SchemaError: The document is malformed or lacks a member; each problem gives a JSON
+                pointer.
         """
         drafts, rules = read_document(document)
         problems = _incomplete(drafts)
@@ -287,12 +302,13 @@ _MEMBERS = {"version", "columns", "rules", "find_rules", "separator"}
 
 
 def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | None]:
-    """Reads a partial document. Returns (given fields of the columns, rules).
+    """Reads a schema's JSON document, in which members may be absent.
 
-    The rules are None if the document has no member `rules`.
+    Returns (a dictionary for each column, with the members that the document specifies; the rules,
+    or None if the document has no member `rules`).
 
     Raises:
-        SchemaError: The document is malformed; every problem has its pointer.
+        SchemaError: The document is malformed; each problem gives a JSON pointer.
     """
     if not isinstance(document, Mapping):
         raise SchemaError(
@@ -322,9 +338,8 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
 
 
 def _no_constraints(document: Mapping[str, Any]) -> list[Problem]:
-    """Returns the problem of the member `constraints`, which `rules` replaced; an empty list is
-    accepted.
-    """
+    """Returns a problem if the document has the member `constraints`, which `rules` replaced; an
+    empty list is accepted."""
     if not document.get("constraints"):
         return []
     expected = (
@@ -335,7 +350,7 @@ def _no_constraints(document: Mapping[str, Any]) -> list[Problem]:
 
 
 def _read_columns(listed: object, problems: list[Problem]) -> list[Draft]:
-    """Reads the columns of a document, and adds their errors to `problems`."""
+    """Reads the list of columns in a JSON document, and adds any errors to `problems`."""
     if not isinstance(listed, list | tuple):
         problems.append(
             Problem("columns is not a list", "/columns", expected='[{"name": ..., "kind": ...}]')
@@ -352,7 +367,7 @@ def _read_columns(listed: object, problems: list[Problem]) -> list[Draft]:
 
 
 def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
-    """Reads one column of a document, and adds its errors to `problems`."""
+    """Reads one column of a JSON document, and adds any errors to `problems`."""
     if not isinstance(item, Mapping):
         problems.append(Problem("a column is not an object", pointer, expected='{"name": ...}'))
         return {}
@@ -373,8 +388,8 @@ def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
 
 
 def _no_never(item: Mapping[str, Any], pointer: str) -> list[Problem]:
-    """Returns the problem of sentinel dates, which are ordinary values; a list of none is
-    accepted."""
+    """Returns a problem if a column has the former member `never` (a list of dates that meant
+    "never"), unless it is empty."""
     if not item.get("never"):
         return []
     message = "dates of the years 1 to 9999 are ordinary values now"
@@ -386,7 +401,7 @@ def _no_never(item: Mapping[str, Any], pointer: str) -> list[Problem]:
 def _field_problem(
     item: Mapping[str, Any], key: str, value: object, pointer: str, expected: str
 ) -> Problem:
-    """Returns the problem of a member with an invalid value."""
+    """Returns a problem that names a member with an invalid value."""
     name = item["name"] if isinstance(item.get("name"), str) else None
     message = f"{key} can not be {_shown(value)}"
     meant = meant_kind(value) if key == "kind" and isinstance(value, str) else None
@@ -414,7 +429,7 @@ def _read_kind(value: object) -> ColumnKind:
 
 
 def _read_missing(value: object) -> Mapping[str, Any]:
-    """Reads the given members of `missing`; the others are left to inference."""
+    """Reads the specified fields of `missing`; schema inference determines the absent ones."""
     expected = '{"allowed": true or false, "markers": [text, ...], "is_value": true or false}'
     if isinstance(value, Missing):
         return {f.name: getattr(value, f.name) for f in fields(value)}
@@ -436,7 +451,7 @@ def _read_bound(value: object) -> Bound:
 
 
 def _is_finite(value: Level) -> bool:
-    """Whether JSON, and so a model file, can contain the value."""
+    """Returns whether the value can be written in JSON, which has no infinity or NaN."""
     return not isinstance(value, float) or math.isfinite(value)
 
 
@@ -513,9 +528,10 @@ _FIELD_NAMES = {f.name for f in fields(Column)}
 
 
 def _incomplete(drafts: list[Draft]) -> list[Problem]:
-    """Completes `missing`, number formats and limits in place.
+    """Fills in `missing`, number formats and limits of the column dictionaries, in place.
 
-    Returns the problem of each column that lacks a member which its kind requires.
+    Returns a problem for each column that contradicts itself or lacks a member that its kind
+    requires.
     """
     problems = []
     for i, draft in enumerate(drafts):
@@ -533,7 +549,13 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
 
 
 def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
-    """Returns a problem if a column's kind contradicts its kind of personal data."""
+    """Returns a problem if a column's kind contradicts its kind of personal data; else an empty
+    list.
+
+    Args:
+        draft: Members of the column, as `read_document` returns them.
+        pointer: JSON pointer of the column.
+    """
     personal = draft.get("personal")
     if not isinstance(personal, PersonalKind) or "kind" not in draft:
         return []
@@ -546,7 +568,7 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
 
 
 def _unknown_keys(document: Mapping[str, Any], known: set[str], pointer: str) -> list[Problem]:
-    """Returns the problems of unknown members of an object."""
+    """Returns a problem for each key of a JSON object that is not in `known`."""
     name = document["name"] if isinstance(document.get("name"), str) else None
     unknown = [str(key) for key in document if key not in known]
     places = [(key, {"pointer": pointer + json_pointer(key), "column": name}) for key in unknown]

@@ -1,4 +1,4 @@
-"""Valid names of data types of columns in data frames."""
+"""Names of the data frame dtypes that a schema may specify."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pandas as pd
 
 
 def checked_dtype(name: str) -> str:
-    """Returns the name if it is valid.
+    """Returns the name unchanged if it names a supported dtype.
 
     Raises:
-        ValueError: The name is not a valid data type.
+        ValueError: The name is not that of a supported dtype.
     """
     if name not in (*_BY_TYPE, *_STRINGS):
         if not _PANDAS_OWN.fullmatch(name):
             raise ValueError(f"no dtype is called {name!r}")
         try:
             pd.api.types.pandas_dtype(name)
-        except (TypeError, LookupError) as error:  # LookupError: of time zones
+        except (TypeError, LookupError) as error:  # LookupError: unknown time zone
             raise ValueError(str(error)) from None
     return name
 

@@ -1,4 +1,5 @@
-"""Parser of expressions over columns: Python's own parser, restricted to some kinds of nodes.
+"""Parses expressions over columns with Python's own parser, restricted to some kinds of syntax
+nodes.
 
     net == round(price * quantity, 2)          `order date` <= shipped          rate[grade] * salary
 
@@ -16,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from decimal import Decimal
 
-# String literals come first, so that a backtick in one does not start a name.
+# String literals come first, so that a backtick in a literal does not start a name.
 _QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`((?:[^`]|``)+)`""")
 _SIGNS = {"≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "÷": "/", "−": "-"}
-"""Mathematical signs and their Python operators."""
+"""Python operator for each mathematical sign."""
 _NO_TERM = r"(?!\s*(?!(?:and|or|not|in|if|else)\b)[\w.(`'\"])"
 # A number before a % is a percentage, unless a term follows: then % is the remainder.
 _NOT_PYTHON = re.compile(
@@ -32,7 +33,7 @@ _SLIPS = (
     (re.compile(r"(?<![=<>!])=(?!=)"), "; values are compared with =="),
     (re.compile(r"\b(AND|OR|NOT)\b|&&|\|\|"), "; terms are joined by and, or, not"),
 )
-"""Operators of other languages, and the hint to the right one."""
+"""Patterns of operators from other languages, each with a hint that names the right operator."""
 _NAMES = "; a name with spaces or signs, or a word such as class, stands in backticks"
 _MOST_SHOWN = 200  # characters of an expression in a message
 _DEEPEST = 100  # nested terms, far under Python's limit of recursion
@@ -46,14 +47,16 @@ _ALLOWED_NODES = (
 
 
 MOST_CHARACTERS = 20_000
-"""Length of the longest expression that is parsed."""
+"""Maximum length of an expression; longer ones are refused."""
 
 
 def parse_expression(text: str) -> ast.expr:
-    """Parses an expression into a tree whose names are column names.
+    """Parses an expression into a syntax tree, in which each ast.Name stands for a column or
+    function.
 
     Raises:
-        ValueError: The expression can not be parsed, or contains something that is not allowed.
+        ValueError: The expression has a syntax error, contains syntax that is not allowed, names no
+            column, or is too long.
     """
     if len(text) > MOST_CHARACTERS:
         message = (
@@ -104,27 +107,29 @@ def parse_expression(text: str) -> ast.expr:
 
 
 class Percentage(float):
-    """A number that is written as a percentage.
+    """A number that was written as a percentage, and whose repr is a percentage again.
 
     >>> Percentage(0.195)
     19.5 %
     """
 
     def __repr__(self) -> str:
-        """Returns the number with its sign."""
+        """Returns the percentage with its sign, such as "19.5 %"."""
         return f"{self.percent} %"
 
     @property
     def percent(self) -> str:
-        """The number before the sign."""
+        """The percentage without its sign, such as "19.5"."""
         return f"{(Decimal(float.__repr__(self)) * 100).normalize():f}"
 
 
 def _position(place: int, longer: Sequence[int]) -> int:
-    """Converts a position in the Python code to the original text, counted from 1.
+    """Converts a character position in the Python code to one in the original text, counted from 1.
 
     Args:
-        longer: Ends of texts in the original whose code is longer, once per additional character.
+        place: Position in the Python code.
+        longer: Ends of those parts of the original text whose Python code is longer, each repeated
+            for every additional character.
     """
     for end in longer:
         place -= place > end
@@ -132,12 +137,12 @@ def _position(place: int, longer: Sequence[int]) -> int:
 
 
 def _short(text: str) -> str:
-    """Returns a text as messages show it."""
+    """Returns the text in quotes, truncated for error messages."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r} …"
 
 
 def quoted_name(name: str) -> str:
-    """Returns a column's name as it is written in expressions.
+    """Returns a column's name as expressions contain it, in backticks if necessary.
 
     >>> quoted_name("price"), quoted_name("net price"), quoted_name("in")
     ('price', '`net price`', '`in`')
@@ -149,7 +154,8 @@ def quoted_name(name: str) -> str:
 
 
 def outside_quotes(text: str, change: Callable[[str], str]) -> str:
-    """Applies `change` to the parts of a text outside of quoted names and strings."""
+    """Applies the function `change` to those parts of an expression that are outside of quoted
+    names and strings."""
     parts = []
     end = 0
     for match in _QUOTED_NAME.finditer(text):
@@ -159,7 +165,7 @@ def outside_quotes(text: str, change: Callable[[str], str]) -> str:
 
 
 def written(tree: ast.expr) -> str:
-    """Returns the text of a tree, with names quoted where necessary.
+    """Converts a syntax tree back to an expression, with names quoted where necessary.
 
     >>> written(parse_expression("`net price`*2 <= total"))
     '`net price` * 2 <= total'
@@ -172,20 +178,20 @@ def written(tree: ast.expr) -> str:
 
 
 class _Replaced(ast.NodeTransformer):
-    """Replaces placeholders by columns and percentages."""
+    """Replaces placeholder names in a syntax tree by column names and percentages."""
 
     def __init__(self, meant: Mapping[str, str | Percentage]) -> None:
         self.meant = meant
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Returns the replaced node."""
+        """Returns the node that replaces a name."""
         found = self.meant.get(node.id, node.id)
         new = ast.Name(found, node.ctx) if isinstance(found, str) else ast.Constant(found)
         return ast.copy_location(new, node)
 
 
 def unquoted(text: str) -> str:
-    """Returns the text without its quoted parts.
+    """Returns the expression without its quoted names and strings.
 
     >>> unquoted("note == 'only if' or `what if` > 2")
     'note ==  or  > 2'
@@ -194,7 +200,8 @@ def unquoted(text: str) -> str:
 
 
 def names_in(tree: ast.AST) -> tuple[str, ...]:
-    """Returns the columns that a tree names, in order."""
+    """Returns the distinct columns in a syntax tree, in order of appearance; names of functions and
+    lookup tables are excluded."""
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     functions |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
@@ -204,7 +211,7 @@ def names_in(tree: ast.AST) -> tuple[str, ...]:
 
 
 def _check_depth(tree: ast.expr) -> None:
-    """Checks the nesting depth of a tree."""
+    """Raises a ValueError if a syntax tree is nested too deeply."""
     level: list[ast.AST] = [tree]
     for _ in range(_DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -214,7 +221,14 @@ def _check_depth(tree: ast.expr) -> None:
 
 
 def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) -> None:
-    """Checks that a node is allowed; `before` is the number of characters before the expression."""
+    """Raises a ValueError if a syntax node is not allowed.
+
+    Args:
+        node: Syntax node.
+        source: Python code of the expression.
+        before: Number of characters before the expression in the original text.
+        longer: As in `_position`.
+    """
     where = ""
     if isinstance(node, ast.expr):
         lines = source.splitlines(keepends=True)

@@ -11,11 +11,13 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True, repr=False)
 class InferredSchema:
-    """A complete schema, and warnings for the user.
+    """Result of schema inference: a complete schema, and warnings for the user.
 
     Attributes:
-        rules: Rules of the schema as documents, each with its formula in words, the number of rows
-            that it applies to, the number that satisfy it, and the first exceptions.
+        schema: The schema.
+        warnings: Remarks on the table's data quality, as sentences.
+        rules: One JSON object for each rule of the schema: its formula in words, the number of rows
+            to which it applies, the number that satisfy it, and the first exceptions.
     """
 
     schema: TableSchema
@@ -23,9 +25,9 @@ class InferredSchema:
     rules: tuple[dict[str, Any], ...] = ()
 
     def __repr__(self) -> str:
-        """Returns the schema in a line, and the number of warnings."""
+        """Returns a summary of the schema and the number of warnings."""
         return f"<InferredSchema: {self.schema!r}, warnings: {len(self.warnings)}>"
 
     def _repr_html_(self) -> str:
-        """Returns a summary of the schema and the warnings for notebooks."""
+        """Returns a summary of the schema and the warnings as HTML, for notebooks."""
         return self.schema._repr_html_() + paragraphs(f"Warning: {text}" for text in self.warnings)

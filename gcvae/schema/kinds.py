@@ -1,4 +1,4 @@
-"""Kinds of columns, and the members of a schema document that each kind has."""
+"""Kinds of columns, and the schema members that columns of each kind may have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPELLING = {"decimals", "padded", "notation", "number_format"}
 
 
 class Outcomes(Enum):
-    """Type of the outcomes of a column's cells."""
+    """Type of the values that a column's cells can take."""
 
     LINE = auto()  # numbers or times
     ORDERED_LEVELS = auto()
@@ -27,10 +27,10 @@ class ColumnKind(StrEnum):
     """Kind of a column, which determines how the model represents it.
 
     Attributes:
-        outcomes: Type of the outcomes of its cells.
-        members: Members of a schema document that columns of this kind may have, in addition to
-            those of every column.
-        dtype: Data type of its values if no cell is missing; None if it depends on the cells.
+        outcomes: Type of the values that its cells can take.
+        members: Members of the schema's JSON document that columns of this kind may have, in
+            addition to those of every column.
+        dtype: Dtype of parsed values if no cell is missing; None if it depends on the values.
     """
 
     outcomes: Outcomes
@@ -58,7 +58,7 @@ class ColumnKind(StrEnum):
     def __new__(
         cls, value: str, outcomes: Outcomes, members: Set[str], dtype: str | None = None
     ) -> Self:
-        """Creates a kind from its word in a schema document."""
+        """Creates a kind from its name in schema documents and its properties."""
         kind = str.__new__(cls, value)
         kind._value_ = value
         kind.outcomes, kind.members, kind.dtype = outcomes, frozenset(members), dtype
@@ -66,12 +66,12 @@ class ColumnKind(StrEnum):
 
     @property
     def is_real(self) -> bool:
-        """Whether the outcomes are numbers or times."""
+        """Whether the values are numbers or times."""
         return self.outcomes is Outcomes.LINE
 
     @property
     def has_levels(self) -> bool:
-        """Whether the outcomes are listed as levels."""
+        """Whether the values are a list of levels (categories)."""
         listed = (Outcomes.ORDERED_LEVELS, Outcomes.NOMINAL_LEVELS, Outcomes.TRUTH_VALUES)
         return self.outcomes in listed
 
@@ -82,27 +82,30 @@ class ColumnKind(StrEnum):
 
     @property
     def may_be_numbers(self) -> bool:
-        """Whether cells may be numbers with signs, units and separators."""
+        """Whether cells may be formatted numbers, with signs, units and separators."""
         return "number_format" in self.members
 
     @property
     def is_number(self) -> bool:
-        """Whether every outcome is a number."""
+        """Whether every value is a number; False for ordinal columns, whose levels may be
+        numbers."""
         return self.is_real and self.may_be_numbers
 
     @property
     def is_whole(self) -> bool:
-        """Whether every outcome is a whole number."""
+        """Whether every value is an integer."""
         return self.dtype == "int64"
 
     @property
     def is_strict(self) -> bool:
-        """Whether a text that can not be parsed must be a marker of a missing cell."""
+        """Whether a cell that cannot be parsed is an error unless it is a marker of missing cells;
+        in columns of other kinds, any text is a value."""
         return self.is_real or self.outcomes is Outcomes.TRUTH_VALUES
 
     @property
     def needed(self) -> str | None:
-        """Member that a complete document of such a column requires; None for none."""
+        """Member that the schema of such a column must contain: "levels" or "datetime_format"; None
+        if there is no such member."""
         if self.has_levels:
             return "levels"
         return "datetime_format" if self.is_real and "datetime_format" in self.members else None
@@ -114,11 +117,12 @@ _FOREIGN_KINDS = {
     **dict.fromkeys(("id", "key", "uuid"), "identifier"),
     **{"timestamp": "datetime", "binary": "boolean", "bool": "boolean"},
 }
-"""Names of kinds in other tools."""
+"""Names of kinds in other libraries, with the equivalent kind."""
 
 
 def meant_kind(word: str) -> str | None:
-    """Returns the kind that a misspelt or foreign name means; None if it is similar to none.
+    """Returns the kind that a misspelt name, or one from another library, probably means; None if
+    no kind is similar.
 
     >>> meant_kind("numerical"), meant_kind("Categoric"), meant_kind("colour")
     ('continuous', 'categorical', None)

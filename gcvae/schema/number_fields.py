@@ -1,4 +1,4 @@
-"""Members of a schema document that describe the format of numbers."""
+"""Reads the schema members that describe how a column's numbers are written."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gcvae.spelling.forms import Notation
 
 
 def read_notation(value: object) -> Notation:
-    """Reads the notation of a document.
+    """Reads the member `notation` of a column, which describes how digits are written.
 
     Raises:
-        ValueError: It is not valid; the message says what would be.
+        ValueError: The value is invalid; the message describes a valid one.
     """
     from gcvae.spelling.number_text import check_notation
 
@@ -24,10 +24,11 @@ def read_notation(value: object) -> Notation:
 
 
 def read_number_format(value: object) -> Mapping[str, Any]:
-    """Reads the given members of a number format.
+    """Reads the member `number_format` of a column; absent fields are inferred later from the
+    cells.
 
     Raises:
-        ValueError: A member is not valid; the message says what would be.
+        ValueError: A field is invalid; the message describes a valid one.
     """
     from gcvae.spelling.number_formats import read_members
 
@@ -35,8 +36,14 @@ def read_number_format(value: object) -> Mapping[str, Any]:
 
 
 def complete_numbers(draft: dict[str, Any], pointer: str) -> list[Problem]:
-    """Completes the number format of a draft, and parses limits that are text. Returns the
-    problems.
+    """Fills in the number format of a column and parses limits that are text, in place.
+
+    Args:
+        draft: Members of the column, as `gcvae.schema.columns.read_document` returns them.
+        pointer: JSON pointer of the column.
+
+    Returns:
+        Problems: a contradictory number format, or limits that are not numbers.
     """
     name = draft.get("name")
     if "number_format" in draft:

@@ -1,4 +1,4 @@
-"""Names of column types in Parquet files, as Arrow writes them."""
+"""Converts the names of column types in Parquet files, as Arrow writes them, to Arrow types."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])
 
 
 def parquet_type(text: str) -> Any:
-    """Returns the Arrow type of that name.
+    """Returns the Arrow type with this name.
 
     >>> parquet_type("timestamp[us, tz=Europe/Berlin]")
     TimestampType(timestamp[us, tz=Europe/Berlin])
 
     Raises:
-        ValueError: There is none.
+        ValueError: No type has this name.
     """
     if match := _ZONED.fullmatch(text):
         return pa.timestamp(match[1], match[2])

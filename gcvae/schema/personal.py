@@ -1,7 +1,7 @@
-"""Personal columns: cells that name people or lead to them.
+"""Personal columns: columns whose cells name people or identify them.
 
-A model generates none of these cells. Generated rows have made-up ones, those of a row of the same
-made-up person.
+A model never generates such cells. Generated rows contain made-up ones instead; all personal cells
+of a row belong to the same made-up person.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class PersonalKind(StrEnum):
     """Kind of personal data in a column.
 
     Attributes:
-        plural: Plural for sentences.
+        plural: Plural noun for messages.
     """
 
     plural: str
@@ -35,7 +35,7 @@ class PersonalKind(StrEnum):
     BIRTH_DATE = "birth_date", "dates of birth"
 
     def __new__(cls, value: str, plural: str) -> Self:
-        """Creates a kind from its word in a schema document."""
+        """Creates a kind from its name in schema documents and its plural."""
         kind = str.__new__(cls, value)
         kind._value_ = value
         kind.plural = plural
@@ -43,19 +43,20 @@ class PersonalKind(StrEnum):
 
     @property
     def is_made_up(self) -> bool:
-        """Whether generated cells are made up; dates of birth are learned like other dates."""
+        """Whether generated cells are made up; False for dates of birth, which are learned like
+        other dates."""
         return self is not PersonalKind.BIRTH_DATE
 
 
 Personal = PersonalKind | Literal[False]
-"""False: the user states that a column is not personal."""
+"""Kind of personal data; False if the user states that the column is not personal."""
 
 
 def read_personal(value: object) -> Personal:
-    """Reads the member `personal` of a column.
+    """Reads the member `personal` of a column: the name of a kind, or false.
 
     Raises:
-        ValueError: It is not valid; the message says what would be.
+        ValueError: The value is invalid; the message describes a valid one.
     """
     if value is False:
         return False

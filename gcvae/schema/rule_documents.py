@@ -1,8 +1,8 @@
-"""Reads rules between columns from documents, and checks them against the columns.
+"""Reads rules between columns from JSON documents, and checks them against the columns.
 
     {"rule": "total == net + tax", "keep": "hard"}
 
-Documents of older versions, `{"kind": "sum", ...}`, are converted to expressions.
+Rules of older versions, `{"kind": "sum", ...}`, are converted to expressions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _KEPT = {"model": "soft", "demand": "hard", "drop": "off"}
 
 
 class Column(Protocol):
-    """Interface of a schema's column; `gcvae.schema.columns` builds on this module."""
+    """Properties of a schema column that this module uses; `gcvae.schema.columns`, which defines
+    columns, imports this module."""
 
     @property
     def kind(self) -> ColumnKind: ...
@@ -46,7 +47,7 @@ class Column(Protocol):
 
 
 class Columns(Protocol):
-    """Interface of a table schema."""
+    """Properties of a table schema that this module uses."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -59,13 +60,12 @@ class Columns(Protocol):
 def read_rules(
     listed: object, problems: list[Problem], dates: Collection[str] = ()
 ) -> tuple[Rule, ...]:
-    """Reads the rules of a document, and adds errors to `problems` with their pointers.
+    """Reads the rules of a schema's JSON document, and appends any errors to `problems`.
 
     Args:
-        listed: The document.
-        problems: List that errors are added to.
-        dates: Columns that are known to be dates, which documents of older versions count in
-            seconds.
+        listed: Value of the member `rules`.
+        problems: List to which errors are appended, each with its JSON pointer.
+        dates: Names of columns that contain dates. Rules of older versions count dates in seconds.
     """
     if not isinstance(listed, list | tuple):
         problems.append(Problem("rules is not a list", "/rules", expected="[...]"))
@@ -80,14 +80,14 @@ def read_rules(
 
 
 def pointer_of_rule(number: int) -> str:
-    """Returns the JSON pointer of a rule in its schema document."""
+    """Returns the JSON pointer of the rule with this index in the schema document."""
     return f"/rules/{number}"
 
 
 def _read_rule(item: object, dates: Collection[str]) -> Rule:
-    """Reads one rule of a document."""
+    """Reads one rule of a JSON document."""
     if not isinstance(item, Mapping):
-        raise ValueError("a rule is an object with a member rule")
+        raise ValueError('a rule is an object with a member "rule"')
     given = {key: value for key, value in item.items() if value is not None}
     if "kind" in given and "rule" not in given:
         given = _rule_of_kind(given, dates)
@@ -96,13 +96,13 @@ def _read_rule(item: object, dates: Collection[str]) -> Rule:
     if unknown := sorted(map(str, set(given) - _MEMBERS)):
         raise ValueError(f"a rule has no member {unknown[0]}")
     if not isinstance(given.get("rule"), str):
-        raise ValueError("a rule has a member rule, an expression")
+        raise ValueError('a rule has a member "rule", an expression')
     _check_one_of(given["keep"], "keep", get_args(Keep))
     source = given.get("source", "given")
     _check_one_of(source, "source", get_args(Source))
     share = given.get("share")
     if share is not None and not (_is_number(share) and 0 <= share <= 1):
-        raise ValueError("share is no number from 0 to 1")
+        raise ValueError("share is not a number from 0 to 1")
     rule = Rule(given["rule"], given["keep"], source, share, _read_tables(given.get("tables", {})))
     if isinstance(rule.form, Formula) and len(rule.form.exempt) > MOST_EXEMPT:
         raise ValueError(f"at most {MOST_EXEMPT} values stand apart from an inequality")
@@ -110,7 +110,7 @@ def _read_rule(item: object, dates: Collection[str]) -> Rule:
 
 
 def _read_tables(given: object) -> dict[str, dict[str, Any]]:
-    """Reads the lookup tables of a rule."""
+    """Reads the lookup tables that a rule's expression may use."""
     is_object = isinstance(given, Mapping) and all(
         isinstance(t, Mapping) and t for t in given.values()
     )
@@ -150,7 +150,8 @@ def _check_one_of(value: object, key: str, allowed: Sequence[str]) -> None:
 
 
 def _rule_of_kind(given: Mapping[str, Any], dates: Collection[str]) -> dict[str, Any]:
-    """Converts the document of a rule with a kind to one with an expression."""
+    """Converts a rule of older versions, which had a kind and no expression, to one with an
+    expression."""
     kind = given["kind"]
     if not isinstance(kind, str) or kind not in _TEXTS:
         raise ValueError("unknown kind of rule")
@@ -217,7 +218,13 @@ def _date_part_text(given: Mapping[str, Any], _: Collection[str]) -> str:
 
 
 def weekday_text(of: str, monday: int, sunday: int | None) -> str:
-    """Returns the expression of a weekday's number, given the numbers of Monday and Sunday."""
+    """Returns an expression that computes the number of a date's weekday.
+
+    Args:
+        of: Expression of the date.
+        monday: Number that stands for Monday.
+        sunday: Number that stands for Sunday.
+    """
     day = f"day_of_week({of})"
     if (monday, sunday) == (1, 0):
         return f"({day} + 1) % 7"
@@ -249,7 +256,7 @@ _TEXTS: dict[str, _Text] = {
 
 
 def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
-    """Returns the text of a sum of terms with factors.
+    """Returns the expression of a sum, given pairs of a factor and a term.
 
     >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
     'net - off + seconds / 60 + 2.5'
@@ -260,7 +267,8 @@ def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
 
 
 def _term(factor: float, name: str) -> str:
-    """Returns a term with its sign."""
+    """Returns a term with its factor and the sign before it; the number alone if the name is
+    empty."""
     sign, size = " - " if factor < 0 else " + ", abs(factor)
     number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
     if not name:
@@ -274,7 +282,7 @@ def _term(factor: float, name: str) -> str:
 
 
 def unknown_in_rules(rules: Sequence[Rule], names: Sequence[str]) -> list[Problem]:
-    """Returns a problem for each unknown column of a rule."""
+    """Returns a problem for each column name in the rules that is not in `names`."""
     places = [
         (name, {"pointer": pointer_of_rule(i), "column": name})
         for i, rule in enumerate(rules)
@@ -285,10 +293,11 @@ def unknown_in_rules(rules: Sequence[Rule], names: Sequence[str]) -> list[Proble
 
 
 def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
-    """Returns the problems of rules: unmodelled columns, several formulas of a column, and cycles.
+    """Returns the problems of rules: columns that are not modelled, several formulas for one
+    column, and rules that depend on each other in a cycle.
 
-    The types of expressions are checked when they are compiled. Rules that are off may state
-    anything about existing columns.
+    Types in expressions are checked when the expressions are compiled. Rules that are off are not
+    checked.
     """
     kept = [(i, rule) for i, rule in enumerate(rules) if rule.keep != "off"]
     problems = [
@@ -300,7 +309,7 @@ def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
 
 
 def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
-    """Returns the problems of columns with several formulas."""
+    """Returns a problem for each column that several formulas compute."""
     first: dict[str, int] = {}
     problems = []
     for i, rule in kept:
@@ -313,7 +322,7 @@ def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
 
 
 def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
-    """Returns the problem of rules that form a cycle."""
+    """Returns a problem if rules depend on each other in a cycle."""
     formulas = [rule for _, rule in kept if not _needs_no_order(rule)]
     try:
         TopologicalSorter(parents_of(formulas)).prepare()
@@ -327,16 +336,18 @@ def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
 
 
 def _needs_no_order(rule: Rule) -> bool:
-    """Whether the columns of a rule may be computed in any order, or rejection keeps it."""
+    """Returns whether a rule does not determine which of its columns is generated first: it can be
+    reversed, or it is enforced by rejecting rows."""
     if not isinstance(rule.form, Formula):
         return False
     return rule.reversed_text is not None or (rule.form.is_inequality and rule.keep == "hard")
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
-    """Returns the columns that each dependent column depends on by rules.
+    """Returns, for each column that a rule computes, the columns from which it is computed.
 
-    Rules on missing cells are left out, because they imply no order of the columns.
+    Rules that do not determine an order of their columns are left out: those on missing cells and
+    on combinations, and conditions.
     """
     parents: dict[str, set[str]] = {}
     for rule in rules:
@@ -346,7 +357,7 @@ def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
 
 
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
-    """Returns (message, what would be right) for each column that does not fit a rule."""
+    """Returns (message, description of valid input) for each column that a rule can not use."""
     found = []
     is_condition = isinstance(rule.form, Combination | Condition)
     for name in rule.columns:
@@ -354,7 +365,9 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
         is_known = is_condition and column.kind.outcomes is Outcomes.ONE_VALUE and not column.drop
         if not column.is_modelled and not is_known:
             what = "is dropped" if column.drop else f"is of kind {column.kind}"
-            found.append((f"column {name!r} {what}: no rule holds it", "columns that are modelled"))
+            found.append(
+                (f"column {name!r} {what}: no rule can use it", "columns that are modelled")
+            )
     if not found and rule.keep == "soft" and is_condition:
         message = f"{rule} says nothing of one column that can be computed"
         found.append((message, 'y == f(x), y <= f(x), determines(a; y), or "keep": "hard"'))

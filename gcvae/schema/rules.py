@@ -1,22 +1,22 @@
-"""Rules between the columns of a table: one expression each.
+"""Rules between the columns of a table, each of which is one expression.
 
     Rule("total == net + tax")            Rule("shipped >= ordered", keep="hard")
 
-A rule holds in most rows of a table. With `keep` "soft" the model learns it with its exceptions,
-with "hard" every synthetic row keeps it, with "off" the model ignores it. A model keeps four forms
-by construction:
+A rule holds in most rows of a table. `keep` says how a model uses it: "soft" learns the rule with
+its exceptions, "hard" makes every synthetic row satisfy it, "off" ignores it. Rules of four forms
+are satisfied by construction:
 
     y == f(x, ...)    y ≈ f(x, ...) ± 0.1            a formula, rounded to the decimals of y
     y <= f(x, ...)    y >= x or y == 0               an inequality, with exempt values
     determines(country; currency)                    a functional dependency
     is_missing(y) if is_missing(x)                   missing cells that imply each other
 
-Two more can only be hard, and are kept by rejection:
+Rules of two more forms can only be hard; rows that violate them are rejected:
 
     combinations(city, country)                      only combinations that the table has
     a + b <= c or d == 'x'                           any other expression that is true or false
 
-`rule_documents` reads rules from documents. This module loads without pandas.
+`rule_documents` reads rules from JSON documents. This module loads without pandas.
 """
 
 from __future__ import annotations
@@ -51,16 +51,17 @@ _TOLERANCE = re.compile(r"(?:±|\+-)\s*([0-9.]+(?:[eE][+-]?\d+)?)\s*$")
 
 @dataclass(frozen=True)
 class Formula:
-    """y equals f(x, ...), equals it approximately, or lies on one side of it.
+    """Rule by which y equals f(x, ...), equals it approximately, or is at most or at least f(x,
+    ...).
 
     Attributes:
         column: Dependent column y.
         relation: Relation between y and f.
-        value: Expression f.
-        parents: The columns x, in the order in which f names them.
-        exempt: Values of y that are exempt from an inequality, such as 0 for none or "2099-12-31"
-            for no end.
-        tolerance: Largest distance between y and f, if the relation is ≈.
+        value: Syntax tree of the expression f.
+        parents: Columns x, in the order in which f names them.
+        exempt: Values of y that an inequality exempts, such as 0 for "none" or "2099-12-31" for "no
+            end".
+        tolerance: Largest difference between y and f if the relation is ≈.
     """
 
     column: str
@@ -72,18 +73,19 @@ class Formula:
 
     @property
     def is_inequality(self) -> bool:
-        """Whether the formula is an inequality."""
+        """Whether the relation is <= or >=."""
         return self.relation in ("<=", ">=")
 
     @property
     def is_of_one(self) -> bool:
-        """Whether f is a single column."""
+        """Whether f is just the name of one column."""
         return isinstance(self.value, ast.Name)
 
 
 @dataclass(frozen=True)
 class Dependency:
-    """A functional dependency: the cells of the parents determine that of y."""
+    """A functional dependency: the cells of the columns `parents` determine the cell of
+    `column`."""
 
     column: str
     parents: tuple[str, ...]
@@ -91,9 +93,8 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Missingness:
-    """A rule on missing cells: y is missing wherever its parent is and, if `is_same`, nowhere
-    else.
-    """
+    """A rule on missing cells: `column` is missing wherever its parent is missing and, if
+    `is_same`, nowhere else."""
 
     column: str
     parents: tuple[str, ...]
@@ -102,13 +103,13 @@ class Missingness:
 
 @dataclass(frozen=True)
 class _OfColumns:
-    """A rule on several columns that computes none of them."""
+    """A rule on several columns that does not compute any of them."""
 
     columns: tuple[str, ...]
 
     @property
     def column(self) -> str:
-        """First column."""
+        """First of the columns."""
         return self.columns[0]
 
     @property
@@ -119,12 +120,13 @@ class _OfColumns:
 
 @dataclass(frozen=True)
 class Combination(_OfColumns):
-    """A rule that only permits combinations of columns that occur in the table."""
+    """A rule that permits only those combinations of the columns' values that occur in the
+    table."""
 
 
 @dataclass(frozen=True)
 class Condition(_OfColumns):
-    """A rule that is true or false of a row, in none of the other forms."""
+    """A rule that is true or false for a row and that has none of the other forms."""
 
     tree: ast.expr = field(compare=False)
 
@@ -138,14 +140,15 @@ class Rule:
 
     Attributes:
         text: The expression.
-        keep: Use of the rule in a model.
-        source: Whether the rule was found in a table or given by a user.
-        share: Share of the rows that keep the rule, among those in which all its columns are known;
-            None if it is not measured.
+        keep: How a model uses the rule: "soft" (learned with exceptions), "hard" (every synthetic
+            row satisfies it) or "off" (ignored).
+        source: "found" if the rule was inferred from a table, "given" if a user specified it.
+        share: Share of rows that satisfy the rule, among the rows without missing cells in its
+            columns; None if it has not been measured.
         tables: Lookup tables by name, for `name[key]` in the expression: `{"rate": {"G1": 0.02}}`.
 
     Raises:
-        ValueError: The expression can not be parsed; the message names the character.
+        ValueError: The expression can not be parsed; the message gives the character position.
     """
 
     text: str
@@ -159,22 +162,23 @@ class Rule:
 
     @cached_property
     def form(self) -> Form:
-        """The parsed rule."""
+        """Parsed expression: a Formula, Dependency, Missingness, Combination or Condition."""
         return read_form(self.text)
 
     @property
     def column(self) -> str:
-        """The dependent column."""
+        """Column that the rule computes or limits; the first column if it does neither."""
         return self.form.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The columns on which the dependent one depends."""
+        """Columns from which `column` is computed or limited; all others if the rule does
+        neither."""
         return self.form.parents
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the rule, dependent column first."""
+        """All columns of the rule; `column` is the first."""
         return (self.column, *self.parents)
 
     @property
@@ -184,8 +188,7 @@ class Rule:
 
     @property
     def reversed_text(self) -> str | None:
-        """The expression with the other column as the dependent one, if the rule has two columns;
-        else None.
+        """The rule solved for its other column, if it relates two columns directly; else None.
 
         >>> Rule("shipped >= ordered").reversed_text
         'ordered <= shipped'
@@ -218,11 +221,11 @@ class Rule:
 
     @property
     def with_tables(self) -> str:
-        """The rule in words, with the first entries of its lookup tables."""
+        """The rule in words, followed by the first few entries of each of its lookup tables."""
         return str(self) + "".join(map(_table_in_words, self.tables.items()))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the rule's entry in a schema document."""
+        """Returns the rule as a JSON object of a schema document."""
         document: dict[str, Any] = {"rule": self.text}
         if self.tables:
             document["tables"] = {name: dict(entries) for name, entries in self.tables.items()}
@@ -231,7 +234,7 @@ class Rule:
 
 
 def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
-    """Returns a lookup table as messages and pages show it.
+    """Returns a lookup table as text for messages and pages.
 
     >>> _table_in_words(("rate", {"G1": 0.02, "G2": 0.05}))
     ', rate: G1 → 0.02, G2 → 0.05'
@@ -243,21 +246,22 @@ def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
 
 
 def dependency(of: tuple[str, ...], column: str) -> str:
-    """Returns the expression of a functional dependency."""
+    """Returns the expression of a functional dependency: the columns `of` determine `column`."""
     return f"determines({', '.join(map(quoted_name, of))}; {quoted_name(column)})"
 
 
 def missingness(of: str, column: str, *, is_same: bool) -> str:
-    """Returns the expression of a rule on missing cells."""
+    """Returns the expression of a rule on missing cells: `column` is missing where `of` is missing
+    and, if `is_same`, nowhere else."""
     here, there = (f"is_missing({quoted_name(name)})" for name in (column, of))
     return f"{here} == {there}" if is_same else f"{here} if {there}"
 
 
 def read_form(text: str) -> Form:
-    """Parses a rule's expression.
+    """Parses a rule's expression into a Formula, Dependency, Missingness, Combination or Condition.
 
     Raises:
-        ValueError: It can not be parsed.
+        ValueError: The expression can not be parsed.
     """
     given, parts = text, unquoted(text).split(";")
     is_dependency = len(parts) == 2 and "," not in parts[1]
@@ -297,7 +301,7 @@ def _without_tolerance(text: str) -> tuple[str, float, bool]:
 
 
 def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
-    """Matches determines(a, b; y)."""
+    """Converts the tree of determines(a, b; y); raises a ValueError if it is malformed."""
     match tree:
         case ast.Call(func=ast.Name(id="determines"), args=[_, *_, _] as arguments) if is_parted:
             if all(isinstance(argument, ast.Name) for argument in arguments):
@@ -310,7 +314,7 @@ def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
 
 
 def _combination(tree: ast.expr) -> Combination | None:
-    """Matches combinations(a, b)."""
+    """Converts the tree of combinations(a, b); returns None for any other tree."""
     if not isinstance(tree, ast.Call) or getattr(tree.func, "id", "") != "combinations":
         return None
     names = [getattr(argument, "id", "") for argument in tree.args]
@@ -320,7 +324,8 @@ def _combination(tree: ast.expr) -> Combination | None:
 
 
 def _missingness(tree: ast.expr) -> Missingness | None:
-    """Matches is_missing(y) if is_missing(x), and is_missing(y) == is_missing(x)."""
+    """Converts the tree of is_missing(y) if is_missing(x), or of is_missing(y) == is_missing(x);
+    returns None for any other tree."""
     match tree:
         case ast.IfExp(body=here, test=there):
             is_same = False
@@ -337,7 +342,7 @@ def _missingness(tree: ast.expr) -> Missingness | None:
 
 
 def _missing_column(tree: ast.expr) -> str | None:
-    """Returns the column x of is_missing(x)."""
+    """Returns the column x if the tree is is_missing(x), else None."""
     match tree:
         case ast.Call(func=ast.Name(id="is_missing"), args=[ast.Name(id=name)]):
             return name
@@ -345,7 +350,8 @@ def _missing_column(tree: ast.expr) -> str | None:
 
 
 def _formula(tree: ast.expr) -> Formula | None:
-    """Matches y == f(x), y <= f(x), y >= f(x) or y == c, with y on either side."""
+    """Converts the tree of y == f(x), y <= f(x), y >= f(x) or y == c, with y on either side;
+    returns None for any other tree."""
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.Or):
         first, *others = tree.values
         form = _formula(first)
@@ -364,13 +370,13 @@ def _formula(tree: ast.expr) -> Formula | None:
 
 
 def _is_of_others(tree: ast.expr, name: str) -> bool:
-    """Whether an expression has columns, but not the named one."""
+    """Returns whether an expression names columns, but not the column `name`."""
     names = names_in(tree)
     return bool(names) and name not in names
 
 
 def _value_of(tree: ast.expr, name: str) -> float | str | None:
-    """Returns the value c of name == c."""
+    """Returns the value c if the tree is name == c, else None."""
     match tree:
         case ast.Compare(left=ast.Name(id=found), ops=[ast.Eq()], comparators=[right]) if (
             found == name

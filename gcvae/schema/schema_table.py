@@ -1,4 +1,4 @@
-"""Summary of a schema for notebooks: a line for each column, and its rules."""
+"""Summary of a schema for notebooks: one line for each column, and the rules."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ _MOST_LEVELS = 6
 
 
 def schema_table(columns: Iterable[Mapping[str, Any]], rules: Iterable[object]) -> str:
-    """Returns columns of a schema document, and rules, as HTML."""
+    """Returns HTML that summarises the columns and rules of a schema.
+
+    Args:
+        columns: Columns as JSON objects of the schema document.
+        rules: Rules, whose str() is shown.
+    """
     lines = ((column["name"], *_described(column)) for column in columns)
     return lines_table(_HEADER, lines) + paragraphs(f"Rule: {rule}" for rule in rules)
 
 
 def _described(column: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Returns (kind, outcomes, missing cells) of a column in words."""
+    """Returns (kind, possible values, whether cells may be missing) of a column in words."""
     if column.get("drop"):
         return "dropped", "", ""
     blanks = "allowed" if column["missing"]["allowed"] else "none"
@@ -27,7 +32,7 @@ def _described(column: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _outcomes(column: Mapping[str, Any]) -> str:
-    """Describes a column's outcomes: its first levels, its range, or its made-up data.
+    """Returns a description of a column's values: its first levels, its range, or its made-up data.
 
     >>> _outcomes({"levels": [1, 2, 3, 4, 5, 6, 7]}), _outcomes({"minimum": 0, "maximum": 9.5})
     ('1, 2, 3, 4, 5, 6 and 1 more', '0 to 9.5')

@@ -2,8 +2,8 @@
 
     "steps": [1, 0.01], "endings": [".99"]          "steps": ["1 week", "1 day", "5 minutes"]
 
-Steps are in descending order. All cells are multiples of the last step (plus an ending). The
-remainder of each earlier step is modelled as a column of its own: cents, weekday, time of day.
+Steps are in descending order. All cells are multiples of the last step (plus an ending). The model
+learns the remainder after each earlier step as a separate column: cents, weekday, time of day.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from itertools import pairwise
 
 Step = int | float | str
 MONTH = "1 month"
-"""The step that has no fixed length."""
+"""Step of one month, the only one without a fixed length."""
 MONTH_END = "month end"
-"""The ending of dates whose days are counted back from the end of the month."""
+"""Ending of dates whose days are counted back from the end of the month."""
 DURATIONS = {
     "week": 7 * 86_400 * 10**6,
     "day": 86_400 * 10**6,
@@ -27,15 +27,15 @@ DURATIONS = {
     "millisecond": 10**3,
     "microsecond": 1,
 }
-"""Microseconds of the units in which a step of time is written."""
+"""Length in microseconds of each unit of time that a step may have."""
 _DURATION = re.compile(rf"([1-9]\d{{0,8}}) ({'|'.join(DURATIONS)})s?")
 
 
 def read_steps(value: object) -> tuple[Step, ...]:
-    """Reads the steps of a document.
+    """Reads the member `steps` of a column.
 
     Raises:
-        ValueError: They are not valid; the message says what would be.
+        ValueError: The value is invalid; the message describes a valid one.
     """
     expected = 'falling steps, such as [100, 1], ["1 hour"] or ["1 month", "1 day"]; [] for none'
     if isinstance(value, list | tuple) and any("nanosecond" in str(step) for step in value):
@@ -49,10 +49,10 @@ def read_steps(value: object) -> tuple[Step, ...]:
 
 
 def read_endings(value: object) -> tuple[str, ...]:
-    """Reads the endings of a document.
+    """Reads the member `endings` of a column.
 
     Raises:
-        ValueError: They are not valid; the message says what would be.
+        ValueError: The value is invalid; the message describes a valid one.
     """
     if not isinstance(value, list | tuple) or not all(isinstance(x, str) and x for x in value):
         raise ValueError('texts, such as [".99"], ["09:00"], ["Monday"] or ["month end"]')
@@ -60,7 +60,7 @@ def read_endings(value: object) -> tuple[str, ...]:
 
 
 def duration(step: Step) -> int | None:
-    """Microseconds of a step of time; None for any other.
+    """Returns the length of a time step in microseconds; None for "1 month" and for numbers.
 
     >>> duration("5 minutes") == 5 * DURATIONS["minute"]
     True
@@ -70,7 +70,7 @@ def duration(step: Step) -> int | None:
 
 
 def duration_text(microseconds: int) -> str:
-    """Returns the text of a step of time, in the largest unit of which it is a whole number.
+    """Returns a time step as text, in the largest unit of which the step is a multiple.
 
     >>> duration_text(5 * DURATIONS["minute"])
     '5 minutes'
@@ -81,7 +81,7 @@ def duration_text(microseconds: int) -> str:
 
 
 def exact(number: float) -> Fraction:
-    """Returns the decimal number that a document contains as a fraction: 0.01 is 1/100."""
+    """Returns the shortest decimal that represents a float, as a fraction: 0.01 becomes 1/100."""
     return Fraction(repr(number))
 
 
@@ -94,7 +94,8 @@ def _is_step(step: object) -> bool:
 
 
 def _length(step: Step) -> float:
-    """Returns the length of a step for comparisons; a month has 30 days."""
+    """Returns the length of a step for comparisons: a number, or microseconds; a month counts as 30
+    days."""
     if step == MONTH:
         return 30.0 * DURATIONS["day"]
     return float(step if isinstance(step, int | float) else duration(step) or 0)

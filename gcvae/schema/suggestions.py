@@ -1,4 +1,4 @@
-"""Errors about unknown names, with the most similar known name.
+"""Errors about unknown names, each with the most similar known name.
 
 >>> print(unknown_name("there is no such column", "Agee", ["age", "sex"], column="Agee"))
 column 'Agee': there is no such column; did you mean 'age'?
@@ -15,21 +15,22 @@ from gcvae.errors import Problem
 NO_SUCH_COLUMN = "there is no such column"
 MOST_LISTED = 12
 _MOST_COMPARED = 5_000
-_LEAST_LIKENESS = 0.6  # so that aeg is like age
+_LEAST_LIKENESS = 0.6  # at which aeg is similar to age
 _MOST_CHARACTERS = 100
 _MOST_SUGGESTIONS = 5
-"""Maximum number of suggestions per error, since each compares a name with all known ones."""
+"""Maximum number of names in one error that get a suggestion, since each name is compared with all
+known names."""
 
 
 def unknown_name(message: str, name: str, known: Iterable[str], **place: Any) -> Problem:
-    """Returns the problem of an unknown name, with the most similar known name and the first known
-    names.
+    """Returns a Problem about an unknown name, with the most similar known name and the first few
+    known names.
 
     Args:
         message: What is wrong, as a clause.
-        name: The given name.
+        name: The unknown name.
         known: Known names, in the order in which they are listed.
-        **place: `pointer`, `line` and `column` of the problem.
+        **place: `pointer`, `line` and `column` of the Problem.
     """
     known = list(known)
     return Problem(message, suggestion=nearest(name, known), expected=listed(known), **place)
@@ -38,8 +39,12 @@ def unknown_name(message: str, name: str, known: Iterable[str], **place: Any) ->
 def unknown_names(
     message: str, places: Iterable[tuple[str, dict[str, Any]]], known: Collection[str]
 ) -> list[Problem]:
-    """Returns the problems of several names, each with its location; the first few have
-    suggestions.
+    """Returns a Problem for each unknown name; only the first few include a suggestion.
+
+    Args:
+        message: What is wrong, as a clause.
+        places: Pairs of an unknown name and its location, as keyword arguments of Problem.
+        known: Known names.
     """
     problems = []
     for number, (name, place) in enumerate(places):
@@ -51,7 +56,7 @@ def unknown_names(
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Returns the most similar known name, ignoring case; None if there is none.
+    """Returns the known name that is most similar, ignoring case; None if none is similar enough.
 
     >>> nearest("max-step", ["max_steps", "max_passes"])
     'max_steps'
@@ -69,7 +74,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def listed(known: Iterable[str]) -> str:
-    """Returns the first known names as text."""
+    """Returns "one of a, b, ..." with the first 12 known names, for errors."""
     names = [str(name) for name in known]
     return "one of " + ", ".join([*names[:MOST_LISTED], *(["..."] * (len(names) > MOST_LISTED))])
 

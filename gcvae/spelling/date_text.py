@@ -1,9 +1,9 @@
-"""Dates in text: infers formats, reads dates, and writes them back unchanged.
+"""Dates in text: infers their format, reads them, and writes them back unchanged.
 
-A format is strptime's, with `%-d`, `%-m`, `%-H`, `%-I` for numbers without leading zeros. Fractions
-of a second (`%f`) are written with the column's number of decimals. A format that ends in an offset
-from UTC, such as `%Y-%m-%d %H:%M:%S+02:00`, reads times with any offset and writes all with its
-own; the times are stored in UTC.
+A format is like that of strptime, with `%-d`, `%-m`, `%-H`, `%-I` for numbers without leading
+zeros. Fractions of a second (`%f`) are written with the column's number of decimals. A format may
+end in an offset from UTC, such as `%Y-%m-%d %H:%M:%S+02:00`: it reads times with any offset, stores
+them in UTC, and writes all of them with its own offset.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ _KNOWN_TOKENS = {
     "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
     "%p", "%M", "%S", "%f",
 }  # fmt: skip
-# Times of day have strptime's default date. 3:04 may be a ratio.
+# Times of day get strptime's default date. %-H:%M is not listed: 3:04 may be a ratio.
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
           "%-I:%M:%S %p")  # fmt: skip
 DAY_OF_TIMES = np.datetime64("1900-01-01", "us")
 MOST_DIGITS = 6
-"""Digits of a second that are kept."""
+"""Maximum number of decimals of a second; times are stored in microseconds."""
 _FINER = rf"(:[0-9]{{2}}\.[0-9]{{{MOST_DIGITS}}})[0-9]+"
 FIRST_YEAR, LAST_YEAR = 1900, 2099  # plausible years of eight-digit dates, beside 99991231
 
@@ -91,7 +91,8 @@ Dates = npt.NDArray[np.datetime64]
 
 
 def candidate_formats(text: str) -> Iterator[str]:
-    """Yields the formats whose shape a text has, the preferred ones first."""
+    """Yields the date formats that a text could be in, by its arrangement of digits, letters and
+    signs; preferred formats come first."""
     if not re.search("[0-9]", text):
         return
     for day in _DAYS:
@@ -108,19 +109,20 @@ def candidate_formats(text: str) -> Iterator[str]:
 
 
 def has_shape(text: str, date_format: str) -> bool:
-    """Returns whether a text has the shape of the format; its numbers are not checked."""
+    """Returns whether a text has the format's arrangement of digits, letters and signs; whether the
+    date exists is not checked."""
     return _shape(date_format).fullmatch(text) is not None
 
 
 def check_format(text: str) -> str:
-    """Returns the format if it is valid.
+    """Returns the format unchanged if it is valid.
 
     Raises:
-        ValueError: The format can not read a date; the message explains how to correct it.
+        ValueError: The format can not represent a date or time; the message describes a valid one.
     """
     tokens = set(_TOKEN.findall(text)) - {"%%"}
     if not {"%Y", "%y"} & tokens and not is_time_of_day(text):
-        raise ValueError("a format that has a year, such as %Y-%m-%d, or is of a time, as %H:%M")
+        raise ValueError("a format with a year, such as %Y-%m-%d, or for a time of day, as %H:%M")
     if unknown := tokens - _KNOWN_TOKENS:
         raise ValueError(f"a format without {', '.join(sorted(unknown))}")
     if "%" in _TOKEN.sub("", text):
@@ -132,18 +134,18 @@ def check_format(text: str) -> str:
 
 
 def is_time_of_day(date_format: str) -> bool:
-    """Returns whether the format has a time of day and no date."""
+    """Returns whether the format contains a time of day but no date."""
     letters = {token[-1] for token in _TOKEN.findall(date_format)}
     return bool(letters & set("HI")) and not letters & set("YymbBdaA")
 
 
 def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | None]:
-    """Returns (ISO format that writes these times completely, its digits of a second).
+    """Returns (ISO 8601 format that represents the times exactly, decimals of its seconds or None).
 
     Args:
-        times: Times without NaT. If all are of 1900-01-01 and not all at midnight, they are times
-            of day.
-        has_zone: Whether they are in UTC.
+        times: Times without NaT. Times of day are represented as times on 1900-01-01, so if all
+            dates are that day and not all times are midnight, the format contains no date.
+        has_zone: Whether the times are in UTC, so that the format ends in +00:00.
     """
     days = times.astype("datetime64[D]")
     are_whole = bool((times.astype("datetime64[s]") == times).all())
@@ -158,11 +160,12 @@ def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | No
 
 
 def infer_format(texts: pa.Array) -> tuple[str, int] | None:
-    """Returns (format that restores every distinct text, its digits of a second), or None.
+    """Returns (format that restores every text, decimals of its seconds); None if there is no such
+    format.
 
-    If texts differ in their offset from UTC, or only some have digits of a second, the format
-    restores the rest of every text, with the most frequent offset. Digits of a second beyond
-    microseconds are not restored.
+    If texts differ in their offset from UTC, the format contains the most frequent offset. If only
+    some texts have decimals of a second, the format contains decimals. Decimals beyond microseconds
+    are not restored.
 
     >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
     ('%Y-%m-%d', 0)
@@ -175,7 +178,8 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
 
 
 def _format_of_uneven(texts: pa.Array) -> str | None:
-    """Returns the format of times that differ in their offset or digits of a second, or None."""
+    """Returns the format of times that differ in their offset from UTC or in the presence of
+    decimals of a second; None if there is none."""
     if not any(candidate_formats(_clocks(texts.slice(0, 1))[2][0].as_py())):
         return None
     times, offsets, clocks = _clocks(texts)
@@ -189,13 +193,15 @@ def _format_of_uneven(texts: pa.Array) -> str | None:
 
 
 def _clocks(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Returns (texts without offsets, the offsets, texts also without digits of a second)."""
+    """Returns (texts without offsets from UTC, the offsets, texts without offsets and without
+    decimals of a second)."""
     times, offsets = _without_offsets(texts)
     return times, offsets, pc.replace_substring_regex(times, _FRACTION, r"\1")
 
 
 def _most_frequent(texts: pa.Array) -> str:
-    """Returns the most frequent text, the first of ties; "" without texts."""
+    """Returns the most frequent text, or the first of equally frequent ones; "" if there are no
+    texts."""
     counts = pc.value_counts(texts)
     return max(counts.to_pylist(), key=lambda pair: pair["counts"], default={"values": ""})[
         "values"
@@ -203,24 +209,26 @@ def _most_frequent(texts: pa.Array) -> str:
 
 
 def has_offset(date_format: str) -> bool:
-    """Returns whether the format has an offset from UTC."""
+    """Returns whether the format ends in an offset from UTC."""
     return bool(_offset_of(date_format)[1])
 
 
 def offset_of(date_format: str) -> timedelta:
-    """Returns the format's offset from UTC."""
+    """Returns the offset from UTC with which the format writes times; zero if it has none."""
     ahead = _offset_of(date_format)[1]
     return pd.Timedelta(_distance(ahead)).to_pytimedelta() if ahead else timedelta(0)
 
 
 def are_uniform(texts: pa.Array, date_format: str) -> bool:
-    """Returns whether all texts have the format's offset and digits of a second."""
+    """Returns whether all texts have the same offset and number of decimals of a second as the
+    format, so that the format restores them."""
     has_ends = "%f" in date_format or has_offset(date_format)
     return not has_ends or _restores(texts, date_format)
 
 
 def other_order(texts: pa.Array, date_format: str) -> str | None:
-    """Returns the format with day and month exchanged if it also fits every text, else None."""
+    """Returns the format with day and month exchanged if it also fits every text; None if it does
+    not."""
     if "%b" in date_format.lower() or date_format.startswith("%Y"):
         return None
     other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
@@ -228,9 +236,9 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
 
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:
-    """Returns the time of each text in microseconds; NaT if the format can not read it.
+    """Returns the time of each text in microseconds; NaT if the text is not in the format.
 
-    Further digits of a second are cut off.
+    Decimals of a second beyond microseconds are cut off. Shape: (n,).
     """
     return np.concatenate([_read_dates(chunk, date_format) for chunk in chunks(texts)])
 
@@ -247,9 +255,9 @@ def _read_dates(texts: pa.Array, date_format: str) -> Dates:
 
 @cache
 def _pattern(date_format: str) -> str:
-    """Returns a regular expression with one group for each token of a format.
+    """Returns a regular expression with a named group for each token of a format.
 
-    A fraction at the end may be absent.
+    Decimals of a second at the end of a text are optional.
     """
     words = [re.sub(r"\\? +", r"\\s+", re.escape(text)) for text in _TOKEN.split(date_format)]
     tokens = [_PATTERNS.get(token[-1], "%") for token in _TOKEN.findall(date_format)]
@@ -278,11 +286,12 @@ _PATTERNS = {
         ("f", "[0-9]{1,9}"),
     )
 }
-"""Regular expression of each token, by its letter."""
+"""Regular expression for each token of a format, by the token's letter."""
 
 
 def _times_of(found: Any) -> Dates:
-    """Returns the times of the tokens' texts, NaT where there is none. Shape: (n,)."""
+    """Returns the times that matched token groups represent, NaT where a date does not exist.
+    Shape: (n,)."""
     fields = {field.name: pc.struct_field(found, field.name) for field in found.type}
 
     def number(letter: str, default: int = 0) -> npt.NDArray[np.int64]:
@@ -315,11 +324,11 @@ def _times_of(found: Any) -> Dates:
 
 
 _FIRST_SHORT_YEAR = 69
-"""Years of two digits are from 1969 to 2068."""
+"""First two-digit year of the 20th century: two-digit years stand for 1969 to 2068."""
 
 
 def _without_offsets(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Returns (texts without their offsets from UTC, the offsets, null without one)."""
+    """Returns (texts without their offsets from UTC, the offsets; null for a text without one)."""
     found = pc.extract_regex(texts, _OFFSET_OF_TEXT)
     times, offsets = (pc.struct_field(found, name) for name in ("time", "offset"))
     return pc.coalesce(times, texts), offsets
@@ -327,13 +336,13 @@ def _without_offsets(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 @cache
 def _offset_of(date_format: str) -> tuple[str, str]:
-    """Returns (format without its offset from UTC, the offset); "" without one."""
+    """Returns (format without its offset from UTC, the offset; "" if it has none)."""
     found = _OFFSET_OF_FORMAT.fullmatch(date_format)
     return (found[1], found[2]) if found else (date_format, "")
 
 
 def _distances(offsets: pa.Array) -> npt.NDArray[np.timedelta64]:
-    """Returns the offsets as time differences; NaT if null."""
+    """Returns the offsets as time differences; NaT for null."""
     coded = offsets.dictionary_encode()
     distances = [*map(_distance, coded.dictionary.to_pylist()), np.timedelta64("NaT", "us")]
     places = np.asarray(coded.indices.fill_null(len(distances) - 1), dtype=np.int64)
@@ -349,10 +358,11 @@ def _distance(offset: str) -> np.timedelta64:
 
 
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
-    """Returns the times of texts in an ISO 8601 format that Arrow can read, else None.
+    """Returns the times of texts in one of the ISO 8601 formats that Arrow can read; None for other
+    texts.
 
-    Arrow's parser is ten times as fast as others and accepts no other number of digits, so that
-    writing the times restores the texts.
+    Arrow's parser is ten times as fast as the general one, and accepts only texts that writing the
+    times restores.
     """
     if date_format not in _ISO_LENGTHS or not len(texts):
         return None
@@ -376,12 +386,18 @@ _ISO_LENGTHS = {
     "%Y-%m-%d %H:%M:%S": (19, " "),
     "%Y-%m-%dT%H:%M:%S": (19, "T"),
 }
-"""Length of the texts of each format, and the separator between date and time."""
+"""For each ISO 8601 format that Arrow reads: length of its texts, and separator of date and
+time."""
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
-    """Returns the text of each time in the format; with `digits` of a second for %f, 6 by
-    default."""
+    """Returns the text of each time in the format. Shape: (n,).
+
+    Args:
+        times: Times without NaT.
+        date_format: The format.
+        digits: Number of decimals of a second that `%f` writes; None for 6.
+    """
     index = pd.DatetimeIndex(times + _distance(_offset_of(date_format)[1]))
     written: list[pa.Array | str] = []
     end = 0
@@ -395,12 +411,12 @@ def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa
 
 
 def are_read(texts: pa.Array, date_format: str) -> Mask:
-    """Returns which texts are dates of the format, apart from leading zeros."""
+    """Returns a mask of the texts that are dates in the format; leading zeros may be absent."""
     return ~np.isnat(read_dates(texts, date_format))
 
 
 def are_written_so(texts: pa.Array, date_format: str) -> Mask:
-    """Returns which texts are dates of the format, exactly as it writes them."""
+    """Returns a mask of the texts that equal their date written in the format."""
     times = read_dates(texts, date_format)
     found = ~np.isnat(times)
     written = write_dates(times[found], date_format, second_digits(texts, date_format))
@@ -410,7 +426,8 @@ def are_written_so(texts: pa.Array, date_format: str) -> Mask:
 
 
 def second_digits(texts: pa.Array, date_format: str) -> int:
-    """Returns the maximum number of digits of a second, at most MOST_DIGITS."""
+    """Returns the maximum number of decimals of a second in the texts, at most MOST_DIGITS; 0 if
+    the format has none."""
     if "%f" not in date_format:
         return 0
     times = _without_offsets(texts)[0] if has_offset(date_format) else texts
@@ -420,7 +437,7 @@ def second_digits(texts: pa.Array, date_format: str) -> int:
 
 
 def have_finer_digits(texts: pa.Array) -> bool:
-    """Returns whether some texts have digits of a second beyond microseconds."""
+    """Returns whether a text has decimals of a second beyond microseconds."""
     return bool(pc.any(pc.match_substring_regex(texts, _FINER)).as_py())
 
 
@@ -429,7 +446,12 @@ def _without_finer_digits(texts: pa.Array) -> pa.Array:
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:
-    """Returns the smallest time step that the format can represent."""
+    """Returns the smallest time step that the format can represent.
+
+    Args:
+        date_format: The format.
+        digits: Number of decimals of a second that `%f` writes; None for 6.
+    """
     tokens = set(_TOKEN.findall(date_format))
     if "%f" in tokens:
         return np.timedelta64(10 ** max(MOST_DIGITS - (6 if digits is None else digits), 0), "us")
@@ -442,7 +464,7 @@ def resolution(date_format: str, digits: int | None) -> np.timedelta64:
 
 @cache
 def _shape(date_format: str) -> re.Pattern[str]:
-    """Returns a regular expression for the format; values are not checked."""
+    """Returns a regular expression for the format's arrangement of digits, letters and signs."""
     tokens = [_shape_of(token) for token in _TOKEN.findall(date_format)]
     literal = [re.escape(text) for text in _TOKEN.split(date_format)]
     return re.compile("".join(x for pair in zip(literal, [*tokens, ""], strict=True) for x in pair))
@@ -464,7 +486,7 @@ _SHAPES = {
 
 
 def _restores(texts: pa.Array, date_format: str) -> bool:
-    """Returns whether reading and writing restores every text."""
+    """Returns whether reading and then writing restores every text."""
     digits = second_digits(texts, date_format)
     return all(_is_written_so(chunk, date_format, digits) for chunk in chunks(texts))
 
@@ -488,7 +510,7 @@ def _plausible(times: Dates) -> bool:
 
 
 def _token_texts(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.Array | str:
-    """Returns the texts of one token of the format."""
+    """Returns the text of one format token for each time, or one text if all are equal."""
     if token == "%%":
         return "%"
     if token == "%f":
@@ -498,7 +520,7 @@ def _token_texts(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.
 
 
 def _words(index: pd.DatetimeIndex, token: str) -> tuple[npt.NDArray[Any], list[str]]:
-    """Returns (index of each time's word, the words)."""
+    """Returns (index of each time's word, list of words) for one format token."""
     letter = token[-1]
     number = np.asarray(_NUMBERS[letter](index))
     if letter == "Y":

@@ -1,6 +1,6 @@
-"""Durations in text, `1 days 01:30:00` and `25:30:00`: converts them to seconds and back.
+"""Converts durations in text, such as `1 days 01:30:00` and `25:30:00`, to seconds and back.
 
-A numeral has the seconds, with as many decimals as the text has digits of a second.
+Seconds are represented as plain decimal texts, with as many decimals as the duration has.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from gcvae.spelling.number_text import Texts
 from gcvae.spelling.written_numbers import mask_of
 
 DURATIONS = ("0 days 00:00:00", "00:00:00", "0:00:00")
-"""Formats of columns, as the text of a zero duration: as in pandas, or with hours beyond 24."""
+"""Formats of duration columns, each identified by its text for zero: as pandas writes durations, or
+with hours beyond 24 of two digits, or of one."""
 _CLOCK = r":[0-5][0-9]:[0-5][0-9](?:\.(?P<digits>[0-9]{1,9}))?"
 _SHAPE = rf"^(?:-?[0-9]+ days?,? \+?[0-9]{{1,2}}|-?[0-9]+){_CLOCK}$"
 _BEYOND_A_DAY = r"day|^-|^(?:[0-9]{3,}|2[4-9]|[3-9][0-9]):"
 
 
 def are_durations(texts: Texts) -> Mask:
-    """Returns which texts are durations."""
+    """Returns a mask of the texts that are durations. Shape: (n,)."""
     return mask_of(pc.match_substring_regex(texts, _SHAPE))
 
 
 def find_duration(texts: Texts) -> str | None:
-    """Returns the format of durations, as the text of zero; None if all are times of day."""
+    """Returns the format of duration texts, as its text for zero; None if all texts could be times
+    of day, such as 12:30:00."""
     if not pc.any(pc.match_substring_regex(texts, _BEYOND_A_DAY)).as_py():
         return None
     if pc.any(pc.match_substring(texts, " days ")).as_py():
@@ -39,7 +41,7 @@ def find_duration(texts: Texts) -> str | None:
 
 
 def duration_numerals(texts: Texts) -> Texts:
-    """Returns the seconds of each duration as text; empty if it is none.
+    """Returns the seconds of each duration as a decimal text; "" for a text that is not a duration.
 
     >>> duration_numerals(pa.array(["1 days 01:30:00", "-1 days +23:59:59.50", "x"])).to_pylist()
     ['91800', '-0.50', '']
@@ -58,7 +60,7 @@ def duration_numerals(texts: Texts) -> Texts:
 
 
 def duration_texts(numerals: Texts, zero: str) -> Texts:
-    """Returns numerals of seconds as durations, in the format that writes zero as `zero`.
+    """Converts texts of seconds to durations, in the format whose text for zero is `zero`.
 
     >>> duration_texts(pa.array(["91800", "-0.5"]), "0 days 00:00:00").to_pylist()
     ['1 days 01:30:00', '-1 days +23:59:59.5']

@@ -1,4 +1,4 @@
-"""Infers the number format of a column from its cells."""
+"""Infers how a column's numbers are written: separators, signs, units."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _CODE_DIGITS = 6  # length of digit groups in every cell of a code
 
 @dataclass(frozen=True)
 class InferredFormat:
-    """The format that reads most cells of a column.
+    """The number format that fits most cells of a column.
 
     Attributes:
-        format: Format of the majority of cells.
-        fits: Which texts it reads. Shape: (U,).
-        looks: Which texts are numbers in any format. Shape: (U,).
-        other: Alternative format if the cells are ambiguous.
+        format: The format.
+        fits: Mask of the distinct texts that are numbers in this format. Shape: (U,).
+        looks: Mask of the distinct texts that are numbers in any format. Shape: (U,).
+        other: A second format that fits equally well, if the cells are ambiguous; else None.
     """
 
     format: NumberFormat
@@ -65,12 +65,13 @@ class InferredFormat:
 def find_format(
     texts: Texts, counts: npt.NDArray[np.int64], given: Mapping[str, Any] | None = None
 ) -> InferredFormat | None:
-    """Returns the format of a column's cells; None for words, or for codes made of digits.
+    """Infers the number format of a column; returns None if the cells are words, or codes made of
+    digits.
 
     Args:
-        texts: Distinct cells without surrounding spaces.
-        counts: Number of rows of each.
-        given: Declared members of the format.
+        texts: Distinct cells without surrounding spaces. Shape: (U,).
+        counts: Number of rows that contain each text. Shape: (U,).
+        given: Fields of the format that the user specified; None if there are none.
     """
     durations = are_durations(texts)
     zero = (given or {}).get("duration")
@@ -105,7 +106,8 @@ def find_format(
 
 
 def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
-    """Returns whether too many of the first texts have no known unit; False is inconclusive."""
+    """Returns True if too many of the first texts have no known unit to be numbers; False is
+    inconclusive."""
     may_be = counts.sum()
     for start in range(0, max(len(texts) // 8, _LOOKED_AT_TEXTS), _LOOKED_AT_TEXTS):
         split = Split.of(texts.slice(start, _LOOKED_AT_TEXTS))
@@ -119,7 +121,8 @@ def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
 
 
 def may_be_grouped(texts: Texts) -> bool:
-    """Returns whether points in plain numbers may group thousands: 1.234, 2.521, 950.
+    """Returns whether the points in plain numbers could be separators of thousands: 1.234, 2.521,
+    950.
 
     >>> may_be_grouped(pa.array(["1.234", "950"])), may_be_grouped(pa.array(["1.234", "0.500"]))
     (True, False)
@@ -132,7 +135,7 @@ def may_be_grouped(texts: Texts) -> bool:
 
 
 class _Evidence:
-    """Statistics of a column's cells, from which its format is inferred."""
+    """Statistics of a column's cells, from which the number format is inferred."""
 
     def __init__(
         self, split: Split, counts: npt.NDArray[np.int64], members: dict[str, Any]
@@ -164,10 +167,10 @@ class _Evidence:
         return max(weights, key=lambda unit: weights[unit], default=frozenset())
 
     def _has_unit(self, side: Side | None) -> bool:
-        """Returns whether the text around the digits is the column's unit.
+        """Returns whether the text around a cell's digits contains the column's unit.
 
-        Currency signs may be absent. Percent signs may not: 12 % and 0.12 could differ by a factor
-        of 100.
+        A currency may be absent. A percent sign may not: 12 % and 0.12 could differ by a factor of
+        100.
         """
         if side is None:
             return False
@@ -176,11 +179,13 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Returns which texts are numbers with the column's unit in a format. Shape: (U,)."""
+        """Returns a mask of the texts that are numbers in a format, with the column's unit.
+        Shape: (U,)."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def looks(self, number_format: NumberFormat) -> Mask:
-        """Returns which texts are numbers with any unit. Shape: (U,)."""
+        """Returns a mask of the texts that are numbers in a format, with any known unit.
+        Shape: (U,)."""
         known = [side is not None and all(map(is_known, side.unit)) for side in self._sides]
         return self._of_sides(known, number_format)
 
@@ -192,16 +197,16 @@ class _Evidence:
         return chosen & self._are_bodies[number_format]
 
     def has_small_whole(self) -> bool:
-        """Whether a cell below 1000 has no sign between its digits."""
+        """Returns whether some cell consists of one to three digits."""
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{1,3}$")).as_py())
 
     def has_large_whole(self) -> bool:
-        """Whether a cell of 1000 or more has no sign between its digits."""
+        """Returns whether some cell consists of four or more digits without separators."""
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{4,}$")).as_py())
 
     def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
-        """Returns whether cells are codes made of digits: footnotes (1), grades 2-, phones 555 123
-        456."""
+        """Returns whether the cells are codes made of digits instead of numbers: footnotes (1),
+        grades 2-, phones 555 123 456."""
         if self.unit:
             return False
         sides = {self._sides[code] for code in np.unique(self.split.codes[fits])}
@@ -216,7 +221,7 @@ class _Evidence:
         return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
 
     def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
-        """Returns the format with prefix, suffix, sign and grouping of the majority."""
+        """Returns the format with the prefix, suffix, sign and grouping that most cells have."""
         sides = self._weighed_sides(fits)
         found = replace(found, **self._affixes(sides))
         if found.thousands:
@@ -230,7 +235,8 @@ class _Evidence:
         return [(s, w) for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w]
 
     def _affixes(self, sides: list[tuple[tuple[str, str], float]]) -> dict[str, Any]:
-        """Returns the unit of most cells that have one; cells without a unit are read as well."""
+        """Returns the most frequent prefix and suffix among the cells with a unit; cells without
+        one are read as well."""
         weights: dict[tuple[str, str], float] = {("", ""): 0.0}
         for (left, right), weight in sides:
             affixes = _without_signs(left).lstrip(SPACES), _without_signs(right).rstrip(SPACES)
@@ -243,7 +249,8 @@ class _Evidence:
         }
 
     def _grouping(self, found: NumberFormat, fits: Mask) -> dict[str, Any]:
-        """Returns the sign between thousands, and the number of digits from which on it is used."""
+        """Returns the most frequent separator of thousands, and the number of digits from which on
+        numbers are grouped."""
         bodies, counts = self.split.bodies.filter(pa.array(fits)), self.counts[fits]
         if "thousands" not in self.members:
             signs = {
@@ -271,7 +278,7 @@ def _without_signs(text: str) -> str:
 def _most_frequent_negative(
     sides: list[tuple[tuple[str, str], float]], found: NumberFormat
 ) -> str | None:
-    """Returns the most frequent notation of negative cells with the unit; None for a leading
+    """Returns how most negative cells with the column's unit are written; None for a leading
     hyphen."""
     own = (symbol_of(found.prefix), symbol_of(found.suffix))
     weights: dict[tuple[str, str], float] = {}
@@ -286,7 +293,8 @@ def _most_frequent_negative(
 
 
 def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
-    """Yields formats that are compatible with the signs between digits and the declared members."""
+    """Yields the formats that are compatible with the separators in the cells and the fields that
+    the user specified."""
     found, members = evidence.separators, evidence.members
     decimals = [sign for sign in DECIMALS if sign in found] or ["."]
     if "," in found and "." not in found:
@@ -311,11 +319,11 @@ def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
 def _chosen(
     tied: list[NumberFormat], evidence: _Evidence
 ) -> tuple[NumberFormat, NumberFormat | None]:
-    """Returns (the format among tied ones, an alternative if the cells are ambiguous).
+    """Returns (the preferred one of formats that fit equally well, an alternative or None).
 
-    A sign is ambiguous only if three digits always follow. A point is taken as decimal, except for
-    currencies, which have no thousandths; a comma as a separator of thousands, unless a cell of
-    1000 or more has none.
+    A separator is ambiguous only if three digits always follow it. A point is then decimal, except
+    for currencies, which have no thousandths. A comma separates thousands, unless a cell of 1000 or
+    more has none.
     """
     plain = [c for c in tied if not c.thousands and c.decimal in evidence.separators]
     grouped = [c for c in tied if plain and c.thousands == plain[0].decimal]

@@ -1,4 +1,5 @@
-"""Formats of numbers, as in schema documents: notation of digits, and signs and units."""
+"""How numbers are written in text, as members of a schema: digits (`Notation`), separators, signs
+and units (`NumberFormat`)."""
 
 from __future__ import annotations
 
@@ -8,19 +9,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Notation:
-    """Notation of a column's numbers, if it differs from shortest plain decimals.
+    """How the digits of a column's numbers are written, if not as the shortest plain decimals.
 
-    Each attribute reproduces the output of a common program.
+    Each attribute reproduces the output of common programs.
 
     Attributes:
-        point: Whole numbers have ".0", as in Python and pandas.
-        significant: Every number has this many significant digits: 15 in R, 17 with C's %.17g.
-        exponent_below: Magnitudes below this have an exponent: 1e-4 in Python and R, 1e-6 in
-            JavaScript.
-        exponent_from: Magnitudes from this on have an exponent: 1e16 in Python, 1e21 in JavaScript.
-        mantissa_decimals: Decimals before the exponent, as with C's %e and numpy.savetxt; None for
-            as many as needed.
-        exponent: Text of an exponent of 1: "e+01" in Python and R, "E+01" in spreadsheets, "e+1" in
+        point: Whether whole numbers end in ".0", as in Python and pandas.
+        significant: Number of significant digits of every number: 15 in R, 17 with C's %.17g; None
+            if it varies.
+        exponent_below: Numbers of smaller magnitude have an exponent: 1e-4 in Python and R, 1e-6 in
+            JavaScript; None for never.
+        exponent_from: Numbers of at least this magnitude have an exponent: 1e16 in Python, 1e21 in
+            JavaScript; None for never.
+        mantissa_decimals: Number of decimals before the exponent, as with C's %e and numpy.savetxt;
+            None for as many as needed.
+        exponent: Text of the exponent 1: "e+01" in Python and R, "E+01" in spreadsheets, "e+1" in
             JavaScript, "e1" by hand.
     """
 
@@ -34,23 +37,24 @@ class Notation:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """Signs and units of a column's numbers: 1.234,50 €, $2,521.79, 12 %.
+    """Separators, signs and units of a column's numbers: 1.234,50 €, $2,521.79, 12 %.
 
-    They do not change values: 12 % is 12. The digits are described by the notation.
+    Units do not change values: 12 % is read as 12. `Notation` describes the digits.
 
     Attributes:
-        decimal: Decimal sign: a point or a comma.
-        thousands: Sign between groups of digits: a comma, a point, a space, an apostrophe, or
-            empty.
-        grouping: Groups of digits before the decimals: "thousands" (1,234,567), "indian"
-            (12,34,567).
-        grouped_from_digits: Numbers with fewer digits before the decimals are not grouped.
+        decimal: Decimal separator: a point or a comma.
+        thousands: Separator between groups of digits: a comma, a point, a space, an apostrophe, or
+            "" if digits are not grouped.
+        grouping: Sizes of the groups: "thousands" (1,234,567) or "indian" (12,34,567).
+        grouped_from_digits: Minimum number of digits before the decimals for a number to be
+            grouped.
         prefix: Text before every number, such as "$" or "CHF ".
         suffix: Text after every number, such as " €" or "%".
-        negative: Text of minus one, with prefix and suffix: "-$1", "$-1", "1-", "($1)"; None for a
-            leading hyphen.
-        duration: For numbers of seconds that are written as durations, the text of zero, such as "0
-            days 00:00:00"; other attributes then have their defaults. Empty for other numbers.
+        negative: How minus one is written, with prefix and suffix: "-$1", "$-1", "1-", "($1)"; None
+            for a leading hyphen.
+        duration: If the numbers are seconds that are written as durations, the text of a zero
+            duration, such as "0 days 00:00:00"; the other attributes then have their defaults. ""
+            for other numbers.
     """
 
     decimal: str = "."
@@ -64,7 +68,7 @@ class NumberFormat:
 
 
 def changed_fields(spelling: Notation | NumberFormat) -> dict[str, Any]:
-    """Returns the fields that differ from plain numbers."""
+    """Returns the fields that differ from their defaults, by name."""
     plain = type(spelling)()
     pairs = ((f.name, getattr(spelling, f.name)) for f in fields(spelling))
     return {name: value for name, value in pairs if value != getattr(plain, name)}

@@ -1,11 +1,12 @@
 """Reads and writes formatted numbers: `1.234,50 €`, `$2,521.79`, `12 %`, `(474)`.
 
-A numeral is a plain number with a decimal point, such as `1234.50`, as a notation writes it. A
-number format maps numerals to a column's cells:
+A numeral is the text of a plain number with a decimal point, such as `1234.50`. A number format f
+maps numerals n to texts t and back:
 
-    numerals(written_in(n, f), f) = n        written_in(numerals(t, f), f) = t of every cell in f
+    numerals(written_in(n, f), f) = n        written_in(numerals(t, f), f) = t
 
-The first holds for every numeral of a notation. Units do not change values: 12 % is 12.
+The first equation holds for every numeral, the second for every text that is written as f would.
+Units do not change values: 12 % is 12.
 """
 
 from __future__ import annotations
@@ -37,10 +38,14 @@ GROUPINGS = ("thousands", "indian")
 
 
 def read_members(given: object) -> dict[str, Any]:
-    """Returns the declared members of a format; the others are inferred from cells.
+    """Returns the fields of a number format that the user specified; schema inference determines
+    the rest.
+
+    Args:
+        given: A NumberFormat, or a JSON object with some of its fields.
 
     Raises:
-        ValueError: A member is invalid; the message explains how to correct it.
+        ValueError: A field is unknown or invalid; the message describes a valid one.
     """
     names = [f.name for f in fields(NumberFormat)]
     if isinstance(given, NumberFormat):
@@ -53,23 +58,23 @@ def read_members(given: object) -> dict[str, Any]:
 
 
 def completed_format(members: Mapping[str, Any]) -> NumberFormat:
-    """Returns the format with these members, without inference from cells.
+    """Returns the number format with the given fields, and defaults for the absent ones.
 
     Raises:
-        ValueError: They contradict each other.
+        ValueError: The fields contradict each other.
     """
     decimal = members.get("decimal", "," if members.get("thousands") == "." else ".")
     found = NumberFormat(**{**members, "decimal": decimal})
     if found.negative is not None and not _negative_unit(found.negative) <= _unit(found):
-        raise ValueError('for "negative" no unit but that of the prefix and the suffix')
+        raise ValueError('for "negative" only the unit of the prefix or the suffix')
     return found
 
 
 def _negative_unit(negative: str) -> frozenset[str]:
-    """Returns the unit in the text of minus one.
+    """Returns the unit in the text that stands for minus one.
 
     Raises:
-        ValueError: The text is not minus one.
+        ValueError: The text does not stand for minus one.
     """
     left, one, right = negative.partition("1")
     side = side_of(left, right)
@@ -118,10 +123,10 @@ def _unit(number_format: NumberFormat) -> frozenset[str]:
 
 
 def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
-    """Returns the numeral of each text without surrounding spaces; empty if it is not in the
-    format.
+    """Converts formatted numbers without surrounding spaces to plain decimals; "" for a text that
+    is not in the format.
 
-    Units and signs between thousands may be absent.
+    Units and separators of thousands may be absent.
 
     >>> numerals(pa.array(["1.234,50 €", "-3", "2.5"]), NumberFormat(",", ".", suffix=" €")).to_pylist()
     ['1234.50', '-3', '']
@@ -133,15 +138,20 @@ def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def read_number(text: str, number_format: NumberFormat | None) -> int | float | None:
-    """Returns the number of a text in a format, or of a plain text if it is None; None if
-    invalid."""
+    """Returns the number that a text represents; None if it is not a number.
+
+    Args:
+        text: The text; spaces around it are ignored.
+        number_format: Format of the text; None for a plain number.
+    """
     texts = pa.array([text.strip()], pa.string())
     plain = texts if number_format is None else numerals(texts, number_format)
     return numbers_of(plain)[0].item() if are_numbers(plain)[0] else None
 
 
 def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
-    """Returns the numerals of split texts."""
+    """Returns the plain decimal of each text, which has been split into digits and the text around
+    them; "" for a text that is not in the format."""
     unit = _unit(number_format)
     sides = [side_of(*side) for side in split.sides]
     signs = split.signs(side is not None and side.unit <= unit for side in sides)
@@ -152,7 +162,12 @@ def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
 
 
 def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns digits of the format without signs between thousands, and with a decimal point."""
+    """Returns the digits of numbers without separators of thousands and with a decimal point.
+
+    Args:
+        bodies: Digits with separators, but without sign and unit.
+        number_format: Format of the numbers.
+    """
     if number_format.thousands:
         for sign in equivalent_signs(number_format.thousands):
             bodies = pc.replace_substring(bodies, sign, "")
@@ -162,7 +177,12 @@ def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
 
 
 def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns which digits, with the signs between them, match the format."""
+    """Returns a mask of the texts whose digits and separators match the format; null for null.
+
+    Args:
+        bodies: Digits with separators, but without sign and unit.
+        number_format: The format.
+    """
     return pc.match_substring_regex(bodies, _body_pattern(number_format))
 
 
@@ -182,7 +202,7 @@ def _body_pattern(number_format: NumberFormat) -> str:
 
 
 def equivalent_signs(thousands: str) -> str:
-    """Returns all signs that are read like this one; different spaces look the same."""
+    """Returns all separators that are read like this one, such as the different kinds of space."""
     return next(
         (signs for signs in (SPACES, APOSTROPHES) if thousands in signs),
         thousands,
@@ -193,7 +213,7 @@ def equivalent_signs(thousands: str) -> str:
 
 
 def written_in(texts: Texts, number_format: NumberFormat) -> Texts:
-    """Returns numerals in the format.
+    """Writes plain decimals in the number format.
 
     >>> written_in(pa.array(["-1234567.5"]), NumberFormat(thousands=",", prefix="$")).to_pylist()
     ['-$1,234,567.5']
@@ -202,7 +222,8 @@ def written_in(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def number_texts(numbers: Iterable[Any], number_format: NumberFormat) -> list[str]:
-    """Returns numbers in the format with the fewest digits; infinity and NaN as in Python."""
+    """Writes numbers in the format, with the fewest digits that restore them; infinity and NaN as
+    in Python."""
     listed = list(numbers)
     texts = pa.array([repr(number) for number in listed], pa.string())
     written = written_in(texts, number_format).to_pylist()
@@ -213,12 +234,12 @@ def number_texts(numbers: Iterable[Any], number_format: NumberFormat) -> list[st
 
 
 def number_text(number: float, number_format: NumberFormat) -> str:
-    """Returns one number as text in a format."""
+    """Writes one number in the format, with the fewest digits that restore it."""
     return number_texts([number], number_format)[0]
 
 
 def example(number_format: NumberFormat) -> str:
-    """Returns an example of the format, in quotes."""
+    """Returns the number 1234.5 in the format, in quotes."""
     return repr(number_text(1234.5, number_format))
 
 
@@ -243,7 +264,8 @@ def _written(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
-    """Returns the texts before and after the digits of a negative number."""
+    """Returns the texts before and after the digits of a negative number, which contain sign and
+    unit."""
     if number_format.negative is None:
         return f"-{number_format.prefix}", number_format.suffix
     left, _, right = number_format.negative.partition("1")
@@ -251,7 +273,7 @@ def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
 
 
 def _grouped(whole: Texts, number_format: NumberFormat) -> Texts:
-    """Returns digits with signs between their groups."""
+    """Returns digits with separators between their groups."""
     lengths = pc.utf8_length(whole)
     are_long = pc.greater_equal(lengths, number_format.grouped_from_digits)
     longest = pc.max(pc.if_else(are_long, lengths, 0)).as_py() or 0

@@ -1,7 +1,7 @@
 """Notations of plain numbers in text: infers them, reads numbers, and writes them back unchanged.
 
-A notation maps values to texts, so `write_numbers(read_numbers(t)) = t` for every column with a
-consistent notation: shortest decimals, fixed decimals, or exponents by magnitude.
+A notation determines the text of each number: shortest decimals, fixed decimals, or exponents by
+magnitude. For every column with a consistent notation, `write_numbers(read_numbers(t)) = t`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Texts: TypeAlias = pa.Array  # of strings, without nulls
 
 @dataclass(frozen=True)
 class Spelling:
-    """Notation of a column of numbers.
+    """How a column of plain numbers is written.
 
     Attributes:
         decimals: Maximum number of decimals; None for no limit.
         padded: Whether every cell has exactly `decimals` decimals.
-        notation: Deviations from plain decimals, or None.
-        exact: Whether writing restores every cell exactly.
+        notation: Differences from plain decimals, such as exponents; None if there are none.
+        exact: Whether reading and then writing restores every cell.
     """
 
     decimals: int | None = None
@@ -52,20 +52,23 @@ class Spelling:
 
 
 def chunks(texts: Texts) -> Iterator[Texts]:
-    """Yields at least one chunk of the texts, to limit the memory of intermediate results."""
+    """Yields the texts in slices, to limit the memory for intermediate results; yields at least one
+    slice."""
     for first in range(0, max(len(texts), 1), _CHUNK_TEXTS):
         yield texts.slice(first, _CHUNK_TEXTS)
 
 
 def read_plain(texts: Texts) -> PlainNumbers | None:
-    """Returns the numbers of texts that are all plain; else None."""
+    """Returns the numbers of the texts if all are plain (digits with at most a sign and a point);
+    else None."""
     return plain_numbers(list(chunks(texts)))
 
 
 def are_numbers(texts: Texts) -> Mask:
-    """Returns which texts are finite numbers without leading zeros or separators of thousands.
+    """Returns a mask of the texts that are finite numbers without leading zeros or separators of
+    thousands.
 
-    Whole numbers beyond 64 bits are not, because float64 can not restore them.
+    Whole numbers beyond 64 bits are excluded, because float64 can not restore their digits.
 
     >>> are_numbers(pa.array(["1.50", "-3e2", "007", "1,000", "nan"])).tolist()
     [True, True, False, False, False]
@@ -86,7 +89,7 @@ def _are_numbers(texts: Texts) -> Mask:
 
 
 def are_whole(texts: Texts) -> Mask:
-    """Returns which texts are whole numbers within 64 bits."""
+    """Returns a mask of the texts that are whole numbers of at most 64 bits. Shape: (n,)."""
     return np.concatenate([_are_whole(chunk) for chunk in chunks(texts)])
 
 
@@ -103,25 +106,26 @@ def _matches(texts: Texts, pattern: str) -> Mask:
 
 
 def _where(chosen: Mask, texts: Texts, check: Callable[[FloatArray], Any]) -> Mask:
-    """Returns which of the chosen texts have a number that passes the check."""
+    """Returns a mask of those chosen texts whose number passes the check."""
     if chosen.any():
         chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
     return chosen
 
 
 def read_numbers(texts: Texts) -> FloatArray:
-    """Returns the nearest float64 of each text."""
+    """Returns the float64 nearest to each text's number. Shape: (n,)."""
     return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
 def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
-    """Returns the integer of each text."""
+    """Returns the integer that each text represents. Shape: (n,)."""
     digits = pc.utf8_ltrim(texts, characters="+")  # Arrow accepts it for floats only
     return np.asarray(digits.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
 def numbers_of(texts: Texts) -> npt.NDArray[Any]:
-    """Returns the numbers of the texts: int64 if all are whole, else float64."""
+    """Returns the numbers that the texts represent: int64 if all are whole, else float64.
+    Shape: (n,)."""
     plain = read_plain(texts)
     if plain is not None:
         return plain.values
@@ -130,7 +134,7 @@ def numbers_of(texts: Texts) -> npt.NDArray[Any]:
 
 
 def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
-    """Returns the text of each finite value in a notation."""
+    """Writes finite numbers as texts in a notation. Shape: (n,)."""
     notation = spelling.notation or Notation()
     if notation.significant is not None:
         return pa.array([f"{x:.{notation.significant}g}" for x in values.tolist()], pa.string())
@@ -142,7 +146,8 @@ def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
 
 
 def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
-    """Returns the text of each integer; with zeros as decimals if the column has decimals."""
+    """Writes integers as texts, with zeros as decimals if the notation has decimals.
+    Shape: (n,)."""
     notation = spelling.notation or Notation()
     if notation.exponent_from is not None or notation.significant is not None:
         return write_numbers(values.astype(np.float64), spelling)
@@ -154,15 +159,14 @@ def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
 def infer_spelling(
     texts: Texts, *, whole: bool = False, plain: PlainNumbers | None = None
 ) -> Spelling:
-    """Returns the notation of these texts, all of which are numbers.
-
-    This is the first notation that restores every text; if there is none, one that keeps the
-    values. With `whole`, integers are not converted to float64, which would lose digits.
+    """Infers how numbers are written: the first notation that restores every text or, if there is
+    none, one that preserves the values.
 
     Args:
-        texts: Each at least once.
-        whole: Whether all are whole numbers.
-        plain: Numbers of the texts, if they have been read as plain ones.
+        texts: Texts of numbers, each distinct one at least once.
+        whole: Whether all numbers are whole. They are then not converted to float64, which would
+            lose digits.
+        plain: Result of `read_plain` for the texts, if it is known.
 
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
@@ -186,12 +190,13 @@ def _is_plain_whole(texts: Texts) -> bool:
 
 
 def _is_spelled(texts: Texts, spelling: Spelling) -> bool:
-    """Returns whether writing the numbers restores every text."""
+    """Returns whether reading and then writing the numbers in a notation restores every text."""
     return bool(write_numbers(read_numbers(texts), spelling).equals(texts))
 
 
 def _spelling_of_plain(plain: PlainNumbers, texts: Texts, *, whole: bool) -> Spelling:
-    """Returns the notation of plain numbers, for which most notations need not be tried."""
+    """Returns the notation of plain numbers, which mostly follows from statistics without writing
+    them."""
     if whole and not plain.some_points:
         return Spelling(0)
     fewest, most = plain.decimals
@@ -208,7 +213,8 @@ def _spelling_of_plain(plain: PlainNumbers, texts: Texts, *, whole: bool) -> Spe
 def _plain_candidates(
     fewest: int, most: int, most_digits: int, *, some_points: bool
 ) -> list[Spelling]:
-    """Returns notations without exponents, by minimum and maximum number of decimals."""
+    """Returns the possible notations without exponents, given the least and the most decimals of a
+    number."""
     limited = _limited(most)
     found = [Spelling(most, padded=True)] if 0 < fewest == most <= 30 else []
     found.append(Spelling(limited))
@@ -218,7 +224,7 @@ def _plain_candidates(
 
 
 def _significant(decimals: int | None, most_digits: int) -> list[Spelling]:
-    """Returns notations with a fixed number of significant digits."""
+    """Returns the possible notations with a fixed number of significant digits."""
     if most_digits < MOST_DECIMALS:
         return []
     counts = sorted({most_digits, 15, 16, 17})
@@ -226,8 +232,7 @@ def _significant(decimals: int | None, most_digits: int) -> list[Spelling]:
 
 
 def _is_known_exact(plain: PlainNumbers, spelling: Spelling) -> bool | None:
-    """Returns whether a notation restores every text; None if this can only be decided by
-    writing."""
+    """Returns whether a notation restores every text; None if only writing the numbers can tell."""
     if spelling.padded:
         return plain.are_padded()
     if spelling.notation is None:
@@ -236,10 +241,10 @@ def _is_known_exact(plain: PlainNumbers, spelling: Spelling) -> bool | None:
 
 
 def check_notation(notation: Notation) -> Notation:
-    """Returns the notation if it is valid.
+    """Returns the notation unchanged if it is valid.
 
     Raises:
-        ValueError: A field is out of range; the message explains how to correct it.
+        ValueError: A field is out of range; the message describes a valid one.
     """
     if _EXPONENT.fullmatch(str(notation.exponent)) is None:
         raise ValueError('an exponent such as "e+01", "E01" or "e1"')
@@ -255,7 +260,7 @@ def check_notation(notation: Notation) -> Notation:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Parts of texts: whether they have a point, number of decimals, exponent."""
+    """Parts of number texts: presence of a point, number of decimals, exponent."""
 
     has_point: Mask
     decimals: npt.NDArray[np.int64]
@@ -266,7 +271,7 @@ class _Parts:
 
     @classmethod
     def joined(cls, parts: Sequence[_Parts]) -> _Parts:
-        """Concatenates the parts of chunks of texts."""
+        """Concatenates the parts of several chunks of texts."""
         return cls(
             has_point=np.concatenate([part.has_point for part in parts]),
             decimals=np.concatenate([part.decimals for part in parts]),
@@ -320,7 +325,8 @@ def _candidates(parts: _Parts, values: FloatArray) -> list[Spelling]:
 
 
 def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:
-    """Returns the notation with a fixed number of decimals, if no value has more."""
+    """Returns the notation with a fixed number of decimals, or an empty list if numbers have more
+    decimals."""
     plain = parts.decimals[~parts.has_exponent]
     if not plain.size or not 0 < plain.min() == plain.max() == max(
         parts.most_decimals, plain.max()
@@ -330,7 +336,8 @@ def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:
 
 
 def _exponent_rules(parts: _Parts, values: FloatArray) -> list[Notation | None]:
-    """Returns the possible magnitude limits of exponents."""
+    """Returns the possible rules for the magnitudes at which numbers have an exponent; [None]
+    without exponents."""
     if not parts.exponents:
         return [None]
     rule = replace(_exponent_limits(parts, values), exponent=_exponent_spelling(parts.exponents))
@@ -357,7 +364,7 @@ def _exponent_spelling(exponents: list[str]) -> str:
 
 
 def _power_above(size: float) -> float:
-    """Returns the smallest power of ten above a size below 1; 1e-04 for 9.8e-05."""
+    """Returns the smallest power of ten above a number below 1: 1e-04 for 9.8e-05."""
     return float(f"1e{int(f'{size:e}'.split('e')[1]) + 1}")
 
 
@@ -366,7 +373,7 @@ def _power_upto(size: float) -> float:
 
 
 def _shortest(values: FloatArray, point: bool) -> Texts:
-    """Returns the fewest decimals that restore the value, without exponents."""
+    """Returns the shortest decimal text that restores each number, without exponents."""
     texts = pa.array(values).cast(pa.string())
     with_exponent = pc.match_substring(texts, "e").to_numpy(zero_copy_only=False)
     if with_exponent.any():
@@ -382,7 +389,8 @@ def _shortest(values: FloatArray, point: bool) -> Texts:
 
 
 def _with_exponents(texts: Texts, values: FloatArray, notation: Notation) -> Texts:
-    """Adds exponents to texts by magnitude, and to whole numbers beyond 64 bits."""
+    """Rewrites numbers with an exponent if their magnitude requires it, or if they are whole and
+    exceed 64 bits."""
     sizes = np.abs(values)
     chosen = sizes > LARGEST_WHOLE
     if chosen.any():
@@ -423,5 +431,5 @@ def _limited(decimals: int) -> int | None:
 
 
 def spelling_of(column: Any) -> Spelling:
-    """Returns the notation that a schema column declares."""
+    """Returns how the numbers of a schema column are written."""
     return Spelling(column.decimals, column.padded, column.notation)

@@ -1,7 +1,8 @@
-"""Plain numbers: digits with at most a sign and a point.
+"""Plain numbers: digits with at most a sign and a decimal point.
 
-Properties of their notation follow from the positions of points and trailing zeros, without regular
-expressions or writing numbers back, because float64 restores fifteen digits.
+float64 restores up to fifteen digits. Therefore properties of a column's notation follow from the
+positions of points and trailing zeros, without regular expressions and without writing numbers
+back.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ _MOST_CHARACTERS = 300  # characters of numbers that are always finite
 
 @dataclass(frozen=True)
 class PlainNumbers:
-    """Numbers of plain texts, with properties of their notation.
+    """Values of plain number texts, and properties of their notation.
 
     Attributes:
-        values: int64 if no text has a point, else float64. Shape: (U,).
+        values: Value of each text: int64 if no text has a point, else float64. Shape: (U,).
         decimals: Minimum and maximum number of decimals.
         most_digits: Maximum number of digits.
         longest: Maximum number of characters.
-        some_points, all_points: Whether some, or all, texts have a point.
+        some_points: Whether at least one text has a point.
+        all_points: Whether every text has a point.
         has_bare_point: Whether a text begins or ends with its point: .5, 5.
-        has_last_zero: Whether decimals of a text end with a zero: 1.50, 1.0.
-        has_late_zero: Whether such a zero follows other decimals: 1.50.
-        has_negative_zero: Whether a text is -0.0.
+        has_last_zero: Whether the decimals of a text end with a zero: 1.50, 1.0.
+        has_late_zero: Whether such a zero follows another decimal: 1.50.
+        has_negative_zero: Whether a text is a negative zero, such as -0.0.
     """
 
     values: npt.NDArray[Any]
@@ -50,14 +52,15 @@ class PlainNumbers:
 
     @property
     def are_exact(self) -> bool:
-        """Whether float64 restores the digits of every text."""
+        """Whether no text is longer than 15 characters, so that float64 restores its digits."""
         return self.longest <= MOST_SURE_CHARACTERS
 
     def are_shortest(self, *, with_point: bool) -> bool | None:
-        """Returns whether each text is the shortest of its number; None if unknown.
+        """Returns whether each text is the shortest one of its number; None if this can not be
+        decided.
 
         Args:
-            with_point: Whether whole numbers have ".0".
+            with_point: Whether whole numbers are to end in ".0".
         """
         if not self.are_exact or self.has_negative_zero:
             return None
@@ -66,14 +69,16 @@ class PlainNumbers:
         return not (self.has_bare_point or self.has_last_zero)
 
     def are_padded(self) -> bool | None:
-        """Whether all texts have equally many decimals; None if they are not restored exactly."""
+        """Returns whether all texts have equally many decimals; None if float64 may not restore
+        them."""
         if not self.are_exact:
             return None
         return self.decimals[0] == self.decimals[1] and not self.has_bare_point
 
 
 def plain_numbers(chunks: list[pa.Array]) -> PlainNumbers | None:
-    """Returns the numbers of chunks of texts; None if a text is not plain."""
+    """Returns the values and notation of texts in several chunks; None if a text is not a plain
+    number."""
     found = []
     for chunk in chunks:
         numbers = _plain_numbers(chunk)
@@ -136,7 +141,7 @@ def _plain_numbers(texts: pa.Array) -> PlainNumbers | None:
 
 
 def _are_plain(held: TextBytes) -> bool:
-    """Returns whether texts consist of digits, signs and points, without leading zeros."""
+    """Returns whether all texts consist of digits, signs and points, without leading zeros."""
     lengths = held.lengths
     if not 0 < lengths.min() <= lengths.max() <= _MOST_CHARACTERS:
         return False
@@ -150,8 +155,8 @@ def _are_plain(held: TextBytes) -> bool:
 
 
 def _decimals(held: TextBytes, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """Returns the number of decimals of each text, -1 without a point; None if a text has two
-    points."""
+    """Returns the number of decimals of each text, -1 for a text without a point; None if a text
+    has two points."""
     decimals = np.full(len(held.starts), -1, dtype=np.int64)
     if not len(points):
         return decimals
@@ -166,7 +171,7 @@ def _decimals(held: TextBytes, points: npt.NDArray[np.int64]) -> npt.NDArray[np.
 
 
 def _values(texts: pa.Array, *, whole: bool) -> npt.NDArray[Any] | None:
-    """Returns the numbers; None if a sign or point is misplaced."""
+    """Returns the value of each text; None if a sign or point is misplaced."""
     try:
         read = texts.cast(pa.int64() if whole else pa.float64())
     except pa.ArrowInvalid:

@@ -25,8 +25,8 @@ _SHAPE = rf"^[^0-9]*{_BODY}[^0-9]*$"
 _PARTS = rf"^(?P<left>[^0-9]*)(?P<body>{_BODY})(?P<right>[^0-9]*)$"
 
 PER_CENT = frozenset(["%", "‰", "％"])
-# Unicode tells signs of currencies (category Sc). These are the codes of ISO 4217, and what is
-# written for currencies that have no sign.
+# Currency signs have the Unicode category Sc. These are the codes of ISO 4217, and abbreviations of
+# currencies without a sign.
 _CURRENCIES = """
 AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD
 CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF
@@ -45,10 +45,10 @@ class Side(NamedTuple):
     """Signs and units around the digits of a cell.
 
     Attributes:
-        prefix: Unit before the digits, without spaces.
-        suffix: Unit after the digits.
-        is_negative: Whether a sign or parentheses mark a negative number.
-        has_late_sign: Whether these are parentheses or a sign after the digits.
+        prefix: Unit before the digits, without spaces; "" if there is none.
+        suffix: Unit after the digits, without spaces; "" if there is none.
+        is_negative: Whether a sign or parentheses mark the number as negative.
+        has_late_sign: Whether a sign or parenthesis follows the digits.
     """
 
     prefix: str
@@ -58,12 +58,13 @@ class Side(NamedTuple):
 
     @property
     def unit(self) -> frozenset[str]:
-        """The unit, on either side; empty without one."""
+        """The unit, from either side of the digits; empty if there is none."""
         return frozenset((self.prefix, self.suffix)) - {""}
 
 
 def side_of(left: str, right: str) -> Side | None:
-    """Parses the texts before and after the digits; None if their signs are not valid."""
+    """Parses the texts before and after the digits of a number; returns None if their signs are
+    invalid."""
     before, behind = ("".join(c for c in text if c in SIGNS) for text in (left, right))
     if before + behind not in ("", "+", *_MINUSES, "()") or behind in ("+", "()", "("):
         return None
@@ -74,7 +75,8 @@ def side_of(left: str, right: str) -> Side | None:
 
 
 def symbol_of(text: str) -> str:
-    """Returns a text without signs and spaces: the unit of a number."""
+    """Returns the unit in the text before or after a number's digits: the text without signs and
+    spaces."""
     return "".join(c for c in text if c not in SIGNS and c not in SPACES)
 
 
@@ -86,12 +88,13 @@ def is_known(symbol: str) -> bool:
 
 @dataclass(frozen=True)
 class Split:
-    """Texts split into text before the digits, digits, and text after them; null for non-numbers.
+    """Texts of numbers, each split into its digits and the texts before and after them.
 
     Attributes:
-        bodies: Digits with the signs between them.
-        codes: Index of each text's sides, -1 for none.
-        sides: Distinct pairs of texts before and after, in order of first appearance.
+        bodies: Digits with their separators; null for a text that is not a number. Shape: (U,).
+        codes: Index in `sides` for each text; -1 for a text that is not a number. Shape: (U,).
+        sides: Distinct pairs of the texts before and after the digits, in order of first
+            appearance.
     """
 
     bodies: Texts
@@ -100,7 +103,8 @@ class Split:
 
     @classmethod
     def of(cls, texts: Texts) -> Split:
-        """Splits numbers only, because detecting words is much faster than splitting them."""
+        """Splits texts; words are detected first, which is much faster than trying to split
+        them."""
         are_matched = mask_of(pc.match_substring_regex(texts, _SHAPE))
         if are_matched.all():
             return cls._of_matched(texts)
@@ -128,7 +132,12 @@ class Split:
         return cls(bodies, codes, kept)
 
     def signs(self, allowed: Iterable[bool]) -> Texts:
-        """Returns the sign of each text, null if its sides are not allowed."""
+        """Returns "-" or "" for each text; null for a text whose pair of sides is invalid or not
+        allowed.
+
+        Args:
+            allowed: Whether each pair in `sides` is allowed.
+        """
         read = [side_of(*side) for side in self.sides]
         signs = [
             None if side is None or not is_allowed else "-" * side.is_negative
@@ -139,12 +148,12 @@ class Split:
 
 
 def _point_before_digits(left: str) -> str:
-    """Returns the decimal sign at the end of the text before the digits: in $.50, but not in
-    Rs.50."""
+    """Returns the decimal separator at the end of the text before the digits, as in $.50; "" if
+    there is none, or if it ends an abbreviation as in Rs.50."""
     is_sign = left.endswith(DECIMALS) and not left[:-1][-1:].isalpha()
     return left[-1] if is_sign else ""
 
 
 def mask_of(matches: Any) -> Mask:
-    """Returns which texts match, with null as False."""
+    """Converts an Arrow array of booleans to a mask; null becomes False. Shape: (n,)."""
     return np.asarray(matches.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
