@@ -1,4 +1,4 @@
-"""Trial of a model from an untrusted file before it is used."""
+"""Tests a model that was loaded from an untrusted file before it is used."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 _TRIAL_ROWS = 64
-_TRIAL_BLANKS = 4  # rows with missing cells: each pattern of them costs a reference
+_TRIAL_BLANKS = 4  # rows with missing cells; each pattern of missing cells takes time to score
 _TRIAL_DRAWS = 2
 
 
 def try_out(synthesizer: Synthesizer) -> None:
-    """Checks that a model works: generates, scores, encodes, completes and maps rows.
+    """Checks that a model works: generates, scores, encodes and imputes rows, and computes maps.
 
     Raises:
-        ArtifactError: A step fails, or gives values that are not numbers.
+        ArtifactError: A step fails, or returns NaN or +inf.
     """
     with artifact_errors("the model in the file does not work"):
         synthesizer = copy(synthesizer)
