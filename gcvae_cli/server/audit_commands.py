@@ -1,4 +1,4 @@
-"""Commands on the audit log: `gcvae audit export`, `gcvae audit verify`."""
+"""The commands `gcvae audit export` and `gcvae audit verify`, for the service's audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on the store: `gcvae store verify`, `gcvae store gc`."""
+"""The commands `gcvae store verify` and `gcvae store gc`, for the service's stored files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def gc(
 
 @contextmanager
 def _connected(data_dir: DataDir) -> Iterator[tuple[Catalog, Store]]:
-    """Yields the catalog and the store of the settings."""
+    """Context manager that yields the service's database (catalog) and its store of files."""
     from catalog import Catalog
     from catalog.database.migrate import check
     from models_store import open_store
