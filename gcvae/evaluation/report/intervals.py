@@ -82,7 +82,7 @@ def visible_area(n_rows: int, level: float) -> float:
 
 
 def rate_interval(hits: int, n: int, level: float) -> Interval:
-    """Returns the exact confidence interval of the rate hits / n. Source: Clopper and Pearson 1934."""
+    """Returns the exact confidence interval of hits / n. Source: Clopper and Pearson 1934."""
     tail = (1.0 - level) / 2
     low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
     high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0

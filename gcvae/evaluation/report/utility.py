@@ -59,7 +59,7 @@ class TargetScores:
 
     @property
     def real_skill(self) -> float:
-        """Skill after training on real rows: the score scaled so that chance is 0 and perfect is 1."""
+        """Skill after training on real rows: the score, scaled to 0 for chance and 1 for perfect."""
         return (self.real - self.chance) / (1.0 - self.chance)
 
     @property
@@ -154,7 +154,7 @@ def _scores_of(
 
 
 def _inputs(tables: Tables, others: TableSchema) -> tuple[dict[str, list[Numbers]], list[bool]]:
-    """Returns (inputs for the three tables by learner, which inputs of the trees are categorical)."""
+    """Returns (inputs for the three tables by learner, which tree inputs are categorical)."""
     features = fit_features(tables[1], tuple(others))
     space = fit_space(tables[1], others)
     inputs = {
