@@ -60,7 +60,7 @@ def check_address(server: str) -> None:
     """Checks that the address of a service is a URL.
 
     Raises:
-        WrongUsageError: It does not begin with http:// or https://.
+        WrongUsageError: The address has no scheme http or https.
     """
     if not server.startswith(("http://", "https://")):
         raise WrongUsageError(

@@ -59,7 +59,7 @@ class TargetScores:
 
     @property
     def real_skill(self) -> float:
-        """Skill after training on real rows: the score, scaled to 0 for chance and 1 for perfect."""
+        """Skill after training on real rows: the score, scaled to 0 for chance and 1 at best."""
         return (self.real - self.chance) / (1.0 - self.chance)
 
     @property
