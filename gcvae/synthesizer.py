@@ -84,6 +84,10 @@ class Synthesizer:
         arguments: Arguments of the constructor by name, unchanged; `arguments["schema"]` contains
             only what the user specified.
         schema: The table's schema, including all properties that were inferred from the table.
+        codec: Encoder of rows as the model's input, and decoder of its output.
+        model: The neural network.
+        config: Settings of the training, without open defaults.
+        context: Encoder of the context of a conditional model p(row | context); None otherwise.
         preset: Name of the preset whose settings were used in training.
         training_record: Record of the training as JSON: settings, history of the log-likelihood
             bound, seconds, device. Nearly empty if the model's file is minimal (`is_minimal`).
@@ -209,9 +213,9 @@ class Synthesizer:
         """Trains a model on a table.
 
         Args:
-            table: A data frame (pandas, polars or Arrow), with typed cells or with all cells as
-                text, as `read_table` returns them; or a path, an open file or a TableReader, whose
-                table may be larger than memory. Equal rows give equal models in any of these forms.
+            table: A data frame (pandas, polars or Arrow), whose cells may all be text, as returned
+                by `read_table`; or a path, an open file or a TableReader, whose table may be larger
+                than memory. Equal rows give equal models in any of these forms.
             schema: Known properties of the columns; all others are inferred from the whole table.
             preset: Name of a preset, which is a model with all its settings (docs/settings.md).
             settings: Settings that override those of the preset (fields of `TrainingConfig`).
@@ -410,7 +414,7 @@ class Synthesizer:
         known = None if given_rows is None else given_frame(given_rows)
         asked: dict[str, Any] = {"given": given, "given_rows": known, "distribution": distribution}
         seed = fresh_seed() if seed is None else seed
-        # The probability of a condition that names a whole row is its score.
+        # The probability of a condition on all cells of a row would reveal the row's score.
         return make_sampler(
             self._constrained, seed, reveals_probability=self.scoring == FULL, **asked
         )

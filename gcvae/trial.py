@@ -28,7 +28,7 @@ def try_out(synthesizer: Synthesizer) -> None:
     """
     with artifact_errors("the model in the file does not work"):
         synthesizer = copy(synthesizer)
-        synthesizer.scoring = FULL  # a model that reveals no scores is tested like any other
+        synthesizer.scoring = FULL  # scores are also tested if the model does not reveal them
         rows = synthesizer.sample(_TRIAL_ROWS, seed=0, frames="pandas")
         for some, is_scored in ((rows.head(_TRIAL_BLANKS), False), (rows, True)):
             scores = synthesizer.log_likelihood(
@@ -42,7 +42,7 @@ def try_out(synthesizer: Synthesizer) -> None:
         row, first = rows.head(1), synthesizer.codec.columns[0].name
         others = [c.name for c in synthesizer.schema if c.is_modelled and c.name != first]
         kept = [name for name in others if row[name].isna().all()]  # a hard rule may require it
-        blank = {first: None}  # not every dtype can hold None
+        blank = {first: None}  # `assign` converts dtypes that can not hold None
         synthesizer.impute(row.assign(**blank), keep_missing=kept)
         is_minimal = synthesizer.training_record.get("is_minimal")
         for kind in ("expected",) if is_minimal else ("data", "expected"):

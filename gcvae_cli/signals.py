@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")  # by name, because not every system has all
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")  # names, because some systems lack a signal
 
 
 class Ended(BaseException):

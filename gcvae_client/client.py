@@ -101,7 +101,7 @@ class Client(Reports):
         kind = "database" if is_database(table) else "table"
         body = database_body(table) if kind == "database" else bare_body(table)
         call: dict[str, Any] = {"body": body, "params": given}
-        if schema is not None:  # too long for a URL
+        if schema is not None:  # may be too long for a query parameter
             call = {"body": form_body(body, given, kind)}
         found: Dataset = self._json("POST", "/v1/datasets", **call, creates=True)
         return found
@@ -323,7 +323,7 @@ class Client(Reports):
         path_of_file = f"/v1/models/{model_id_of(model)}/artifact"
         return self._download(Call("GET", path_of_file, params=params), path)
 
-        # What models do
+        # Use of models
 
     def sample(
         self,

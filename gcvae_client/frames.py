@@ -167,7 +167,7 @@ def plain(value: Any, name: str, formats: Formats) -> Any:
         name: Name of the column.
         formats: Function that returns the date formats of the table by column.
     """
-    if hasattr(value, "tolist"):  # of numpy
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays
         value = value.tolist()
     if isinstance(value, Mapping):
         return {key: plain(part, name, formats) for key, part in value.items()}

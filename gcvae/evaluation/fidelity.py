@@ -52,7 +52,13 @@ class PairErrors:
 
 @dataclass(frozen=True)
 class Floor:
-    """Error that a perfect model would have: mean (`value`) and standard deviation."""
+    """Error that a perfect model would have, estimated from bootstrap samples.
+
+    Attributes:
+        value: Mean error.
+        standard_deviation: Standard deviation of the error of one sample.
+        n_bootstraps: Number of bootstrap samples.
+    """
 
     value: float
     standard_deviation: float

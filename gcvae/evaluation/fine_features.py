@@ -208,7 +208,7 @@ def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, s
     return tuple(pair for pair in strengths if pair in kept)
 
 
-# Steps
+# Remainders
 
 
 def _decimals(x: Numbers) -> int:
@@ -231,7 +231,7 @@ def _remainder(x: Numbers, modulus: float, decimals: int) -> Numbers:
         return np.mod(units, np.rint(modulus * grid)) / grid
 
 
-# Sums
+# Residuals
 
 
 def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:

@@ -121,7 +121,7 @@ def _names_of(table: Path) -> Iterator[str]:
     name = table.name
     for ending in _TABLE_ENDINGS:
         name = name[: -len(ending)] if name.lower().endswith(ending) else name
-    name = name if name.strip(".") else "table"  # `..` would be the folder above
+    name = name if name.strip(".") else "table"  # `..` would be the parent folder
     yield name
     yield from (f"{name}-{number}" for number in count(2))
 
@@ -169,7 +169,7 @@ def embedded_service(data_dir: Path) -> Iterator[str]:
     command += ["--data-dir", str(data_dir), "--parent", str(os.getpid())]
     log = data_dir / "service.log"
     with log.open("w") as stream:
-        # A session of its own: Ctrl-C reaches the demo only, which then ends the service.
+        # In a new session, Ctrl-C does not reach the service; the demo ends it.
         process = subprocess.Popen(
             command, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
         )

@@ -280,7 +280,7 @@ def _generic(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
             if "nextval" in default:
                 column.server_default = None
             if column.identity is not None:
-                column.identity.always = False  # until the rows are there
+                column.identity.always = False  # until the rows are inserted
             if dialect == metadata.info["dialect"]:
                 continue
             if column.server_default is not None and column.identity is None:

@@ -102,7 +102,7 @@ Seed = Annotated[
 Threads = Annotated[int, typer.Option(min=1, help="Number of threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
-# Options of single commands, in both their variants.
+# Options of single commands, for files and for a service.
 SchemaOutput = Annotated[str, typer.Option("--output", "-o", help="The file, or - to print.")]
 PresetName = Annotated[str, typer.Option(help="Preset: a named configuration.")]
 Assignments = Annotated[

@@ -34,7 +34,7 @@ database = typer.Typer(help="Manage the database.", no_args_is_help=True)
 def serve(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
-    """Run the whole service on this machine: the API and one worker."""
+    """Run a complete service on this machine: the API and one worker."""
     from gcvae_cli.ports import free_port
     from gcvae_cli.server.supervisor import supervise
 
@@ -62,7 +62,7 @@ def serve(
 def api(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
-    """Run only the HTTP API."""
+    """Run only the HTTP API of a service."""
     gc.disable()  # imported modules stay in memory; `service.server` enables it once the API runs
     _tie_to(parent)
     with server_errors():
@@ -78,7 +78,7 @@ def worker(
     ] = False,
     parent: Parent = None,
 ) -> None:
-    """Run only a worker."""
+    """Run only a worker, which executes the jobs of a service."""
     _tie_to(parent)
     settings = read_server_settings(home_dir=data_dir)
     if check:

@@ -28,7 +28,7 @@ Grace = Annotated[
 def verify(
     data_dir: DataDir = None, grace_seconds: Grace = 86_400.0, as_json: Json = False
 ) -> None:
-    """Check that every record has its objects and every object its record."""
+    """Check that the database and the stored objects agree, and that the objects are intact."""
     from worker.upkeep import verify as verify_store
 
     with _connected(data_dir) as (catalog, objects):
@@ -55,7 +55,7 @@ def gc(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete bytes without a record."""
+    """Delete stored objects that no record in the database refers to."""
     from worker.upkeep import collect
 
     with _connected(data_dir) as (catalog, objects):

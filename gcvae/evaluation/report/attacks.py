@@ -37,8 +37,8 @@ class Targets:
 
     Attributes:
         schema: Schema of the tables.
-        tables: Members, unseen rows (as many), reference rows (real rows that the attacker has) and
-            synthetic rows.
+        tables: Members, as many unseen rows, reference rows (other real rows, which the attacker
+            knows) and synthetic rows.
         space: Space in which similar rows are near each other, with A axes.
         members: Members as points. Shape: (n, A).
         unseen: Unseen rows as points. Shape: (n, A).

@@ -74,7 +74,7 @@ def _binned(
     counts = cells[0].value_counts()
     frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
     place = {level: i for i, level in enumerate(frequent)}
-    truths = column.levels or (False, True)  # a boolean as the table writes it
+    truths = column.levels or (False, True)  # the table's words for False and True
     texts = [str(truths[level] if isinstance(level, bool) else level) for level in frequent]
     labels = [*texts, "all others", "missing"]
     codes = [
@@ -132,7 +132,7 @@ def _short_number(number: float) -> str:
 
 def _day(days: float) -> str:
     day = _EPOCH + np.timedelta64(int(days), "D")
-    return str(min(day, LAST_TIME.astype("datetime64[D]")))  # days are rounded
+    return str(min(day, LAST_TIME.astype("datetime64[D]")))  # rounding may exceed it
 
 
 def _without_empty(labels: list[str], codes: list[Codes]) -> tuple[list[str], list[Codes]]:

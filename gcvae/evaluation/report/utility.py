@@ -196,7 +196,7 @@ def _of_classes(
     classes = list(counts[counts >= _LEAST_CLASS].index[:_MOST_CLASSES])
     if len(classes) < 2:
         return []
-    code_of = {level: i for i, level in enumerate(classes)}  # the rarer ones are one class
+    code_of = {level: i for i, level in enumerate(classes)}  # rarer levels share a class
     y = [np.array([code_of.get(level, len(classes)) for level in part]) for part in labels]
     inputs, are_levels = _inputs(tables, others)
     trees = HistGradientBoostingClassifier(
