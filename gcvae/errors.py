@@ -125,7 +125,7 @@ class SettingError(InputError):
 
 
 class HardRuleError(InputError):
-    """Raised if too few of the rows that a model generates satisfy the schema's hard rules."""
+    """Raised if too few generated rows satisfy the hard rules, which every synthetic row must."""
 
 
 class ConditionError(InputError):
@@ -133,7 +133,7 @@ class ConditionError(InputError):
 
 
 class LeftOutError(InputError):
-    """Raised if a requested part is not in the model's file, because the file is minimal."""
+    """Raised if a request needs records of the training table that a minimal model file omits."""
 
 
 class ScoringError(InputError):
@@ -141,7 +141,7 @@ class ScoringError(InputError):
 
 
 class BudgetError(InputError):
-    """Raised if a training would bring a table's differentially private models above its cap."""
+    """Raised if a training would exceed the limit on the privacy budget of a table's models."""
 
 
 class ArtifactError(GcvaeError):

@@ -134,7 +134,7 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
     values.
 
     Args:
-        preset: Name of a preset, which is a model with all its settings (docs/settings.md).
+        preset: Name of a preset, a predefined configuration of model and training.
         settings: Settings that override those of the preset, such as `{"max_steps": 200}`.
         schema: Known properties of the columns; all others are inferred from the table.
         n_draws: Number of imputations drawn for each row. A single draw preserves the variance of

@@ -217,7 +217,7 @@ class Synthesizer:
                 by `read_table`; or a path, an open file or a TableReader, whose table may be larger
                 than memory. Equal rows give equal models in any of these forms.
             schema: Known properties of the columns; all others are inferred from the whole table.
-            preset: Name of a preset, which is a model with all its settings (docs/settings.md).
+            preset: Name of a preset, a predefined configuration of model and training.
             settings: Settings that override those of the preset (fields of `TrainingConfig`).
             seed: Seed of the random generator; equal seeds give equal models on the CPU.
             device: `auto` (CUDA if there is one), `cpu` or `cuda`.
@@ -297,7 +297,7 @@ class Synthesizer:
         distribution: Mapping[str, Mapping[str, float]] | None = None,
         frames: str | None = None,
     ) -> Any:
-        """Returns synthetic rows that satisfy the schema's hard rules and the given conditions.
+        """Returns synthetic rows that satisfy the given conditions and the schema's hard rules.
 
         Columns have the training frame's dtypes, and strings its formats; if the model was trained
         on a file or on text from `read_table`, columns have the library's dtypes. Warns if
@@ -367,8 +367,8 @@ class Synthesizer:
 
         Args:
             typed: Rows with all modelled columns, converted to the schema's dtypes.
-            context: Output of `context.encode` for the n rows, two values for each of C context
-                columns; None for a model without a context. Shape: (n, 2 C).
+            context: Contexts of the n rows, encoded by `self.context.encode` as two values for each
+                of C columns; None for a model without a context. Shape: (n, 2 C).
             seed: Seed of the random generator.
         """
         kept = filled_columns(self.schema, None, None).kept

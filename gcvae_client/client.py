@@ -238,7 +238,7 @@ class Client(Reports):
         Args:
             dataset: The dataset to train on.
             name: Name of the model. Default: that of the dataset.
-            preset: Name of a preset, which is a model with all its settings.
+            preset: Name of a preset, a predefined configuration of model and training.
             seed: Seed of the training.
             device: `auto`, `cpu` or `cuda`.
             scoring: What the model reveals about rows: their scores (`full`), only whether a row is

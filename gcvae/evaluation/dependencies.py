@@ -91,8 +91,8 @@ def strongest_dependencies(
     """Returns the ten strongest pairs of columns, then each column with its two best predictors.
 
     Both groups are sorted, the strongest first. A dependency is left out if the sampling error is
-    so large that the loss of half of it could go undetected. Only the first 60 columns, hours and
-    weekdays are examined.
+    so large that the loss of half of it could go undetected. At most 60 features are examined:
+    columns, and the hours and weekdays of dates.
 
     Args:
         real: Real rows, with cells of their columns' dtypes.

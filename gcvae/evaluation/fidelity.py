@@ -90,6 +90,8 @@ def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
                             shares of all rows, so that different shares of missing cells count
         levels              ½ Σ_k |P(k) − Q(k)|, with missing as a level (total variation)
 
+    P is the distribution in the real table, Q that in the synthetic table.
+
     Source: 1 − KSComplement and 1 − TVComplement of SDMetrics, which exclude missing cells.
     """
     errors = {}
@@ -107,8 +109,9 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 
         two numbers   ½ |r_real − r_synthetic|, with Pearson's r over the rows where neither cell
                       is missing; r of a constant column is 0
-        otherwise     ½ Σ |P(k, l) − Q(k, l)| of the two-way tables; numbers are in 10 bins of
-                      equal width, from the minimum to the maximum of each table
+        otherwise     ½ Σ |P(k, l) − Q(k, l)|, with the shares P and Q of rows in cell (k, l) of the
+                      two-way tables; numbers are in 10 bins of equal width, from the minimum to
+                      the maximum of each table
 
     A single extreme value changes the bins and so every pair of its column; `two_way_tv` is robust.
 

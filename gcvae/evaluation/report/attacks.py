@@ -179,8 +179,8 @@ def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
 def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
     """Returns 1 for each (member, unseen row) whose two halves can be linked, else 0.
 
-    The columns are divided at random into two halves. A row's halves are linked if one synthetic
-    row is among the five nearest rows in either half. Shape: (n,), (n,).
+    The columns are divided at random into two halves. A row's halves are linked if a synthetic row
+    is among the five nearest ones by the first half and by the second half. Shape: (n,), (n,).
 
     Source: Giomi et al., A unified framework for quantifying privacy risk (2023).
     """

@@ -43,12 +43,12 @@ class Leaks:
 
     @property
     def of_model(self) -> str:
-        """Verdict on the model, from all attacks, because its owner can also generate rows."""
+        """Verdict on sharing the model, from all attacks: its owner can also generate rows."""
         return self._verdict(self.findings)
 
     @property
     def of_rows(self) -> str:
-        """Verdict on the synthetic rows, from the attacks that do not use the model's scores."""
+        """Verdict on sharing synthetic rows, from attacks that do not use the model's scores."""
         return self._verdict([f for f in self.findings if not f.is_of_model])
 
     def _verdict(self, findings: Sequence[Finding]) -> str:

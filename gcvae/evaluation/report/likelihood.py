@@ -37,7 +37,7 @@ class RowLikelihoods:
 def likelihood_part(
     rows: RowLikelihoods | None, reason: str = "", mismatch: str | None = None
 ) -> Part:
-    """Returns the likelihood part of a report.
+    """Returns the likelihood part of a report, which tells how well the model describes new rows.
 
     Args:
         rows: Log-likelihoods; None if they could not be computed.

@@ -95,7 +95,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """One of the four parts of a report.
+    """Part of a report: fidelity, utility, likelihood or privacy.
 
     Attributes:
         verdict: `green`, `amber`, `red` or `not_measured`.

@@ -36,7 +36,7 @@ class Replay:
 
     @property
     def count(self) -> int:
-        """Total number of replayed cells."""
+        """Total number of synthetic cells that repeat personal data or a rare text."""
         return sum(self.personal.values()) + sum(self.rare.values())
 
     @property
@@ -96,7 +96,7 @@ def replayed(
 
 
 def replay_of(rows: ReportRows) -> Replay:
-    """Returns the counts of replayed cells in a report's synthetic rows."""
+    """Returns the counts for a report: its synthetic rows against all rows that training used."""
     return replayed(
         rows.schema,
         rows.seen,
