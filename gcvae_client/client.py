@@ -116,7 +116,7 @@ class Client(Reports):
         return found
 
     def replace_schema(self, dataset: Resource, schema: Document) -> Dataset:
-        """Replaces a dataset's schema; properties that the new one does not specify are inferred.
+        """Replaces a dataset's schema (JSON); properties that it does not specify are inferred.
 
         Returns:
             The dataset, whose member `changes` lists the differences to the earlier schema.
@@ -533,7 +533,9 @@ class Client(Reports):
 
         Args:
             model: The model.
-            kind: Kind of the map: `expected`, `within`, `between`, `total`, `data` or `difference`.
+            kind: `total` (dependence in synthetic rows), `data` (in the training table),
+                `difference` (total minus data), `expected` (the decoder's copula averaged over z),
+                or `within` and `between` (parts of the correlation: given z, and through z).
             row: Cells by column, for the map at this row's posterior; `kind` is then ignored.
             z: Latent vector, for the map at this vector; an alternative to `row`.
             seed: Seed of the map.

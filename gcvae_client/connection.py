@@ -60,7 +60,7 @@ class Call:
 
     @property
     def can_repeat(self) -> bool:
-        """Whether repeating the call can do no harm."""
+        """Whether the call is safe to repeat: its repetition creates nothing a second time."""
         return self.method != "POST" or self.creates
 
     def all_headers(self) -> dict[str, str]:

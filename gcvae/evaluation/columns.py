@@ -24,7 +24,8 @@ def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
 
 
 def is_number(column: Column) -> bool:
-    """Returns whether the column's values are compared as numbers, so that differences matter."""
+    """Returns whether a column is compared by numbers: continuous, integer or datetime, or ordinal
+    with numeric levels."""
     levels = column.levels or ()
     are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
     is_ordered = column.kind.outcomes is Outcomes.ORDERED_LEVELS
