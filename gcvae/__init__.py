@@ -1,7 +1,7 @@
 """Gaussian copula variational autoencoder for tables.
 
-The names below are loaded on first use, so that `gcvae.schema` and `gcvae.errors` do not import
-torch.
+The public names are loaded on first use, so that importing `gcvae.schema` or `gcvae.errors` does
+not import torch.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a public name from its module on first use."""
+    """Loads a public name from its module on first use and returns its value."""
     if name not in _HOMES:
         raise AttributeError(f"module 'gcvae' has no attribute {name!r}")
     return getattr(import_module(f"gcvae.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    """Returns the public names."""
+    """Returns the public names of the package, sorted."""
     return sorted(__all__)

@@ -1,6 +1,6 @@
-"""Types of arrays, by dtype; the docstring of each function gives their shapes.
+"""Type aliases for NumPy arrays, by dtype; shapes are given in the docstring of each function.
 
-A time is an int64 count of microseconds since 1970-01-01; NaT is a missing cell.
+A date or time is an int64 count of microseconds since 1970-01-01; NaT marks a missing cell.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int64]
-"""Category indices, and other whole numbers that index."""
+"""Integer codes, such as the index of a cell's category."""
 TIMES: Final = "datetime64[us]"
-"""Dtype of dates and times, in UTC if they have a zone."""
+"""Dtype of dates and times; those with a time zone are stored in UTC."""
 DAY = 86_400_000_000
-"""Microseconds of a day."""
+"""Number of microseconds in a day."""
 FIRST_TIME = np.datetime64("0001-01-01", "us")
 LAST_TIME = np.datetime64("9999-12-31T23:59:59.999999", "us")
-"""The years that texts, SQL and Python's datetime can express."""
+"""Last time that Python's datetime and SQL can express; `FIRST_TIME` is the first."""

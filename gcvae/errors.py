@@ -1,22 +1,22 @@
-"""Errors of the library.
+"""Exceptions that the library raises.
 
 GcvaeError
 ├── InputError              invalid input of the caller; carries `problems`
 │   ├── TableError          unusable file or table
 │   │   └── EmptyTableError file of a table without rows
-│   ├── SchemaError         invalid schema document, or schema that contradicts its table
-│   ├── UnknownColumnError  column that the schema or the table does not have
+│   ├── SchemaError         invalid schema (JSON), or schema that contradicts its table
+│   ├── UnknownColumnError  name of a column that is not in the schema or the table
 │   ├── SettingError        invalid training setting
-│   ├── HardRuleError       hard rules that too few generated rows keep
+│   ├── HardRuleError       hard rules that too few generated rows satisfy
 │   ├── ConditionError      malformed or impossible condition
-│   ├── LeftOutError        part that a minimal model file does not contain
-│   ├── ScoringError        score of a model that was published without scoring
-│   └── BudgetError         private models of a table that exceed its cap together
+│   ├── LeftOutError        request for a part that a minimal model file does not contain
+│   ├── ScoringError        request for a score from a model that was published without scoring
+│   └── BudgetError         private models of a table that together exceed its privacy cap
 ├── ArtifactError           unreadable model file
 ├── UnwritableFileError     file that can not be written
 ├── TrainingError           training that can not go on
 │   └── DivergedError       training loss that is not finite
-├── MissingPackageError     package of an extra that is needed and not installed
+├── MissingPackageError     optional package that is needed and not installed
 └── CancelledError          stop requested by the progress callback
 """
 
@@ -27,16 +27,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One error in an input: where it is, what is there, and what is expected.
+    """One error in an input: its location, a description, and what is expected instead.
+
+    Every attribute but `message` is None if it does not apply.
 
     Attributes:
         message: Description of the error, as a clause without a final stop.
-        pointer: JSON pointer of the offending field in a document.
-        line: Physical line of a text file, counted from 1.
+        pointer: JSON pointer (RFC 6901) to the offending member of a JSON document.
+        line: Line number in a text file, counted from 1.
         column: Name of the table column.
         expected: Description of a valid value.
-        suggestion: Name that was probably meant; shown in place of `expected`.
-        row: Position of the row in a table that has no lines, counted from 0 like `DataFrame.iloc`.
+        suggestion: Name that was probably meant; the message shows it instead of `expected`.
+        row: Index of the row in a table that is not a text file, counted from 0 as in
+            `DataFrame.iloc`.
     """
 
     message: str
@@ -63,7 +66,7 @@ class Problem:
 
 
 def json_pointer(*steps: object) -> str:
-    """Returns the JSON pointer (RFC 6901) that takes these steps from the root.
+    """Returns the JSON pointer (RFC 6901) made of member names and list indices from the root.
 
     >>> json_pointer("given", "price/m²")
     '/given/price~1m²'
@@ -72,23 +75,23 @@ def json_pointer(*steps: object) -> str:
 
 
 class GcvaeError(Exception):
-    """Base class of all errors that the library raises on purpose."""
+    """Base class of all exceptions that the library raises on purpose."""
 
 
 class InputError(GcvaeError):
-    """Invalid input of the caller.
+    """Raised if an argument, a table or a file of the caller is invalid.
 
     Attributes:
-        problems: All problems that were found, at least one.
+        problems: All problems that were found in the input, at least one.
     """
 
     def __init__(self, *problems: Problem | str) -> None:
-        """Stores the problems; a bare string is a problem without a location."""
+        """Stores the problems; a string becomes a `Problem` without a location."""
         super().__init__(*problems)
         self.problems = tuple(Problem(p) if isinstance(p, str) else p for p in problems)
 
     def __str__(self) -> str:
-        """Returns the first problem in one line, and the number of further ones."""
+        """Returns one line with the first problem and the number of remaining problems."""
         if not self.problems:
             return self.__class__.__name__
         more = len(self.problems) - 1
@@ -96,85 +99,85 @@ class InputError(GcvaeError):
 
 
 class TableError(InputError):
-    """The file or the table is unusable."""
+    """Raised if a file is not a table that can be read, or its cells can not be used."""
 
 
 class EmptyTableError(TableError):
-    """The table has columns and no rows.
+    """Raised if a table has columns but no rows.
 
     Attributes:
-        names: Of its columns.
+        names: Names of the table's columns.
     """
 
     names: tuple[str, ...] = ()
 
 
 class SchemaError(InputError):
-    """The schema document is invalid, or contradicts its table."""
+    """Raised if a schema (JSON) is invalid or contradicts its table."""
 
 
 class UnknownColumnError(InputError):
-    """An input names a column that the schema or the table does not have."""
+    """Raised if an input names a column that is not in the schema or the table."""
 
 
 class SettingError(InputError):
-    """A training setting is unknown or out of its range."""
+    """Raised if a setting or option is unknown or out of its range."""
 
 
 class HardRuleError(InputError):
-    """Too few of the rows that a model generates keep the hard rules."""
+    """Raised if too few generated rows satisfy the hard rules, which every synthetic row must."""
 
 
 class ConditionError(InputError):
-    """A condition on sampling is malformed or impossible."""
+    """Raised if a condition on synthetic rows is malformed or impossible under the model."""
 
 
 class LeftOutError(InputError):
-    """The requested part is not in the model's file, because the file is minimal."""
+    """Raised if a request needs records of the training table that a minimal model file omits."""
 
 
 class ScoringError(InputError):
-    """A score was requested from a model that was published without scoring."""
+    """Raised if a score is requested from a model that was published without scoring."""
 
 
 class BudgetError(InputError):
-    """The private models of a table would together exceed the cap on it."""
+    """Raised if a training would exceed the limit on the privacy budget of a table's models."""
 
 
 class ArtifactError(GcvaeError):
-    """A model file is truncated, altered or of another version."""
+    """Raised if a model file is truncated, altered, or written by an incompatible version."""
 
 
 class UnwritableFileError(GcvaeError, OSError):
-    """A file can not be written, for example because its folder does not exist."""
+    """Raised if a file can not be written, for example because its folder does not exist."""
 
     def __str__(self) -> str:
-        """Returns the path and what is wrong."""
+        """Returns the path of the file and the cause."""
         return f"{self.filename}: {self.strerror}"
 
 
 class ModelVersionError(ArtifactError):
-    """A model file is of a version that this library does not read."""
+    """Raised if this library does not read the format version of a model file."""
 
 
 class TrainingError(GcvaeError):
-    """Training can not go on."""
+    """Raised if training can not continue."""
 
 
 class DivergedError(TrainingError):
-    """The training loss is no longer a finite number."""
+    """Raised if the training loss is no longer a finite number."""
 
 
 class MissingPackageError(GcvaeError):
-    """A package of an extra is needed and not installed.
+    """Raised if an optional package is needed and not installed.
 
     Attributes:
         package: Name of the missing package.
-        extra: Extra of gcvae that installs it.
+        extra: Extra of gcvae that installs the package, as in `pip install 'gcvae[extra]'`.
     """
 
     def __init__(self, purpose: str, package: str, extra: str) -> None:
-        """Builds the message; `purpose` names what needs the package, in the plural."""
+        """Builds the message; `purpose` is a plural noun for what needs the package."""
         super().__init__(
             f"{purpose} need {package}, which is not installed: pip install 'gcvae[{extra}]'"
         )
@@ -183,4 +186,4 @@ class MissingPackageError(GcvaeError):
 
 
 class CancelledError(GcvaeError):
-    """The progress callback requested that training stop."""
+    """Raised by a progress callback to stop training."""

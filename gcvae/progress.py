@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Report = Callable[[float], None]
-"""Receives the fraction of the work that is done, 0 to 1."""
+"""Function that is called with the fraction of the work that is done, 0 to 1."""
 
 
 def report_to_nobody(share: float) -> None:
-    """Ignores the fraction."""
+    """Does nothing; the default progress callback."""

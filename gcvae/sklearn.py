@@ -1,11 +1,11 @@
-"""The model as estimators of scikit-learn: an imputer and an outlier detector for mixed tables.
+"""Estimators for scikit-learn: an imputer and an outlier detector for tables of mixed types.
 
     Pipeline([("blanks", TableImputer(preset="fast")), ("model", ...)])
 
-Both take data frames (pandas, polars, Arrow) with numbers, texts, dates, truths and categories, and
-arrays, whose columns are called x0, x1, ... Missing values are welcome. A column of numbers is
-learned as numbers even where no two are alike, unless the schema names it. Every check of
-scikit-learn (`check_estimator`) holds. `import gcvae` does not load this module.
+Both accept data frames (pandas, polars, Arrow) with numbers, strings, dates, booleans and
+categories, and arrays, whose columns are named x0, x1, ... Cells may be missing. A column of
+distinct integers is learned as numbers, not as an identifier, unless the schema names it. Both
+estimators pass scikit-learn's `check_estimator`. `import gcvae` does not load this module.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
 
 AUTO_P_VALUE = 0.01
-"""Rows of this anomaly or less are outliers where `contamination` is "auto"."""
+"""With `contamination="auto"`, rows whose p-value is at most this number are outliers."""
 _LEAST_ROWS = 2
 _SEEDS = 2**31 - 1
 
 
 class _TableEstimator(BaseEstimator):
-    """What both estimators share: the fit of a model, and tables of any kind as its frames."""
+    """Base class of both estimators: fits a model and converts tables of any kind to frames."""
 
     model_: Synthesizer
     seed_: int
@@ -54,7 +54,7 @@ class _TableEstimator(BaseEstimator):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Missing values, texts and categories are read."""
+        """Returns scikit-learn's tags: missing values, strings and categories are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -62,18 +62,21 @@ class _TableEstimator(BaseEstimator):
         return tags
 
     def __getstate__(self) -> Any:
-        """What is pickled: of the model its file, since compiled rules can not be."""
+        """Returns the state to pickle, with the model as the bytes of its file.
+
+        The `Synthesizer` itself contains compiled rules, which can not be pickled.
+        """
         state = dict(super().__getstate__())
         return state | {"model_": state["model_"].to_bytes()} if "model_" in state else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """An estimator of what was pickled."""
+        """Restores the estimator from its pickled state."""
         if "model_" in state:
             state = state | {"model_": Synthesizer.from_bytes(state["model_"])}
         super().__setstate__(state)
 
     def _learn(self, X: Any) -> pd.DataFrame:
-        """Fits `model_`, and returns its frame."""
+        """Fits `model_` to the table and returns the table as a frame."""
         frame = self._frame(X, reset=True)
         self.seed_ = _seed_of(self.random_state)
         self.model_ = Synthesizer.fit(
@@ -88,12 +91,16 @@ class _TableEstimator(BaseEstimator):
         return frame
 
     def _frame(self, X: Any, *, reset: bool) -> pd.DataFrame:
-        """The table as the model's frame: its names, in the order of the fit.
+        """Returns the table as a frame with the columns of `fit`, in the same order.
+
+        Args:
+            X: The table.
+            reset: Whether the call is from `fit`, which sets the names and number of columns.
 
         Raises:
-            ValueError: Columns are lacking or unknown, or there are too few rows.
-            TypeError: It is a sparse matrix.
-            TableError: It is a frame whose columns have not one text each as their name.
+            ValueError: A column is missing or unknown, or there are too few rows.
+            TypeError: X is a sparse matrix.
+            TableError: X is a frame whose column names are not strings or not unique.
         """
         least = _LEAST_ROWS if reset else 1
         if not _is_frame(X):
@@ -120,26 +127,28 @@ class _TableEstimator(BaseEstimator):
 
 
 class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
-    """Fills missing values from p(missing | known), column kinds mixed.
+    """Imputes missing cells of a table of mixed types with draws from p(missing | known).
 
-    Known cells stay as they are. Of a column that the model does not learn (identifiers of text; a
-    column without any known cell) the blanks stay. The same rows are filled alike in each call.
+    Known cells are not changed. Cells stay missing in columns that the model does not learn (text
+    identifiers, and columns without a known cell). Each call imputes the same rows with the same
+    values.
 
     Args:
-        preset: Name of a preset.
-        settings: Settings in the place of the preset's own, such as `{"max_steps": 200}`.
-        schema: What is known of the columns; inference completes it.
-        n_draws: Completions that are drawn of each row. 1 keeps the spread of the table. With more,
-            numbers and dates get the median of the draws (of an even number the lower of the two in
-            the middle), others the most frequent: nearer to the truth, cell by cell.
+        preset: Name of a preset, a predefined configuration of model and training.
+        settings: Settings that override those of the preset, such as `{"max_steps": 200}`.
+        schema: Known properties of the columns; all others are inferred from the table.
+        n_draws: Number of imputations drawn for each row. A single draw preserves the variance of
+            each column. Of several draws, numbers and dates get the median (the lower one if their
+            number is even) and all other columns the most frequent value, which is closer to the
+            true cell on average.
         device: `auto`, `cpu` or `cuda`.
-        random_state: A whole number is the model's seed.
+        random_state: An integer is the seed of the model; None or a NumPy `RandomState` draws one.
 
     Attributes:
         model_: The fitted `Synthesizer`.
-        seed_: Its seed, and that of the draws.
-        n_features_in_: Number of columns.
-        feature_names_in_: Their names, if the table of `fit` was a frame.
+        seed_: Seed of the model and of the imputations.
+        n_features_in_: Number of columns in the table passed to `fit`.
+        feature_names_in_: Names of these columns; absent if `fit` got an array.
 
     Examples:
         >>> table = pd.DataFrame({"size": [2.5, None, 4.0] * 12, "colour": ["red", "blue"] * 18})
@@ -158,7 +167,7 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
-        """Keeps the parameters."""
+        """Stores the parameters; `fit` checks them."""
         super().__init__(
             preset=preset,
             settings=settings,
@@ -169,15 +178,15 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
         self.n_draws = n_draws
 
     def fit(self, X: Any, y: Any = None) -> TableImputer:
-        """Learns the table.
+        """Trains the model on a table and returns the imputer.
 
         Args:
-            X: Rows with blanks, at least two.
-            y: Has no part in it.
+            X: Data frame or two-dimensional array of at least two rows, with missing cells.
+            y: Ignored; scikit-learn passes it to every estimator.
 
         Raises:
-            ValueError, TypeError: It is no table, or `n_draws` is no whole number from 1 on.
-            InputError: As `Synthesizer.fit`.
+            ValueError, TypeError: X is not a table, or `n_draws` is not an integer above 0.
+            InputError: The schema, a setting or a cell is invalid, as for `Synthesizer.fit`.
         """
         if not isinstance(self.n_draws, Integral) or self.n_draws < 1:
             raise ValueError(f"n_draws is {self.n_draws!r}; it must be a whole number from 1 on")
@@ -185,13 +194,14 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The rows with their blanks filled: a frame of the same kind, or an array of its dtype.
+        """Returns the rows with missing cells imputed.
 
-        Columns of a frame may come in any order, and return in the order of the fit.
+        A frame gives a frame of the same library, with the columns in the order of `fit`. An array
+        gives an array of the same dtype (`object` for fixed-width strings).
 
         Raises:
-            ValueError, TypeError: It has other columns than the table of `fit`, or is no table.
-            InputError: A cell can not be read.
+            ValueError, TypeError: X is not a table, or its columns are not those of `fit`.
+            InputError: A cell can not be converted to its column's type.
         """
         check_is_fitted(self)
         frame = self._frame(X, reset=False)
@@ -207,28 +217,28 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
 
 
 class AnomalyDetector(OutlierMixin, _TableEstimator):
-    """Finds rows that are unlike the table: their oddest cell has a small tail probability.
+    """Detects rows that are unlike the table by the tail probability of their most unusual cell.
 
-    Scores are logarithms of the `anomaly` of a row (docs/anomalies.md), a p-value: of 100 rows like
-    those of the fit, one has 0.01 or less. It orders planted errors better than the likelihood does
-    (docs/scikit-learn.md). A row's score depends on its cells alone, and missing values are
-    integrated out.
+    The score of a row is the logarithm of a p-value (`anomaly` in docs/anomalies.md): 1 % of rows
+    like those passed to `fit` have a p-value of at most 0.01. It ranks artificially inserted errors
+    better than the likelihood does (docs/scikit-learn.md). The score of a row is the same whichever
+    rows are scored with it; missing cells are integrated out.
 
     Args:
-        preset: Name of a preset with anomalies: `default`, `fast`.
-        settings: Settings in the place of the preset's own, such as `{"max_steps": 200}`.
-        schema: What is known of the columns; inference completes it.
-        contamination: The share of the fit's rows that are outliers, above 0 and at most 0.5; or
-            "auto": those whose p-value is at most 0.01.
+        preset: Name of a preset that computes p-values: `default` or `fast`.
+        settings: Settings that override those of the preset, such as `{"max_steps": 200}`.
+        schema: Known properties of the columns; all others are inferred from the table.
+        contamination: Share of the rows passed to `fit` that are outliers, above 0 and at most 0.5;
+            or "auto", with which every row whose p-value is at most 0.01 is an outlier.
         device: `auto`, `cpu` or `cuda`.
-        random_state: A whole number is the model's seed.
+        random_state: An integer is the seed of the model; None or a NumPy `RandomState` draws one.
 
     Attributes:
-        model_: The fitted `Synthesizer`; `model_.log_likelihood(X)` names the odd cells.
-        offset_: Rows whose score is lower are outliers.
-        seed_: The seed of the model, and of the scores.
-        n_features_in_: Number of columns.
-        feature_names_in_: Their names, if the table of `fit` was a frame.
+        model_: The fitted `Synthesizer`; `model_.log_likelihood(X)` names the unusual cells.
+        offset_: Threshold of the scores; rows with a lower score are outliers.
+        seed_: Seed of the model and of the scores.
+        n_features_in_: Number of columns in the table passed to `fit`.
+        feature_names_in_: Names of these columns; absent if `fit` got an array.
 
     Examples:
         >>> table = pd.DataFrame({"size": [2.5, 3.1, 2.7, 4.0] * 9, "colour": ["red", "blue"] * 18})
@@ -250,7 +260,7 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
-        """Keeps the parameters."""
+        """Stores the parameters; `fit` checks them."""
         super().__init__(
             preset=preset,
             settings=settings,
@@ -261,15 +271,16 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
         self.contamination = contamination
 
     def fit(self, X: Any, y: Any = None) -> AnomalyDetector:
-        """Learns the table.
+        """Trains the model on a table, sets the threshold `offset_`, and returns the detector.
 
         Args:
-            X: Rows, at least two.
-            y: Has no part in it.
+            X: Data frame or two-dimensional array of at least two rows.
+            y: Ignored; scikit-learn passes it to every estimator.
 
         Raises:
-            ValueError, TypeError: It is no table, or `contamination` is out of range.
-            InputError: As `Synthesizer.fit`; the preset has no anomalies.
+            ValueError, TypeError: X is not a table, or `contamination` is out of range.
+            InputError: The schema, a setting or a cell is invalid, as for `Synthesizer.fit`; or the
+                preset does not compute p-values.
         """
         share = self.contamination
         if share != "auto" and not (isinstance(share, Real) and 0.0 < share <= 0.5):
@@ -277,31 +288,39 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
                 f'contamination is {share!r}; it must be "auto", or above 0 and at most 0.5'
             )
         scores = self._scores(self._learn(X))
-        # The next number, so that a row of just this p-value is an outlier, too.
+        # The next larger float, so that a row with exactly this p-value is an outlier too.
         by_p_value = np.nextafter(np.log(AUTO_P_VALUE), 0.0)
         self.offset_ = float(by_p_value if share == "auto" else np.quantile(scores, float(share)))
         return self
 
     def score_samples(self, X: Any) -> Numbers:
-        """log p of each row, 0 at most, higher for more usual rows. Shape: (n,).
+        """Returns the logarithm of each row's p-value: at most 0, lower for more unusual rows.
 
-        Of a row that the model rules out, such as one with an unknown level, it is -708.4: the
-        logarithm of the smallest double, so that scores are finite.
+        A row that is impossible under the model, such as one with an unknown category, scores
+        -708.4, the logarithm of the smallest normal double, so that all scores are finite.
+
+        Shape: (n,) for n rows.
 
         Raises:
-            ValueError, TypeError: It has other columns than the table of `fit`, or is no table.
-            InputError: A cell can not be read.
+            ValueError, TypeError: X is not a table, or its columns are not those of `fit`.
+            InputError: A cell can not be converted to its column's type.
         """
         check_is_fitted(self)
         return self._scores(self._frame(X, reset=False))
 
     def decision_function(self, X: Any) -> Numbers:
-        """`score_samples` less `offset_`: below 0 are outliers. Raises: as `score_samples`."""
+        """Returns `score_samples` minus `offset_`: negative for outliers.
+
+        Shape: (n,). Raises the errors of `score_samples`.
+        """
         check_is_fitted(self)
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Any:
-        """-1 of outliers, 1 of others. Raises: as `score_samples`."""
+        """Returns -1 for each outlier and 1 for every other row.
+
+        Shape: (n,). Raises the errors of `score_samples`.
+        """
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
     def _scores(self, frame: pd.DataFrame) -> Numbers:
@@ -310,16 +329,16 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
 
 
 def _seed_of(random_state: Any) -> int:
-    """A whole number is the seed; of None or a generator, one is drawn."""
+    """Returns an integer `random_state` as the seed; draws one from None or a `RandomState`."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(_SEEDS))
 
 
 def _with_numbers(schema: Any, frame: pd.DataFrame) -> dict[str, Any]:
-    """The schema, in which different whole numbers of a column that it does not name are numbers.
+    """Returns the schema as JSON, with kind `integer` for each unnamed column of distinct integers.
 
-    Inference takes them for identifiers, which no model learns.
+    Schema inference would take such a column for an identifier, which the model does not learn.
     """
     document = dict(schema.to_json() if isinstance(schema, TableSchema) else schema or {})
     columns = list(document.get("columns", ()))
@@ -339,17 +358,23 @@ def _is_frame(table: Any) -> bool:
 
 
 def _is_numbered(frame: pd.DataFrame) -> bool:
-    """Whether no column has a text as its name: scikit-learn then counts them, and so do we."""
+    """Returns whether no column name is a string; like scikit-learn, the columns are numbered."""
     return not any(isinstance(name, str) for name in frame.columns)
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    """With the names x0, x1, ..."""
+    """Returns the frame with its columns renamed to x0, x1, ..."""
     return frame.set_axis([f"x{j}" for j in range(frame.shape[1])], axis=1)
 
 
 def _typical(drawn: pd.DataFrame, n_draws: int, index: Any) -> pd.DataFrame:
-    """Of each row's draws, column by column, the one in the middle or the most frequent."""
+    """Returns for each cell the lower median of its draws, or the most frequent one.
+
+    Args:
+        drawn: The draws of each row, one after another.
+        n_draws: Number of draws for each row.
+        index: Index of the returned frame.
+    """
     first = np.arange(len(index)) * n_draws
     columns = {}
     for name, cells in drawn.items():
@@ -364,13 +389,19 @@ def _typical(drawn: pd.DataFrame, n_draws: int, index: Any) -> pd.DataFrame:
 
 
 def _modes(codes: Any) -> Any:
-    """The most frequent code of each row, the first drawn of several. Shape: (n, S) -> (n,)."""
+    """Returns the most frequent code of each row; of equally frequent codes the first one.
+
+    Shape: (n rows, S draws) -> (n,).
+    """
     counts = (codes[:, :, None] == codes[:, None, :]).sum(axis=2)
     return np.take_along_axis(codes, counts.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _filled_array(cells: Any, completed: pd.DataFrame) -> Any:
-    """The array with its blanks filled; texts of fixed width become objects."""
+    """Returns a copy of the array with missing cells filled from the completed frame.
+
+    Fixed-width strings become Python objects, because the filled strings may be longer.
+    """
     filled = cells.astype(object) if cells.dtype.kind in "SU" else cells.copy()
     for j, name in enumerate(completed.columns):
         blank = pd.isna(pd.Series(filled[:, j])).to_numpy()

@@ -60,7 +60,11 @@ from gcvae.training.settings import SettledConfig, configure
 
 
 class _FitOfBoth:
-    """`Synthesizer.fit` makes a model; `Synthesizer(...).fit` is the instance's, and keeps it."""
+    """Descriptor of `fit`, so that it works on the class and on an instance.
+
+    `Synthesizer.fit(table, ...)` returns a new model. `Synthesizer(...).fit(table)` trains the
+    instance with the arguments of its constructor and returns it.
+    """
 
     def __init__(self, of_class: classmethod[Any, Any, Any]) -> None:
         self.of_class = of_class
@@ -73,20 +77,24 @@ class _FitOfBoth:
 class Synthesizer:
     """Model of a table: generates rows, scores rows, imputes cells and maps dependencies.
 
-    `Synthesizer.fit(table, preset="fast")` and `Synthesizer(preset="fast").fit(table)` are the
-    same. The constructor takes what to learn with and learns nothing; until `fit` there is nothing
-    else to ask of it.
+    `Synthesizer.fit(table, preset="fast")` and `Synthesizer(preset="fast").fit(table)` give the
+    same model. The constructor only stores its arguments; call `fit` before any other method.
 
     Attributes:
-        arguments: Of the constructor, unchanged; `schema` among them is what was given of it.
-        schema: The table's schema, completed by inference.
-        preset: Name of the preset that was trained.
-        training_record: Record of the training: settings, history of bounds, seconds, device.
-            Nearly empty for a minimal file (`is_minimal`).
-        scoring: How much the model reveals about rows: `full`, `flag` or `off` (`to_bytes`,
-            `restrict_scoring`).
-        table_notes: Data-quality warnings of the training table (`warnings` of its inference,
-            docs/tables.md). They quote cells, so no file contains them and a loaded model has none.
+        arguments: Arguments of the constructor by name, unchanged; `arguments["schema"]` contains
+            only what the user specified.
+        schema: The table's schema, including all properties that were inferred from the table.
+        codec: Encoder of rows as the model's input, and decoder of its output.
+        model: The neural network.
+        config: Settings of the training, without open defaults.
+        context: Encoder of the context of a conditional model p(row | context); None otherwise.
+        preset: Name of the preset whose settings were used in training.
+        training_record: Record of the training as JSON: settings, history of the log-likelihood
+            bound, seconds, device. Nearly empty if the model's file is minimal (`is_minimal`).
+        scoring: What the model reveals about rows: their scores (`full`), only whether a row is
+            rare (`flag`), or nothing (`off`).
+        table_notes: Data-quality warnings about the training table (docs/tables.md). They quote
+            cells, so they are not saved: a model that was loaded from a file has none.
 
     Examples:
         >>> table = pd.DataFrame({"size": [2.5, 3.1, 2.7, 4.0] * 9, "colour": ["red", "blue"] * 18})
@@ -123,7 +131,7 @@ class Synthesizer:
         device: str = "auto",
         progress: Callable[[Progress], None] | bool | None = None,
     ) -> None:
-        """Keeps what `fit` is to learn with: the arguments of `Synthesizer.fit` of these names."""
+        """Stores the arguments for `fit`; `Synthesizer.fit` describes them."""
         self.arguments: dict[str, Any] = {
             "schema": schema,
             "preset": preset,
@@ -148,7 +156,7 @@ class Synthesizer:
         scoring: str = FULL,
         table_notes: tuple[str, ...] = (),
     ) -> Synthesizer:
-        """Returns this synthesizer with the parts of a fitted model or a model file."""
+        """Sets the parts of a fitted model or a model file, and returns this synthesizer."""
         self.schema = schema
         self.codec = codec
         self.model = model.eval()
@@ -165,10 +173,10 @@ class Synthesizer:
         self._maps = DependencyMaps(self._constrained, data_map, self._values)
         return self
 
-    if not TYPE_CHECKING:  # which is to see names that nothing has
+    if not TYPE_CHECKING:  # a type checker must still report unknown attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Says what is missing of one that has learned nothing yet."""
+            """Raises an AttributeError, which names `fit` if the synthesizer is not fitted yet."""
             if "codec" not in vars(self) and not name.startswith("__"):
                 what = "this Synthesizer has learned no table yet; .fit(table) is to come first"
                 raise AttributeError(f"{name}: {what}", name=name, obj=self)
@@ -205,32 +213,31 @@ class Synthesizer:
         """Trains a model on a table.
 
         Args:
-            table: Cells as text, as `read_table` gives them, or typed (a data frame of pandas,
-                polars or Arrow); or a file, a path or a TableReader, which need not fit into
-                memory. Equal rows give equal models, whatever their form.
-            schema: Known properties of the columns; inference completes them from the whole table.
-            preset: Name of a preset.
-            settings: Settings that replace those of the preset (`TrainingConfig`).
+            table: A data frame (pandas, polars or Arrow), whose cells may all be text, as returned
+                by `read_table`; or a path, an open file or a TableReader, whose table may be larger
+                than memory. Equal rows give equal models in any of these forms.
+            schema: Known properties of the columns; all others are inferred from the whole table.
+            preset: Name of a preset, a predefined configuration of model and training.
+            settings: Settings that override those of the preset (fields of `TrainingConfig`).
             seed: Seed of the random generator; equal seeds give equal models on the CPU.
             device: `auto` (CUDA if there is one), `cpu` or `cuda`.
-            progress: True shows a progress bar and False none; by default, terminals and notebooks
-                show one. Or a callback that receives the fraction done, about twice a second; the
-                fraction never decreases and ends at 1. A callback that raises CancelledError stops
-                training.
-            checkpoints: Store in which checkpoints are kept, and from which training resumes.
-            context: Context of each row. The model is then p(row | context), as for the rows of a
-                child table, and generates rows for given contexts only (`sample_given`).
-            held_out: Rows that no step trains on, and that decide when training ends; a random
-                share (`held_out_share`) if None. Shape: (n,).
+            progress: True shows a progress bar, False none, None one in terminals and notebooks
+                only. Or a callback, which gets a `Progress` about twice a second; its `fraction`
+                never decreases and ends at 1. Raise CancelledError in it to stop training.
+            checkpoints: Store for checkpoints; training resumes from the last one in it.
+            context: Values given for each row. The model is then p(row | context), as for the rows
+                of a child table in a database, and generates rows only with `sample_given`.
+            held_out: True for the n table rows that are not trained on and decide when training
+                stops. None holds out a random share (`held_out_share`). Shape: (n,).
 
         Raises:
-            TableError: nothing in the table can be modelled.
-            SchemaError: the schema contradicts the table, rows of the table break a hard rule, or
-                the model can not keep a hard rule.
-            HardRuleError: too few rows of the trained model keep the hard rules.
-            SettingError: an unknown preset, setting or device.
-            DivergedError: the training loss is no longer finite.
-            OSError: the disk has no space for the columns of a file.
+            TableError: No column of the table can be modelled.
+            SchemaError: The schema contradicts the table, a row of the table violates a hard rule,
+                or the model can not generate rows that satisfy a hard rule.
+            HardRuleError: Too few rows of the trained model satisfy the hard rules.
+            SettingError: The preset, a setting or the device is unknown or out of range.
+            DivergedError: The training loss is no longer finite.
+            OSError: The disk has no space for the temporary columns of a file.
         """
         asked = cls(
             schema=schema,
@@ -253,10 +260,10 @@ class Synthesizer:
         context: Context | None = None,
         held_out: Mask | None = None,
     ) -> Synthesizer:
-        """Trains this synthesizer on a table, by the constructor's arguments, and returns it.
+        """Trains this synthesizer with the arguments of its constructor, and returns it.
 
-        What it learned before is replaced, and stays if this fit fails. Arguments and errors are
-        those of `Synthesizer.fit`.
+        A previously fitted model is replaced, but only if training succeeds. Arguments and errors
+        are those of `Synthesizer.fit`.
         """
         schema, preset, settings, seed, device, progress = self.arguments.values()
         config = configure(preset, settings)
@@ -290,22 +297,31 @@ class Synthesizer:
         distribution: Mapping[str, Mapping[str, float]] | None = None,
         frames: str | None = None,
     ) -> Any:
-        """Generates synthetic rows, typed, with the columns of the schema; equal seeds give equal
-        rows.
+        """Returns synthetic rows that satisfy the given conditions and the schema's hard rules.
 
-        The result is a frame of the kind that the model was trained on, or of the kind that
-        `frames` names: `pandas` (the default for files), `polars` or `arrow`. Columns have the
-        training frame's dtypes, and text its format; for files and for results of `read_table`,
-        columns have the library's own dtypes. Without a seed each call gives different rows;
-        `attrs["seed"]` of a pandas frame reproduces them. Every row satisfies the schema's
-        hard rules, and the conditions `given`, `given_rows` and `distribution` as described at
-        `sampler`; `attrs` also contains the summary of the conditions (`Sampler.summary`). `rows`
-        may be omitted if `given_rows` is given; the result has the index of `given_rows` if that is
-        a pandas frame. Warns of identifiers that get wider than those of the table.
+        Columns have the training frame's dtypes, and strings its formats; if the model was trained
+        on a file or on text from `read_table`, columns have the library's dtypes. Warns if
+        generated identifiers have more digits than those of the table (`notes`).
+
+        Args:
+            rows: Number of rows. Default: one for each row of `given_rows`.
+            seed: Seed; equal seeds give equal rows. None draws a seed, which a pandas result stores
+                in `attrs["seed"]`.
+            given: Condition for each of some columns, as for `sampler`.
+            given_rows: Known cells of single rows, as for `sampler`; the result has the index of a
+                pandas frame.
+            distribution: Shares of the levels of one column, as for `sampler`.
+            frames: Library of the returned frame: `pandas`, `polars` or `arrow`. Default: that of
+                the training frame, pandas for files.
+
+        Returns:
+            A frame with the columns of the schema. With conditions, `attrs` of a pandas frame also
+            contains their estimated probability and the effective sample size.
 
         Raises:
             SettingError: `rows` is not a whole number, or the rows need more memory than there is.
-            HardRuleError, ConditionError: As `sample_blocks`.
+            HardRuleError: Too few of the model's rows satisfy the hard rules.
+            ConditionError: A condition is malformed or too improbable, as for `sampler`.
         """
         index = given_rows.index if isinstance(given_rows, pd.DataFrame) else None
         if given_rows is not None:
@@ -329,15 +345,17 @@ class Synthesizer:
         return of_kind(drawn, kind)
 
     def sample_given(self, context: pd.DataFrame, seed: int, first_row: int = 0) -> pd.DataFrame:
-        """Generates one row for each row of a context, typed, in the order of the context.
+        """Generates one row from p(row | context) for each row of `context`, in the same order.
+
+        Requires a model that was trained with a context, such as that of a child table.
 
         Args:
-            context: Typed cells of the columns of the model's context.
+            context: Frame with the context columns of training, converted to their dtypes.
             seed: Seed of the random generator; equal seeds and contexts give equal rows.
-            first_row: Number of the first row, from which its keys are made.
+            first_row: Number of the first row; synthetic identifiers are derived from row numbers.
 
         Raises:
-            HardRuleError: Too few rows keep the hard rules.
+            HardRuleError: Too few of the model's rows satisfy the hard rules.
         """
         assert self.context is not None, "the model is conditional"
         generator = generator_for(seed, "sample given", first_row)
@@ -345,12 +363,12 @@ class Synthesizer:
         return self.codec.decode(rows, first_row, seed)
 
     def impute_given(self, typed: pd.DataFrame, context: Tensor | None, seed: int) -> pd.DataFrame:
-        """Returns typed rows with their missing cells drawn from p(missing | known, context).
+        """Returns rows with their missing cells drawn from p(missing | known, context).
 
         Args:
-            typed: Typed rows, with all modelled columns.
-            context: Encoded contexts of the rows; None if the model is not conditional. Shape: (n,
-                2 C).
+            typed: Rows with all modelled columns, converted to the schema's dtypes.
+            context: Contexts of the n rows, encoded by `self.context.encode` as two values for each
+                of C columns; None for a model without a context. Shape: (n, 2 C).
             seed: Seed of the random generator.
         """
         kept = filled_columns(self.schema, None, None).kept
@@ -362,8 +380,11 @@ class Synthesizer:
         return pd.concat([typed.iloc[:0], *blocks], ignore_index=True)
 
     def notes(self, rows: int) -> list[str]:
-        """Returns warnings about a sample of `rows` rows: the identifiers that get wider than the
-        table's because the sample needs more of them than there are unused ones of that width."""
+        """Returns warnings about a sample of `rows` rows.
+
+        There is one for each identifier column whose generated values need more digits than the
+        table's, because too few unused values with that number of digits are left.
+        """
         return self.codec.notes(rows)
 
     def sampler(
@@ -374,23 +395,26 @@ class Synthesizer:
         given_rows: Rows | None = None,
         distribution: Mapping[str, Mapping[str, float]] | None = None,
     ) -> Sampler:
-        """Returns a sampler of rows under conditions; its pilot estimates their probability first.
+        """Returns a sampler, which generates rows that satisfy conditions.
+
+        A pilot run first estimates the probability of the conditions under the model.
 
         Args:
-            seed: Seed of all draws, including those of the pilot; by default a fresh one.
-            given: Condition by column: a value, a list of values, {"min": ..., "max": ...}, or None
-                for missing.
-            given_rows: Table of known cells, each row of which is completed once; excludes the
-                other conditions.
-            distribution: {column: {level: share}} for one column.
+            seed: Seed of all draws, including those of the pilot run; None draws a seed.
+            given: Condition on all rows, by column: a value, a list of allowed values, {"min": ...,
+                "max": ...}, or None for a missing cell.
+            given_rows: Table of known cells; the sampler generates the remaining cells of each of
+                its rows once. Can not be combined with another condition.
+            distribution: {column: {level: share}}, the target shares of one column's levels.
 
         Raises:
-            ConditionError: malformed, unknown, or too improbable under the model.
+            ConditionError: A condition is malformed, names an unknown column or level, or is too
+                improbable under the model.
         """
         known = None if given_rows is None else given_frame(given_rows)
         asked: dict[str, Any] = {"given": given, "given_rows": known, "distribution": distribution}
         seed = fresh_seed() if seed is None else seed
-        # The probability of a condition that names a whole row is its score.
+        # The probability of a condition on all cells of a row would reveal the row's score.
         return make_sampler(
             self._constrained, seed, reveals_probability=self.scoring == FULL, **asked
         )
@@ -404,23 +428,24 @@ class Synthesizer:
         columns: Sequence[str] | None = None,
         keep_missing: Sequence[str] | None = None,
     ) -> Any:
-        """Returns the table with missing cells filled from p(missing | known); known cells stay
-        unchanged.
+        """Returns the rows with missing cells drawn from p(missing | known); known cells are not
+        changed.
 
-        With more than one draw each row is repeated once per draw, numbered in a first column
-        `draw`. The result is of the frame's kind (pandas, polars, Arrow), with the same dtypes and
-        order of rows, and for pandas with the same index.
+        With more than one draw each row is repeated once for each draw, numbered in a first column
+        `draw`. The result is a frame of the same library (pandas, polars, Arrow) with the same
+        dtypes and order of rows, and for pandas with the same index.
 
         Args:
-            frame: Rows, with columns of the table; a column that the frame lacks is entirely
+            frame: Rows with columns of the training table; all cells of an absent column count as
                 missing.
-            draws: Completions of each row.
-            seed: Seed of the random generator; equal seeds fill equal cells alike, whatever
-                `columns` is.
-            columns: Columns to fill; missing cells of all others stay and are integrated out.
-            keep_missing: Columns in which missing is a value of its own: their missing cells stay,
-                and other columns are filled given that they are missing. By default the columns
-                that the schema declares so (`missing.is_value`) and that `columns` does not name.
+            draws: Number of imputations of each row.
+            seed: Seed of the random generator; equal seeds give a cell the same imputation for any
+                choice of `columns`.
+            columns: Columns to impute. Default: all but `keep_missing`. Missing cells of the
+                remaining columns stay missing and are integrated out.
+            keep_missing: Columns in which a missing cell is information, such as "no second
+                applicant": it stays missing, and other cells are drawn given that it is missing.
+                Default: columns with `missing.is_value` in the schema that `columns` does not name.
         """
         blocks = self.impute_blocks(frame, draws, seed, columns=columns, keep_missing=keep_missing)
         return of_kind(pd.concat(blocks), kind_of(frame))
@@ -435,36 +460,52 @@ class Synthesizer:
         columns: Sequence[str] | None = None,
         keep_missing: Sequence[str] | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """Yields the rows of `impute` in blocks, in order. See `gcvae.sampling.imputation`."""
+        """Yields the rows that `impute` returns as consecutive pandas frames, in bounded memory.
+
+        Args:
+            rows: Rows, as for `impute`; or a file of any size.
+            draws: Number of imputations of each row.
+            seed: Seed of the random generator.
+            among: Range of row indices to impute; all rows if None. It begins at a multiple of
+                4,096 (`CHUNK_ROWS`).
+            columns: Columns to impute, as for `impute`.
+            keep_missing: Columns whose missing cells are kept, as for `impute`.
+        """
         blocks = impute_blocks(self._constrained, rows, draws, seed, among, columns, keep_missing)
         return with_index_of(blocks, rows, draws, 0 if among is None else among.start)
 
     def sample_blocks(
         self, rows: int, seed: int | None = None, *, among: range | None = None, **conditions: Any
     ) -> Iterator[pd.DataFrame]:
-        """Yields the rows of `sample` in blocks, in constant memory; joined they are the same rows.
+        """Yields the rows that `sample` returns as consecutive pandas frames, in constant memory.
 
-        Each block's `attrs["seed"]` is the seed of the whole sample. A block is drawn whole and
-        then cut, so its rows do not depend on `rows`. With `among`, which begins at a multiple of
-        `SAMPLE_BLOCK_ROWS`, only those rows are generated: several processes that share a seed can
-        generate one table together. Conditions are those of `sampler`.
+        The first n rows are the same for any larger `rows`.
+
+        Args:
+            rows: Number of rows of the complete sample.
+            seed: Seed of the complete sample, also stored in `attrs["seed"]` of each frame; None
+                draws one.
+            among: Range of row indices to generate; all rows if None. It begins at a multiple of
+                4,096 (`SAMPLE_BLOCK_ROWS`). Several processes with the same seed can each generate
+                a part of one sample.
+            conditions: `given`, `given_rows` and `distribution`, as for `sampler`.
 
         Raises:
-            HardRuleError: too few of the model's rows keep the hard rules.
-            ConditionError: as `sampler`.
+            HardRuleError: Too few of the model's rows satisfy the hard rules.
+            ConditionError: A condition is malformed or too improbable, as for `sampler`.
         """
         seed = fresh_seed() if seed is None else seed
         yield from self._blocks(rows, seed, self._sampler_of(conditions, seed), among)
 
     def _sampler_of(self, conditions: Mapping[str, Any], seed: int) -> Sampler | None:
-        """Returns the sampler of rows under these conditions; None if there are no conditions."""
+        """Returns the sampler for the conditions; None if all conditions are None."""
         is_free = all(condition is None for condition in conditions.values())
         return None if is_free else self.sampler(seed, **conditions)
 
     def _blocks(
         self, rows: int, seed: int, sampler: Sampler | None, among: range | None
     ) -> Iterator[pd.DataFrame]:
-        """Yields the blocks of `sample_blocks`, drawn by `sampler` or without conditions."""
+        """Yields the frames of `sample_blocks`, drawn by `sampler`, or freely if it is None."""
         if self.context is not None:
             message = "the model draws rows that are given a context"
             raise SettingError(Problem(message, expected="`sample_given`, with the context"))
@@ -475,7 +516,7 @@ class Synthesizer:
             yield with_dtypes(block, self.schema)
 
     def _values(self, rows: int, seed: int) -> pd.DataFrame:
-        """Generates rows in the library's own dtypes."""
+        """Returns synthetic rows with the library's own dtypes, not the training frame's."""
         return pd.concat(free_blocks(self._constrained, rows, seed, None), ignore_index=True)
 
     def log_likelihood(
@@ -489,34 +530,44 @@ class Synthesizer:
         score_missingness: bool = False,
         jitters: int = 0,
     ) -> Any:
-        """Scores rows: a lower bound on log p(row), in nats, of the data's own measure.
+        """Returns the score of each row: an importance-weighted lower bound on log p(row), in nats.
 
-        The bound is importance-weighted with draws of z; each discrete column contributes its
-        probability mass, each continuous one its density per original unit (days for dates).
-        Missing cells are integrated out. A level that the schema does not list scores -inf, and so
-        does a row in which two columns differ that were copies of each other in training.
+        A discrete column contributes its log probability, a continuous one its log density per unit
+        of the column (per day for dates). Missing cells are integrated out. A row scores -inf if it
+        contains a level that is not in the schema, or if two columns differ in it that were equal
+        in every training row.
 
-        Under hard rules the scored distribution is the one that is sampled: a row that breaks a
-        hard rule scores -inf, every other gets -log(acceptance). A missing cell breaks none, so
-        the score of its row is approximate.
+        With hard rules, the score is that of the distribution that `sample` draws from: -inf for a
+        row that violates a hard rule, and -log(acceptance) is added to every other score, where
+        acceptance is the share of generated rows that satisfy all hard rules. Scores of rows with
+        missing cells are then approximate, because missing cells violate no rule.
 
         Args:
-            frame: Rows, with columns of the table; a column that the frame lacks is entirely
+            frame: Rows with columns of the training table; all cells of an absent column count as
                 missing.
-            draws: Draws of z for each row; by default, as many as a standard error of 0.1 nats
-                needs. The other options are those of `ScoreOptions`.
+            draws: Number of draws of the latent vector z for each row. Default: as many as
+                `tolerance` requires.
+            seed: Seed of the draws.
+            tolerance: Target standard error of a score, in nats. Default: 0.1.
+            measure: Measure of continuous values: `density`, or the probability mass of the
+                `rounding_cell` or of the quantile bin (`pmf`).
+            score_missingness: Whether a missing cell contributes its probability of being missing
+                instead of being integrated out.
+            jitters: Number of random jitters of a copula's discrete cells for each draw; 0
+                integrates over them exactly.
 
         Returns:
-            One row per row of `frame`, in a frame of the same kind: `log_likelihood`, its
+            One row per row of `frame`, in a frame of the same library: `log_likelihood`, its
             `standard_error`, the `percentile` (0 to 100) of the row among the held-out rows of
             training (for a row with missing cells: among generated rows with the same cells
-            missing), and `contributions.<column>`, which add up to the score. With `scoring` flag:
-            `is_rare` alone.
+            missing), and `contributions.<column>`, which add up to the score. Models with an
+            autoregressive decoder add `anomaly` and `odd_cell` (docs/anomalies.md). If `scoring` is
+            `flag`, the only column is `is_rare`.
 
         Raises:
-            TableError: the frame has no modelled column, or a cell can not be read.
-            SettingError: an option is out of range, or does not apply to a flag.
-            ScoringError: `scoring` is off.
+            TableError: The frame has no modelled column, or a cell can not be parsed.
+            SettingError: An option is out of range, or not allowed if `scoring` is `flag`.
+            ScoringError: `scoring` is `off`.
         """
         options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
         blocks = list(with_index_of(self.scorer.blocks(frame, options), frame))
@@ -526,13 +577,17 @@ class Synthesizer:
     def score_blocks(
         self, rows: Rows, draws: int | None = None, seed: int = 0, **options: Any
     ) -> Iterator[pd.DataFrame]:
-        """Yields the rows of `log_likelihood` in blocks, in order; reads a file in
-        constant memory."""
+        """Yields the rows that `log_likelihood` returns as consecutive pandas frames.
+
+        `rows` may be a file of any size, which is read in constant memory. The options are those of
+        `log_likelihood`.
+        """
         return with_index_of(self.scorer.blocks(rows, ScoreOptions(draws, seed, **options)), rows)
 
     @property
     def scorer(self) -> RowScorer:
-        """The scorer of rows. Raises: ScoringError if scoring is off."""
+        """Object that computes all scores of this model. Raises ScoringError if `scoring` is
+        `off`."""
         require_scores(self.scoring)
         known = self.training_record.get("held_out_scores"), self._of_blanks
         return RowScorer(self.schema, self._constrained, *known, self.scoring)
@@ -545,23 +600,27 @@ class Synthesizer:
         row: Mapping[str, Cell] | None = None,
         z: Sequence[float] | None = None,
     ) -> DependencyMap:
-        """Returns a map of pairwise dependence: Kendall's tau, and an unsigned measure.
+        """Returns a map of pairwise dependence: Kendall's tau and an unsigned measure for each pair
+        of columns.
 
         Args:
-            kind: `expected`, `within`, `between`, `total`, `data`, `difference` or `local`; the
-                map's notes and docs/dependencies.md define each.
+            kind: `total` (dependence in synthetic rows), `data` (in the training table),
+                `difference` (total minus data), `expected` (the decoder's copula averaged over z),
+                `local` (the decoder's copula for one row or z), or `within` and `between` (parts of
+                the correlation: given z, and through z). See docs/dependencies.md.
             seed: Seed of the random generator; equal seeds give equal maps.
-            row: Cells by column; the `local` map is the one at the posterior of this row. Columns
-                that are absent or None are integrated out.
-            z: Latent vector at which the `local` map is taken, instead of a row.
+            row: Cells by column, for the `local` map, which is computed at this row's posterior.
+                Columns that are absent or None are integrated out.
+            z: Latent vector, for the `local` map at this vector; an alternative to `row`.
 
         Raises:
-            SettingError: unknown kind, `local` without a row or z, or another kind with one.
-            UnknownColumnError, TableError: the row can not be read, or has probability zero under
-                the model.
-            InputError: z has another number of dimensions than the latent space.
-            HardRuleError: too few of the model's rows keep the hard rules.
-            LeftOutError: `data` or `difference` for a model loaded from a minimal file.
+            SettingError: The kind is unknown, `local` comes without `row` or `z`, or another kind
+                comes with one.
+            UnknownColumnError: `row` names a column that is not in the table.
+            TableError: A cell of `row` can not be parsed, or the row has probability 0.
+            InputError: The number of components of `z` is not that of the latent space.
+            HardRuleError: Too few of the model's rows satisfy the hard rules.
+            LeftOutError: The kind is `data` or `difference`, and the model's file is minimal.
         """
         check_place(kind, row is not None, z is not None)
         if row is not None:
@@ -572,30 +631,43 @@ class Synthesizer:
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
 
     def report(self, real: Rows, holdout: Rows | None = None, **options: Any) -> TableReport:
-        """Returns a report on the fidelity, utility and privacy of the model's synthetic rows,
-        measured with its training table and a holdout; `make_report` has the options."""
+        """Returns a report on the fidelity, utility and privacy of the model's synthetic rows.
+
+        Args:
+            real: The training table, in its original order.
+            holdout: Real rows of the same source that were not used in training. Default: the rows
+                that training set aside (`report_share`), if any.
+            options: `synthetic` (a table to judge instead of newly generated rows), `seed`,
+                `targets` (columns to predict) and `progress`, as for `make_report`.
+
+        Raises:
+            TableError: A table can not be read, lacks a column of the model, or has too few rows.
+            UnknownColumnError: A table or `targets` names a column that is not in the model.
+        """
         # SciPy's statistics take a second to load.
         from gcvae.training.reporting.model_report import make_report
 
         return make_report(self, real, holdout, **options)
 
     def encode(self, frame: Rows) -> Any:
-        """Returns the posterior q(z|x) of rows: `mean_1` .. `mean_K`, `standard_deviation_1` ..
-        `_K`.
+        """Returns the mean and standard deviation of q(z | x), the encoder's posterior, of rows.
 
-        Missing cells, and all cells of a column that the rows lack, count as unknown. The result
-        has one row per input row, in order, in a frame of the same kind.
+        The result is a frame of the same library with one row per input row and, for K latent
+        dimensions, the columns `mean_1` to `mean_K` and `standard_deviation_1` to
+        `standard_deviation_K`. Missing cells and absent columns count as unknown.
 
         Raises:
-            TableError: the frame has no modelled column, or a cell can not be read.
+            TableError: The frame has no modelled column, or a cell can not be parsed.
         """
         return of_kind(pd.concat(self.encode_blocks(frame)), kind_of(frame))
 
     def encode_blocks(self, rows: Rows, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields the rows of `encode` in blocks, in order; memory does not grow with the rows of a
-        file.
+        """Yields the rows that `encode` returns as consecutive pandas frames, in constant memory.
 
-        With `among`, which begins at a multiple of CHUNK_ROWS, only those rows are encoded.
+        Args:
+            rows: Rows, as for `encode`; or a file of any size.
+            among: Range of row indices to encode; all rows if None. It begins at a multiple of
+                4,096 (`CHUNK_ROWS`).
         """
         blocks = (
             encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
@@ -604,19 +676,26 @@ class Synthesizer:
         return with_index_of(blocks, rows, first_row=0 if among is None else among.start)
 
     def manifold(self, n_steps: int = 15) -> Manifold:
-        """Decodes a grid over the quantiles of a two-dimensional prior.
+        """Decodes a grid of latent vectors, spaced by quantiles of the two-dimensional prior.
+
+        Args:
+            n_steps: Number of quantiles for each dimension, 2 to 50.
 
         Raises:
-            InputError: the latent space is not two-dimensional, or n_steps is not 2 to 50.
+            InputError: The latent space is not two-dimensional, or `n_steps` is out of range.
         """
         return manifold_of(self.model, self.codec, n_steps)
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Writes the model file atomically; `to_bytes` has the options.
+        """Writes the model file atomically, so that it is complete or absent.
+
+        Args:
+            path: Path of the file.
+            options: `minimal` and `scoring`, as for `to_bytes`.
 
         Raises:
-            UnwritableFileError: There is no such folder, or the file can not be written.
-            SettingError: As of `to_bytes`.
+            UnwritableFileError: The folder does not exist, or the file can not be written.
+            SettingError: `scoring` is unknown, or less restrictive than this model's.
         """
         write_artifact(path, self.to_bytes(**options))
 
@@ -624,14 +703,15 @@ class Synthesizer:
         """Returns the content of the model file; equal synthesizers give equal bytes.
 
         Args:
-            minimal: Leave out everything that generating, completing and the model's own maps do
-                not need: the training record, scores of held-out rows, the table's map and
-                checksum, counts. The loaded model raises LeftOutError if it is asked for them.
-            scoring: How much the file's model reveals about rows, no more than this one: scores
-                (`full`), whether a row is rare (`flag`), or nothing (`off`).
+            minimal: Whether to omit everything that is not needed to generate and impute rows and
+                to map the model's dependencies: the training record, scores of held-out rows, the
+                dependency map, checksum and counts of the training table. The loaded model raises
+                LeftOutError for requests that need them.
+            scoring: What the loaded model reveals about rows: their scores (`full`), only whether a
+                row is rare (`flag`), or nothing (`off`). Default: as this model.
 
         Raises:
-            SettingError: `scoring` is unknown, or looser than this model's.
+            SettingError: `scoring` is unknown, or less restrictive than this model's.
         """
         parts = self._parts().with_scoring(scoring)
         return (parts.minimal() if minimal else parts).to_bytes()
@@ -651,17 +731,20 @@ class Synthesizer:
         )
 
     def restrict_scoring(self, scoring: str) -> None:
-        """Restricts what this model reveals about rows to `scoring`, permanently; a stricter level
-        stays as it is. Raises: SettingError if `scoring` is unknown."""
+        """Restricts what this model reveals about rows to `scoring` (see `to_bytes`) for good.
+
+        Does nothing if the model is more restrictive already. Raises SettingError if `scoring` is
+        unknown.
+        """
         self.scoring = stricter(scoring, self.scoring)
 
     @classmethod
     def load(cls, path: str | Path) -> Synthesizer:
-        """Reads a model file; needs no GPU, whatever device the model was trained on.
+        """Reads a model file; a model that was trained on a GPU loads without one.
 
         Raises:
-            ArtifactError: the file is missing, truncated, altered, of a later version or
-                inconsistent.
+            ArtifactError: The file is missing, truncated, altered, inconsistent, or written by a
+                later version.
         """
         data = read_artifact(path)
         try:
@@ -671,7 +754,11 @@ class Synthesizer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Synthesizer:
-        """Returns the synthesizer of a model file's content. Raises as `load`."""
+        """Returns the synthesizer that is stored in the content of a model file.
+
+        Raises:
+            ArtifactError: The content is invalid, as for `load`.
+        """
         tensors, manifest = unpack_tensors(data)
         with artifact_errors("the file's manifest is none that this library writes"):
             check_version(manifest)

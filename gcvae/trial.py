@@ -1,4 +1,4 @@
-"""Trial of a model from an untrusted file before it is used."""
+"""Tests a model that was loaded from an untrusted file before it is used."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 _TRIAL_ROWS = 64
-_TRIAL_BLANKS = 4  # rows with missing cells: each pattern of them costs a reference
+_TRIAL_BLANKS = 4  # rows with missing cells; each pattern of missing cells takes time to score
 _TRIAL_DRAWS = 2
 
 
 def try_out(synthesizer: Synthesizer) -> None:
-    """Checks that a model works: generates, scores, encodes, completes and maps rows.
+    """Checks that a model works: generates, scores, encodes and imputes rows, and computes maps.
 
     Raises:
-        ArtifactError: A step fails, or gives values that are not numbers.
+        ArtifactError: A step fails, or returns NaN or +inf.
     """
     with artifact_errors("the model in the file does not work"):
         synthesizer = copy(synthesizer)
-        synthesizer.scoring = FULL  # a model that reveals no scores is tested like any other
+        synthesizer.scoring = FULL  # scores are also tested if the model does not reveal them
         rows = synthesizer.sample(_TRIAL_ROWS, seed=0, frames="pandas")
         for some, is_scored in ((rows.head(_TRIAL_BLANKS), False), (rows, True)):
             scores = synthesizer.log_likelihood(
@@ -42,7 +42,7 @@ def try_out(synthesizer: Synthesizer) -> None:
         row, first = rows.head(1), synthesizer.codec.columns[0].name
         others = [c.name for c in synthesizer.schema if c.is_modelled and c.name != first]
         kept = [name for name in others if row[name].isna().all()]  # a hard rule may require it
-        blank = {first: None}  # not every dtype can hold None
+        blank = {first: None}  # `assign` converts dtypes that can not hold None
         synthesizer.impute(row.assign(**blank), keep_missing=kept)
         is_minimal = synthesizer.training_record.get("is_minimal")
         for kind in ("expected",) if is_minimal else ("data", "expected"):

@@ -1,1 +1,1 @@
-"""The `gcvae` command: work on files without a server, and the servers themselves."""
+"""The `gcvae` command, which works on files, uses a service, or runs the servers of one."""

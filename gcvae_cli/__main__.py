@@ -1,4 +1,4 @@
-"""Runs the command; turns errors into lines, one for each problem, and an exit code."""
+"""Runs the `gcvae` command; prints errors as one line for each problem and sets the exit code."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ _MOST_PROBLEMS = 12
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs `gcvae` with these arguments.
+    """Runs the `gcvae` command and returns its exit code.
+
+    Args:
+        arguments: Command-line arguments without the program name; None for those of the process.
 
     Returns:
-        0 on success, 1 on failure, 2 for wrong usage, 128 plus the number of a signal.
+        0 on success, 1 on failure, 2 for wrong usage, 128 plus the number of a signal that ended
+        the command.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -74,7 +78,7 @@ def _system_line(error: OSError) -> str:
 
 
 def _close_broken_pipe() -> int:
-    # The reader has left (`… | head`). Python would complain again when it flushes at exit.
+    # The pipe's reader has ended (`… | head`). Python would raise again when it flushes at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 

@@ -1,4 +1,4 @@
-"""The tree of `gcvae` commands."""
+"""Defines the `gcvae` command with all its subcommands."""
 
 from __future__ import annotations
 

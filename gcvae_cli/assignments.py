@@ -1,6 +1,6 @@
-"""`--set key=value`: the value is parsed as JSON if possible, else it is text.
+"""Parses the option `--set key=value`; the value is JSON if it can be parsed as such, else text.
 
-A key with a point is a member of an object: `--set differential_privacy.epsilon=3`.
+A key with a dot sets a member of an object: `--set differential_privacy.epsilon=3`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gcvae_cli.errors import WrongUsageError
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
-    """Returns the settings with typed values.
+    """Returns the settings in a list of `key=value` texts, with their values parsed.
 
     >>> parse_assignments(["rank=2", "learning_rate=1e-3", "objective=exact", "d_latent=null"])
     {'rank': 2, 'learning_rate': 0.001, 'objective': 'exact', 'd_latent': None}

@@ -1,4 +1,4 @@
-"""Checks for the optional distributions of the client and the server."""
+"""Command classes that report if the client or the server, which are optional, is not installed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SERVER = "./server"
 
 
 class ClientCommand(TyperCommand):
-    """A command that needs the client."""
+    """Command that needs the Python client, an optional package."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command.
+        """Runs the command and returns its result.
 
         Raises:
             NotInstalledError: The client is not installed.
@@ -28,10 +28,10 @@ class ClientCommand(TyperCommand):
 
 
 class ServerCommand(TyperCommand):
-    """A command that needs the server."""
+    """Command that needs the server, an optional package."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command.
+        """Runs the command and returns its result.
 
         Raises:
             NotInstalledError: The server is not installed.
@@ -41,10 +41,10 @@ class ServerCommand(TyperCommand):
 
 
 class ServerGroup(TyperGroup):
-    """Commands on a server's records."""
+    """Group of subcommands that need the server, an optional package."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command.
+        """Runs the subcommand and returns its result.
 
         Raises:
             NotInstalledError: The server is not installed.
@@ -54,13 +54,13 @@ class ServerGroup(TyperGroup):
 
 
 class DemoCommand(TyperCommand):
-    """A command that needs client and server."""
+    """Command that needs the Python client and the server, which are optional packages."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command.
+        """Runs the command and returns its result.
 
         Raises:
-            NotInstalledError: One of them is not installed.
+            NotInstalledError: The client or the server is not installed.
         """
         with _needing(ctx.command_path, f"{_SERVER} {_CLIENT}"):
             return super().invoke(ctx)
@@ -68,7 +68,7 @@ class DemoCommand(TyperCommand):
 
 @contextmanager
 def _needing(command: str, folders: str) -> Iterator[None]:
-    """Converts import errors to a message with the folders to install by pip."""
+    """Context manager that converts an import error into one that names the folders to install."""
     try:
         yield
     except ModuleNotFoundError as error:

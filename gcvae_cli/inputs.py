@@ -1,4 +1,4 @@
-"""Checks of input files."""
+"""Checks that input files exist."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _MOST_COMPARED = 5_000
 
 
 def existing_file(path: Path | None) -> Path | None:
-    """Returns the path if the file exists; None for None.
+    """Returns the path unchanged if the file exists, and None for None.
 
     Raises:
-        WrongUsageError: The file does not exist; the message suggests a similar name.
+        WrongUsageError: The file does not exist (the message suggests a similar name), or the path
+            is a folder.
     """
     if path is None or (path.exists() and not path.is_dir()):
         return path
@@ -34,8 +35,10 @@ def existing_file(path: Path | None) -> Path | None:
 
 
 def _meant(path: Path) -> str:
-    """Returns a suggestion: the file of the folder with the most similar name, without
-    extensions."""
+    """Returns a suggestion for the error: the file in the folder with the most similar name.
+
+    Extensions are not compared. Empty if no name is similar.
+    """
     files = islice((found for found in path.parent.iterdir() if found.is_file()), _MOST_COMPARED)
     ranked = sorted(files, key=lambda found: found.suffix == path.suffix)  # the last one is kept
     names = {_stem(found): found.name for found in ranked}

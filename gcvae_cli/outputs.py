@@ -1,4 +1,4 @@
-"""Output files: complete or absent, in the format of the extension."""
+"""Writes output files, so that they are complete or absent, in the format of their extension."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ _GIBIBYTE = 1 << 30
 
 @contextmanager
 def opened_output(destination: str) -> Iterator[BinaryIO]:
-    """Yields a stream that becomes `destination` if the block succeeds, and is deleted otherwise.
+    """Context manager that yields a stream, which replaces the file if the block succeeds.
 
-    Data goes to a temporary file in the same folder, which is renamed at the end, so an existing
-    file stays complete. `-` is standard output; devices and pipes are written directly.
+    Data is written to a temporary file in the same folder, which is renamed at the end; if the
+    block raises, an existing file stays unchanged. Devices and pipes are written directly.
+
+    Args:
+        destination: Path of the file; `-` is standard output.
 
     Raises:
-        OutputError: The folder is missing or not writable, or the disk is full.
+        OutputError: The folder does not exist or is not writable, or the disk is full.
     """
     if destination == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -51,10 +54,14 @@ def opened_output(destination: str) -> Iterator[BinaryIO]:
 
 
 def require_space(destination: str, n_bytes: float) -> None:
-    """Checks that the disk has room for `n_bytes` more.
+    """Checks that the disk of an output file has enough free space.
+
+    Args:
+        destination: Path of the file; standard output, devices and pipes are not checked.
+        n_bytes: Number of bytes that are still to be written.
 
     Raises:
-        OutputError: It has not.
+        OutputError: There is less free space.
     """
     path = Path(destination)
     if destination == STANDARD_OUTPUT or _is_written_directly(path):
@@ -68,13 +75,18 @@ def require_space(destination: str, n_bytes: float) -> None:
 
 
 def write_text(destination: str, text: str) -> None:
-    """Writes a text with a final line break."""
+    """Writes text to a file or, for `-`, to standard output, ending with one line break."""
     with opened_output(destination) as stream:
         stream.write(f"{text.rstrip()}\n".encode())
 
 
 def format_of(destination: str, formats: dict[str, str], *, standard_output: str) -> str:
-    """Returns the format for the destination's extension.
+    """Returns the format that belongs to the extension of an output file.
+
+    Args:
+        destination: Path of the file; `-` is standard output.
+        formats: Format by extension, of which the longest match counts.
+        standard_output: Format for standard output and devices.
 
     >>> format_of("rows.csv.gz", {".csv": "csv", ".csv.gz": "csv.gz"}, standard_output="csv")
     'csv.gz'
@@ -92,13 +104,18 @@ def format_of(destination: str, formats: dict[str, str], *, standard_output: str
 
 
 def _is_written_directly(path: Path) -> bool:
-    """Returns whether the path is a device or pipe, which must not be replaced, or a folder."""
+    """Returns whether the path exists and is no regular file, such as a device, pipe or folder."""
     return path.exists() and not path.is_file()
 
 
 @contextmanager
 def _write_errors(destination: str, written: Path) -> Iterator[None]:
-    """Converts system errors in the block to errors that name the user's destination."""
+    """Context manager that converts system errors into an OutputError that names the destination.
+
+    Args:
+        destination: Path that the user gave.
+        written: Path that is written; errors about other files are not converted.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -114,15 +131,17 @@ def _write_errors(destination: str, written: Path) -> Iterator[None]:
 
 
 def answer(document: dict[str, Any]) -> None:
-    """Prints one JSON object on a line, for scripts."""
+    """Prints a JSON object on one line of standard output, for scripts."""
     print(json.dumps(document, ensure_ascii=False))
 
 
 def refuse_two_answers(output: str, as_json: bool) -> None:
+    """Raises a WrongUsageError if the result and `--json` would both go to standard output."""
     if as_json and output == STANDARD_OUTPUT:
         raise WrongUsageError("--json and -o - both write to standard output; give -o a file")
 
 
 def warn(warnings: tuple[str, ...]) -> None:
+    """Prints warnings to standard error, one on each line."""
     for warning in warnings:
         print(f"gcvae: warning: {warning}", file=sys.stderr)

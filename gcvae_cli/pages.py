@@ -1,4 +1,4 @@
-"""The command `gcvae open`."""
+"""The command `gcvae open`, which opens a service's pages in the browser."""
 
 from __future__ import annotations
 

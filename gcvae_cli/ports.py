@@ -1,4 +1,4 @@
-"""Checks of ports for servers."""
+"""Finds or checks the network port of a server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from gcvae_cli.errors import ServerError
 
 
 def free_port(host: str, port: int) -> int:
-    """Returns the port if it is available; any available one for 0.
+    """Returns the port if it is available, or any available port for 0.
+
+    Args:
+        host: Address to listen on.
+        port: Port number, 0 to 65535.
 
     Raises:
-        ServerError: The port is in use, or the address is not this machine's.
+        ServerError: The port is in use, or this machine does not have the address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -1,6 +1,6 @@
-"""Progress bars on standard error, in terminals only.
+"""Shows progress bars on standard error, if it is a terminal.
 
-The module imports rich with the first bar, so that help texts load faster.
+The package rich is imported with the first bar, so that help texts are shown faster.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """A progress bar."""
+    """Progress bar in the terminal."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def move(self, fraction: float, note: str = "") -> None:
-        """Moves the bar to a fraction, with a note next to it."""
+        """Moves the bar to a fraction of the work (0 to 1) and shows a note next to it."""
         self._progress.update(self._task, completed=fraction, note=note)
 
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Bar]:
-    """Yields a bar on standard error, which is invisible outside of terminals."""
+    """Context manager that yields a progress bar on standard error, invisible outside terminals."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -45,9 +45,13 @@ def progress_bar(title: str) -> Iterator[Bar]:
 
 
 def training_note(progress: Mapping[str, Any]) -> str:
-    """Returns the note next to a training's bar, from its progress in the library or over REST.
+    """Returns the text to show next to the progress bar of a training.
 
-    Bounds are in nats per row; higher is better. Unknown values are omitted.
+    It contains the phase, the epoch, and the bounds on the log-likelihood in nats per row (higher
+    is better), as far as they are known.
+
+    Args:
+        progress: Progress of the training, from the library or the REST API.
 
     >>> training_note({"phase": "training", "epoch": 3, "bound_train": -2.5})
     'training · epoch 3 · log-likelihood -2.50'

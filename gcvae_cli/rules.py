@@ -1,4 +1,4 @@
-"""Prints inferred rules for people."""
+"""Prints rules between columns that were inferred from a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 
 def report_rule(found: dict[str, Any]) -> None:
-    """Prints a rule's formula, how often it holds, and the first lines that violate it."""
+    """Prints a rule to standard error: its formula, how many rows satisfy it, and the first lines
+    that violate it.
+
+    Args:
+        found: The rule as JSON, with `formula`, `rows`, `kept` and `exceptions`.
+    """
     broken = found["exceptions"]
     place = "row" if any(where["line"] is None for where in broken) else "line"
     places = [where[place] for where in broken]

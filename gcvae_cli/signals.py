@@ -1,4 +1,4 @@
-"""Converts signals to an exception, so that commands can clean up."""
+"""Converts signals that end the process into an exception, so that commands can clean up."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")  # by name, because not every system has all
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")  # names, because some systems lack a signal
 
 
 class Ended(BaseException):
-    """The process was asked to end. Not an Exception, so that `except Exception` does not catch
-    it."""
+    """Raised by a signal that ends the process.
+
+    It is not an Exception, so that `except Exception` does not catch it.
+
+    Attributes:
+        number: Number of the signal.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -20,17 +25,17 @@ class Ended(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """Exit code of shells for this signal."""
+        """Exit code of the process, as in shells: 128 plus the number of the signal."""
         return 128 + self.number
 
 
 @contextmanager
 def raised_signals() -> Iterator[None]:
-    """Makes SIGTERM, SIGHUP and SIGINT raise `Ended` in the block.
+    """Context manager in which SIGTERM, SIGHUP and SIGINT raise `Ended`.
 
-    Ignored signals (`nohup`) stay ignored, and so are further signals during clean-up, except
-    SIGINT. KeyboardInterrupt is not used, because Python would end with its own exit code if it
-    occurs within `exec`.
+    Signals that are already ignored (`nohup`) stay ignored. After the first signal, only SIGINT
+    raises again, so that clean-up is not interrupted. SIGINT does not raise KeyboardInterrupt,
+    because Python would then end with its own exit code if it occurs within `exec`.
     """
     numbers = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}

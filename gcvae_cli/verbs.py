@@ -1,7 +1,7 @@
-"""Commands that exist twice, for files and for a service.
+"""Registers commands that exist in two variants, for files and for a service.
 
-`gcvae sample model.gcvae` works on files; `gcvae sample MODEL --server URL` uses a service. They
-have separate options, so that each has complete help.
+`gcvae sample model.gcvae` works on files; `gcvae sample MODEL --server URL` uses a service. Each
+variant has its own options and help text.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _AT_A_SERVICE = "{} " + _SERVER
 
 
 class Verbs(TyperGroup):
-    """The tree of commands. With `--server`, the service's variant of a command is used."""
+    """Command group that selects the variant for a service if the option `--server` is given."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Returns the called command with the arguments after its name."""
+        """Returns (name, command, remaining arguments) of the subcommand to run."""
         name, command, rest = super().resolve_command(ctx, args)
         if any(given == _SERVER or given.startswith(f"{_SERVER}=") for given in rest):
             command = self.get_command(ctx, _AT_A_SERVICE.format(name)) or command
@@ -29,14 +29,14 @@ class Verbs(TyperGroup):
 def add_verb(
     app: typer.Typer, panel: str, on_files: Any, at_a_service: Any, cls: type[TyperCommand]
 ) -> None:
-    """Adds both variants of a command, named like the functions.
+    """Adds the two variants of a command to the application, under the name of `on_files`.
 
     Args:
-        app: The tree of commands.
-        panel: Heading in the help.
-        on_files: Function for files.
-        at_a_service: Function for a service.
-        cls: Class of the service's variant.
+        app: The application.
+        panel: Heading under which the help lists the command.
+        on_files: Function that runs the command on files.
+        at_a_service: Function that runs the command with a service (`--server`).
+        cls: Command class of the variant for a service.
     """
     name = on_files.__name__
     told = (

@@ -1,8 +1,8 @@
-"""Python client of the service, which needs only httpx.
+"""Python client of a gcvae service; the only package it requires is httpx.
 
 with Client("http://127.0.0.1:8000") as client:
-    model = client.upload("table.csv").train().wait()  # with a bar
-    frame = model.sample(1000)  # with pandas, a DataFrame
+    model = client.upload("table.csv").train().wait()  # shows a progress bar
+    frame = model.sample(1000)  # a pandas DataFrame, if pandas is installed
     model.sample(1000, to="synthetic.csv")
 """
 

@@ -1,4 +1,4 @@
-"""Tables in responses: as a frame, as bytes, or as a file."""
+"""Returns the tables that the service sends as a data frame, as bytes, or as a file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from gcvae_client.service import Place
 
 _TABLES = (".csv", ".parquet", ".json", ".jsonl")
 Fill = Callable[[BinaryIO], None]
-"""Function that writes a table to an empty file."""
+"""Function that writes the table to an empty file."""
 
 
 @dataclass(frozen=True)
 class WantedTable:
-    """Requested form of a table.
+    """Form in which a call returns a table.
 
     Attributes:
-        format: Format requested from the service.
-        to: File to save the table in.
-        is_frame: Whether to return a frame, of the kind of `like` if it is given.
+        format: Format to request from the service: csv, parquet, json or jsonl.
+        to: Path to save the table at; None to return it.
+        is_frame: Whether to return a data frame instead of bytes.
+        like: Data frame whose library (pandas, polars, Arrow) the result has; None for pandas.
     """
 
     format: str
@@ -36,13 +37,13 @@ class WantedTable:
     like: Frame | None
 
     def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Frame | bytes | Path:
-        """Returns the table in the requested form. Frames are read from a temporary file, to save
-        memory.
+        """Returns the table in this form: a data frame, bytes, or the path of the saved file.
 
         Args:
-            fill: Writes the table to a file.
-            formats: Returns the date formats of the table by column.
-            seed: Seed of its rows, which a pandas frame stores in `attrs`.
+            fill: Function that writes the table to an empty file.
+            formats: Function that returns the date formats of the table by column.
+            seed: Seed of the rows, which is stored in `attrs["seed"]` of a pandas frame; None if
+                there is none.
         """
         if self.to is not None:
             with whole_file(self.to) as file:
@@ -64,10 +65,18 @@ class WantedTable:
 def wanted_table(
     format: str | None, to: Place | None, like: Frame | None, of_frame: str
 ) -> WantedTable:
-    """Returns the requested form: as named, or by the file's extension, else a frame.
+    """Returns the form of a result: a file if `to` is given, bytes if only `format` is, else a
+    frame.
+
+    Args:
+        format: Format of the file or bytes; None for the format of the extension of `to`.
+        to: Path to save the table at, or None.
+        like: Data frame whose library the result has; None for pandas.
+        of_frame: Format to request from the service if the result is a frame.
 
     Raises:
-        ValueError: The extension is not that of a supported format.
+        ValueError: `format` is not given, and the extension of `to` is not supported.
+        MissingPackageError: The result is a pandas frame, and pandas is not installed.
     """
     if format is not None:
         return WantedTable(format, to, False, None)
@@ -79,12 +88,16 @@ def wanted_table(
 
 
 def copy(response: httpx.Response, file: BinaryIO) -> None:
-    """Streams the body of a response to a file."""
+    """Writes the body of a response to a file, in chunks."""
     file.writelines(response.iter_bytes())
 
 
 def format_by_ending(to: Place, endings: Sequence[str]) -> str:
-    """Returns the format of a file's extension.
+    """Returns the format that belongs to a file's extension, which is its name without the dot.
+
+    Args:
+        to: Path of the file.
+        endings: Supported extensions, with dot.
 
     Raises:
         ValueError: The extension is not supported.

@@ -1,4 +1,4 @@
-"""Asynchronous client: the calls of `Client`, each in a thread."""
+"""Asynchronous client, which runs each method of `Client` in a thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _END = object()
 
 
 class _Quiet(Client):
-    """A client that returns plain documents, whose methods would block the event loop."""
+    """Client whose results raise an error if their methods, which would block, are called."""
 
     def _bound(self, document: Document) -> Any:
         return bind(document, None)
@@ -46,14 +46,18 @@ def _iterated(
 
 
 class AsyncClient:
-    """The calls of `Client` as coroutines; lists and events are read with `async for`.
+    """Client for asyncio: the methods of `Client` as coroutines.
 
-    Callbacks such as `on_progress` are called in a thread. Cancelling a call stops waiting for it;
-    the service continues.
+    Methods of `Client` that yield items, such as `models` and `events`, are asynchronous iterators,
+    read with `async for`. Callbacks such as `on_progress` are called in a thread. Cancelling a
+    coroutine stops waiting for the response; the service continues its work.
 
     Args:
-        base_url: As for `Client`, like `api_key`, `timeout_seconds` and `retries`.
-        calls: Maximum number of concurrent calls; further ones wait.
+        base_url: Address of the service.
+        api_key: API key, sent as a bearer token; None if the service requires none.
+        timeout_seconds: Time without a byte from the service after which a request fails.
+        retries: How often a request is repeated if the service does not respond or is busy.
+        calls: Maximum number of concurrent calls; additional calls wait.
 
     Example:
         ```python
@@ -97,7 +101,7 @@ class AsyncClient:
         return f"Async{self._client!r}"
 
     async def close(self) -> None:
-        """Closes all connections; calls that have not begun are dropped."""
+        """Closes all connections; calls that have not begun are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 

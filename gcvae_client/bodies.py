@@ -1,4 +1,4 @@
-"""Request bodies: tables, rows and names."""
+"""Builds the bodies of requests from tables, rows and names."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ CHUNK_BYTES = 1 << 20
 
 
 def listed(names: Sequence[str]) -> str:
-    """Returns names separated by commas, each in quotes because it may contain a comma."""
+    """Returns names as one CSV line, each in quotes because it may contain a comma."""
     line = io.StringIO()
     csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
     return line.getvalue()
 
 
 def name_of(table: Table | Mapping[str, Table]) -> str | None:
+    """Returns the file name of a path without extension; None for bytes, frames and databases."""
     if isinstance(table, bytes | Mapping) or is_frame(table):
         return None
     name = Path(table).name
@@ -41,10 +42,17 @@ def name_of(table: Table | Mapping[str, Table]) -> str | None:
 
 
 def of_table(encoding: str | None) -> dict[str, Any]:
+    """Returns the query parameters for a text encoding; empty for None."""
     return {} if encoding is None else {"encoding": encoding}
 
 
 def rows_body(rows: Rows, formats: Callable[[], dict[str, str]]) -> Body:
+    """Returns a request body with rows, as the bytes of a table or as JSON.
+
+    Args:
+        rows: A path, bytes or a data frame; or a list of rows as dictionaries.
+        formats: Function that returns the date formats of the table by column.
+    """
     if isinstance(rows, str | os.PathLike | bytes) or is_frame(rows):
         return bare_body(rows)
     listed = row_documents(rows, formats)
@@ -52,7 +60,10 @@ def rows_body(rows: Rows, formats: Callable[[], dict[str, str]]) -> Body:
 
 
 def bare_body(table: Table) -> Body:
-    """Returns a body of the table's bytes, which is three times faster than a form."""
+    """Returns a request body that consists of the table's bytes, without a multipart form.
+
+    It is three times faster to send than a form.
+    """
     headers = {"Content-Type": "application/octet-stream"}
     if is_frame(table):
         table = table_bytes(table)
@@ -63,7 +74,13 @@ def bare_body(table: Table) -> Body:
 
 
 def form_body(bare: Body, fields: dict[str, str], filename: str) -> Body:
-    """Returns a form with a bare body and other fields."""
+    """Returns a multipart form with a file and text fields.
+
+    Args:
+        bare: Request body whose content becomes the file.
+        fields: Text fields by name.
+        filename: File name in the form.
+    """
 
     def body(files: ExitStack) -> dict[str, Any]:
         content = bare(files)["content"]

@@ -1,4 +1,4 @@
-"""The client: one method for each call of the service."""
+"""The synchronous client, with one method for each call of the service's REST API."""
 
 from __future__ import annotations
 
@@ -48,19 +48,23 @@ _MAPS = (".json", ".png", ".svg")
 
 
 class Client(Reports):
-    """A connection to one service. Responses are documents (dict) of the REST API.
+    """Client of a gcvae service.
 
-    Documents of datasets, models and jobs have methods: `dataset.train()`. Resources are given by
-    id or by document; a model also by the document of its job or of one of its results. Tables are
-    given as a path, as bytes, or as a data frame of pandas, polars or Arrow. Tables are returned as
-    a pandas frame, or as the kind of frame that was given; as bytes if `format` is given; as a file
-    if `to` is given.
+    Methods return the JSON objects of the REST API as dictionaries. Those of datasets, models and
+    jobs (`Dataset`, `Model`, `Job`) also have methods: `dataset.train()`. An argument that names a
+    dataset, model, job or result is its id or its dictionary; a model may also be given as the
+    dictionary of its job or of one of its results. Tables are passed as a path, as bytes, or as a
+    data frame of pandas, polars or Arrow. Tables are returned as a data frame (of the library of
+    the frame that was passed, else pandas), as bytes if `format` is given, or as a file if `to` is.
 
     Args:
         base_url: Address of the service.
-        api_key: Sent as a bearer token.
-        timeout_seconds: Longest silence of the service before a request counts as failed.
+        api_key: API key, sent as a bearer token; None if the service requires none.
+        timeout_seconds: Time without a byte from the service after which a request fails.
         retries: How often a request is repeated if the service does not respond or is busy.
+
+    Raises:
+        ValueError: The address or the key is invalid.
     """
 
     # Datasets
@@ -73,22 +77,20 @@ class Client(Reports):
         schema: Document | None = None,
         encoding: str | None = None,
     ) -> Dataset:
-        """Uploads a table (a path, bytes of CSV, gzipped CSV or Parquet, or a frame); returns the
-        dataset.
-
-        Several tables are a database, whose keys are inferred: a dictionary of tables by name, a
-        folder of files, or a ZIP file. Its `schema` has `tables` with their
-            keys, and `invalid_references`.
+        """Uploads a table or a database and returns the dataset that the service makes of it.
 
         Args:
-            table: The table or tables.
-            name: Name of the dataset.
-            schema: Declarations of columns; the rest is inferred.
+            table: A table: a path, the bytes of a CSV, gzipped CSV or Parquet file, or a data
+                frame. Or a database of several tables: a dictionary of tables by name, a folder of
+                files, or a ZIP file.
+            name: Name of the dataset. Default: the file name without extension.
+            schema: Known properties of the columns as JSON; all others are inferred. For a
+                database, an object with `tables`, which may specify keys, and `invalid_references`.
             encoding: Encoding of a text file, such as cp1252, latin-1 or utf-16. Default: UTF-8.
 
         Raises:
-            InvalidError: The input is not a table, or the schema does not fit; `errors` name the
-                locations.
+            InvalidError: The input is not a table, or the schema contradicts it; `errors` of the
+                exception gives the locations.
         """
         fields = {
             "name": name_of(table) if name is None else name,
@@ -99,43 +101,43 @@ class Client(Reports):
         kind = "database" if is_database(table) else "table"
         body = database_body(table) if kind == "database" else bare_body(table)
         call: dict[str, Any] = {"body": body, "params": given}
-        if schema is not None:  # too long for a URL
+        if schema is not None:  # may be too long for a query parameter
             call = {"body": form_body(body, given, kind)}
         found: Dataset = self._json("POST", "/v1/datasets", **call, creates=True)
         return found
 
     def datasets(self) -> Iterator[Dataset]:
-        """Yields all datasets, the newest first."""
+        """Yields all datasets of the workspace, the newest first."""
         return self._items("/v1/datasets")
 
     def dataset(self, dataset: Resource) -> Dataset:
-        """Returns a dataset."""
+        """Returns the current state of a dataset."""
         found: Dataset = self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}")
         return found
 
     def replace_schema(self, dataset: Resource, schema: Document) -> Dataset:
-        """Replaces a dataset's schema; what it does not declare is inferred.
+        """Replaces a dataset's schema (JSON); properties that it does not specify are inferred.
 
         Returns:
-            The dataset; `changes` lists the differences.
+            The dataset, whose member `changes` lists the differences to the earlier schema.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
         found: Dataset = self._json("PUT", path, body=lambda _: {"json": schema})
         return found
 
     def patch_schema(self, dataset: Resource, patch: Document) -> Dataset:
-        """Changes the declarations of single columns of a dataset's schema.
+        """Changes properties of single columns in a dataset's schema.
 
         Args:
             dataset: The dataset.
-            patch: A JSON merge patch: `{"columns": {"note": {"drop": True}}}`. None removes a
-                declaration, so that it is inferred again.
+            patch: A JSON merge patch: `{"columns": {"note": {"drop": True}}}`. The value None
+                removes a property that was specified, so that it is inferred again.
 
         Returns:
-            The dataset; `changes` lists the differences.
+            The dataset, whose member `changes` lists the differences to the earlier schema.
 
         Raises:
-            InvalidError: The patch does not fit the table, or other declarations.
+            InvalidError: The patch contradicts the table or the remaining schema.
         """
         headers = {"Content-Type": "application/merge-patch+json"}
         body = {"content": json.dumps(patch), "headers": headers}
@@ -144,7 +146,12 @@ class Client(Reports):
         return found
 
     def profile(self, dataset: Resource, *, table: str | None = None) -> Document:
-        """Returns statistics of a dataset's columns; for a database those of one `table`."""
+        """Returns statistics of a dataset's columns as JSON.
+
+        Args:
+            dataset: The dataset.
+            table: For a database, the name of the table.
+        """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/profile"
         found: Document = self._json("GET", path, params={} if table is None else {"table": table})
         return found
@@ -152,34 +159,46 @@ class Client(Reports):
     def first_rows(
         self, dataset: Resource, n_rows: int = 20, *, table: str | None = None
     ) -> list[dict[str, str | None]]:
-        """Returns the first rows of a dataset's table as they were uploaded, at most 100."""
+        """Returns the first rows of a dataset with their cells as text, None for missing ones.
+
+        Args:
+            dataset: The dataset.
+            n_rows: Number of rows, at most 100.
+            table: For a database, the name of the table.
+        """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rows"
         params = {"limit": n_rows} | ({} if table is None else {"table": table})
         found = self._json("GET", path, params=params)
         return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
     def rename(self, resource: Resource, name: str) -> Any:
-        """Renames a dataset or a model and returns it."""
+        """Renames a dataset or a model and returns its new state."""
         return self._json(
             "PATCH", place_of(any_id_of(resource)), body=lambda _: {"json": {"name": name}}
         )
 
     def rules(self, dataset: Resource) -> list[Document]:
-        """Returns the rules that hold between a dataset's columns in most rows.
+        """Returns the rules between columns that most rows of a dataset satisfy.
 
-        Each has its `formula`, the number of `rows` with values in all its columns, how many of
-        these `kept` it, the first `exceptions`, and the `rule` as in the schema.
+        Each is a JSON object: the rule as `formula`; the number of `rows` without missing cells in
+        its columns; the number of rows among them that satisfy the rule (`kept`); the first rows
+        that violate it (`exceptions`); and `rule`, its form in the schema.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
         return list(self._json("GET", path)["rules"])
 
     def privacy(self, dataset: Resource, *, delta: float | None = None) -> Document:
-        """Returns the privacy ledger of a dataset: what its private models have spent together, and
-        its cap.
+        """Returns a dataset's privacy ledger: the privacy budget that its models have spent.
 
-        `spendings` lists every training, including failed and deleted ones. `epsilon` is the joint
-        one at `delta` (default: the cap's, or the smallest of the trainings). It is None if some
-        models of the table are not private (`models_without_privacy`).
+        The JSON object contains `spendings`, one for every training with differential privacy
+        (also failed and deleted ones); `epsilon`, the joint epsilon of all trainings at `delta`,
+        or None if some models were trained without differential privacy
+        (`models_without_privacy`); and `cap`, the limit that `cap_privacy` sets.
+
+        Args:
+            dataset: The dataset.
+            delta: Delta at which `epsilon` is computed. Default: that of the cap, or without a cap
+                the smallest of the trainings.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
         params = {} if delta is None else {"delta": delta}
@@ -187,11 +206,14 @@ class Client(Reports):
         return found
 
     def cap_privacy(self, dataset: Resource, cap: Mapping[str, float] | None) -> Document:
-        """Sets the cap (`epsilon`, `delta`) on the joint privacy cost of a dataset's models; None
-        removes it.
+        """Limits the joint privacy budget of a dataset's models.
+
+        Args:
+            dataset: The dataset.
+            cap: Largest joint `epsilon` at a `delta`; None removes the limit.
 
         Returns:
-            The ledger, as `privacy`.
+            The ledger, as returned by `privacy`.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
         found: Document = self._json("PUT", path, body=lambda _: {"json": {"cap": cap}})
@@ -211,20 +233,20 @@ class Client(Reports):
         scoring: str = "full",
         **settings: Any,
     ) -> Model:
-        """Starts the training of a model and returns the model; `wait` waits for its job.
+        """Starts a job that trains a model, and returns the model; `wait` waits for the job.
 
         Args:
-            dataset: The dataset.
-            name: Name of the model.
-            preset: Preset of the settings.
+            dataset: The dataset to train on.
+            name: Name of the model. Default: that of the dataset.
+            preset: Name of a preset, a predefined configuration of model and training.
             seed: Seed of the training.
             device: `auto`, `cpu` or `cuda`.
-            scoring: Scores that the model gives: all (`full`), only whether a row is rare (`flag`),
-                or none (`off`).
-            settings: Settings that override those of the preset, such as `max_steps`.
+            scoring: What the model reveals about rows: their scores (`full`), only whether a row is
+                rare (`flag`), or nothing (`off`).
+            settings: Settings that override those of the preset, such as `max_steps=200`.
 
         Raises:
-            InvalidError: The preset or a setting is unknown.
+            InvalidError: The preset or a setting is unknown or out of range.
         """
         training = {"preset": preset, "seed": seed, "device": device, **settings}
         document = {"dataset_id": dataset_id_of(dataset), "training": training}
@@ -239,11 +261,14 @@ class Client(Reports):
     def import_model(
         self, model: str | os.PathLike[str] | bytes, *, name: str | None = None
     ) -> Model:
-        """Imports a model (a file from `download_model` or `gcvae train`, or its bytes), which is
-        ready at once.
+        """Imports a trained model into the service, where it is ready at once.
+
+        Args:
+            model: Path of a file from `download_model` or `gcvae train`, or its bytes.
+            name: Name of the model. Default: the file name without extension.
 
         Raises:
-            InvalidError: It is not a model, or can not be used.
+            InvalidError: The file is not a model, or the model fails the service's test.
         """
         known_as = name_of(model) if name is None else name
         params = {} if known_as is None else {"name": known_as}
@@ -254,20 +279,24 @@ class Client(Reports):
         return found
 
     def models(self, dataset: Resource | None = None) -> Iterator[Model]:
-        """Yields all models, or those of a dataset, the newest first."""
+        """Yields all models, or those trained on a dataset, the newest first."""
         filters = {} if dataset is None else {"dataset_id": dataset_id_of(dataset)}
         return self._items("/v1/models", filters)
 
     def model(self, model: Resource) -> Model:
-        """Returns the current document of a model."""
+        """Returns the current state of a model."""
         found: Model = self._json("GET", f"/v1/models/{model_id_of(model)}")
         return found
 
     def restrict_scoring(self, model: Resource, scoring: str) -> Model:
-        """Restricts the scores that a model gives: whether a row is rare (`flag`), or none (`off`).
+        """Restricts what a model reveals about rows, which can not be undone.
+
+        Args:
+            model: The model.
+            scoring: `flag`, only whether a row is rare, or `off`, nothing.
 
         Raises:
-            ConflictError: The current setting is stricter; it can not be loosened.
+            ConflictError: The model is more restricted already.
         """
         path = f"/v1/models/{model_id_of(model)}"
         found: Model = self._json("PATCH", path, body=lambda _: {"json": {"scoring": scoring}})
@@ -276,23 +305,25 @@ class Client(Reports):
     def download_model(
         self, model: Resource, path: Place, *, minimal: bool = False, scoring: str | None = None
     ) -> Path:
-        """Saves a trained model as a file for `gcvae.Synthesizer.load`, or
-        `gcvae.DatabaseSynthesizer.load`.
+        """Saves a trained model as a file and returns its path.
+
+        `gcvae.Synthesizer.load` reads the file, or `gcvae.DatabaseSynthesizer.load` for a database.
 
         Args:
             model: The model.
             path: Path of the file.
-            minimal: Whether to omit what generation, imputation and the model's own maps do not
-                need: training record, scores of held-out rows, the table's map and checksum,
-                counts.
-            scoring: `flag` or `off`, to restrict the scores that the file's model gives.
+            minimal: Whether to omit everything that is not needed to generate and impute rows and
+                to map the model's dependencies: the training record, scores of held-out rows, the
+                dependency map, checksum and counts of the training table.
+            scoring: What the loaded model reveals about rows: `flag` or `off`, as for
+                `restrict_scoring`. Default: as the model of the service.
         """
         params: dict[str, Any] = {"minimal": "true"} if minimal else {}
         params |= {} if scoring is None else {"scoring": scoring}
         path_of_file = f"/v1/models/{model_id_of(model)}/artifact"
         return self._download(Call("GET", path_of_file, params=params), path)
 
-        # What models do
+        # Use of models
 
     def sample(
         self,
@@ -311,34 +342,35 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | dict[str, Frame] | bytes | Path:
-        """Returns synthetic rows: a frame, bytes if `format` is given, a file if `to` is given.
+        """Generates synthetic rows and returns them as a data frame, as bytes, or as a file.
 
-        For a database it returns a dictionary of frames by table; as bytes or file it is a ZIP
-        file. If the rows are too many for one response, the call waits for a job. A pandas frame
-        has the seed in `attrs["seed"]`.
+        For a database, the result is a dictionary of frames by table, or a ZIP file of tables. If
+        there are too many rows for one response, the call waits for a job of the service.
 
         Args:
             model: The model.
-            rows: Number of rows; optional with `given_rows`, for each of which one row is
-                generated.
-            seed: The same seed gives the same rows. Default: a new one for each call.
-            given: Condition on all rows, by column: a value, a list of values, {"min": ..., "max":
-                ...}, or None for a missing cell.
-            given_rows: Known cells of single rows, None for unknown ones; documents or a frame.
-            distribution: Target shares of one column's levels.
-            escape_formulas: In a CSV, whether to write ' before texts that a spreadsheet would
-                evaluate.
+            rows: Number of rows. Default: one for each row of `given_rows`.
+            seed: Seed; the same seed gives the same rows. Default: a new one for each call, which a
+                pandas frame stores in `attrs["seed"]`.
+            given: Condition on all rows, by column: a value, a list of allowed values, {"min": ...,
+                "max": ...}, or None for a missing cell.
+            given_rows: Known cells of single rows, as a frame or a list of dictionaries; None is an
+                unknown cell, which is generated.
+            distribution: {column: {level: share}}, the target shares of one column's levels.
+            escape_formulas: Whether to prefix text in a CSV file with ' if a spreadsheet would
+                evaluate it as a formula.
             scale: For a database, number of rows relative to the real tables. Default: 1.
-            parents: For a database, in place of `scale`, number of rows of each table without a
-                parent.
-            table: For a database, the only table to return.
-            format: csv, parquet, json or jsonl. Default: the extension of `to`.
-            to: File to save the rows in.
-            on_progress: Is called with the job each time it has changed.
+            parents: For a database, number of rows in each table without a parent; an alternative
+                to `scale`.
+            table: For a database, name of the only table to return.
+            format: csv, parquet, json or jsonl. Default: that of the extension of `to`. Without
+                `to`, the result is bytes.
+            to: Path to save the rows at; the result is this path.
+            on_progress: Called with the job as JSON each time it has changed.
 
         Raises:
-            InvalidError: A condition is invalid, or its probability under the model is too small.
-            MissingPackageError: A frame is requested, and pandas is not installed.
+            InvalidError: A condition is invalid, or too improbable under the model.
+            MissingPackageError: The result is a data frame, and pandas is not installed.
         """
         model_id = model_id_of(model)
         kind = model.get("kind") if isinstance(model, Mapping) else None
@@ -399,24 +431,26 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | bytes | Path:
-        """Returns scores of rows (documents, a path, bytes, a frame), in a form as for `sample`.
+        """Scores rows by their log-likelihood under a model, in nats.
 
-        If the rows are too many for one response, the call waits for a job. For a database, the
-        rows are its tables (frames or files by name, or a folder), the options `draws` and `seed`,
-        and the response has a line for each row of a table without a parent.
+        The result has a line for each row, and the same form as that of `sample`. If there are too
+        many rows for one response, the call waits for a job of the service. For a database, `rows`
+        are all its tables (frames or files by name, or a folder), the result has a line for each
+        row of a table without a parent, and the only options are `draws`, `seed` and `encoding`.
 
         Args:
             model: The model.
-            rows: Rows to score.
-            draws: Samples of z for each row. Default: an adaptive number, by `tolerance`.
-            tolerance: Target for the standard error of a row's score, in nats. Default: 0.1,
-                without `draws`.
-            seed: Seed of the samples.
-            jitters: Jitters of a copula's discrete cells for each sample; 0 integrates exactly.
-            measure: Of continuous values: `density` per unit, probability of the `rounding_cell`,
-                or of the quantile bin (`pmf`).
-            score_missingness: Whether missing cells count with their probability; else they are
-                integrated out.
+            rows: Rows to score: a list of dictionaries, a path, the bytes of a file, or a frame.
+            draws: Number of draws of the latent vector for each row. Default: as many as
+                `tolerance` requires.
+            tolerance: Target standard error of a score, in nats. Default: 0.1 without `draws`.
+            seed: Seed of the draws.
+            jitters: Number of random jitters of a copula's discrete cells for each draw; 0
+                integrates over them exactly.
+            measure: Measure of continuous values: `density` per unit, or the probability of the
+                `rounding_cell` or of the quantile bin (`pmf`).
+            score_missingness: Whether a missing cell contributes its probability of being missing
+                instead of being integrated out.
             encoding: Encoding of rows in a text file, as for `upload`.
             format, to, on_progress: As for `sample`.
         """
@@ -455,21 +489,24 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | dict[str, Frame] | bytes | Path:
-        """Returns rows (documents, a path, bytes, a frame) with missing cells imputed, as for
-        `sample`. For a database, the rows are its tables, `seed` is the only option, and the result
-        is as that of `sample`.
+        """Returns rows with missing cells imputed, in the same form as the result of `sample`.
 
-        With several draws each row is repeated, numbered in a first column `draw`. If the rows are
-        too many for one response, the call waits for a job.
+        For a database, `rows` are its tables by name, and `seed` is the only option.
+
+        With several draws each row is repeated, numbered in a first column `draw`. If there are too
+        many rows for one response, the call waits for a job of the service.
 
         Args:
             model: The model.
-            rows: Rows to complete.
-            draws: Number of imputations.
+            rows: Rows with missing cells: a list of dictionaries, a path, the bytes of a file, or a
+                frame.
+            draws: Number of imputations of each row.
             seed: Seed of the imputations.
-            columns: Columns to impute; missing cells of others stay, and are integrated out.
-            keep_missing: Columns in which missing is a value of its own: these cells stay missing,
-                and others are imputed given that. Default: as in the schema.
+            columns: Columns to impute. Default: all. Missing cells of the remaining columns stay
+                missing and are integrated out.
+            keep_missing: Columns in which a missing cell is information, such as "no second
+                applicant": it stays missing, and other cells are imputed given that it is missing.
+                Default: columns with `missing.is_value` in the schema.
             encoding: Encoding of rows in a text file, as for `upload`.
             format, to, on_progress: As for `sample`.
         """
@@ -502,18 +539,21 @@ class Client(Reports):
         format: str | None = None,
         to: Place | None = None,
     ) -> Document | bytes | Path:
-        """Returns a dependency map: a document (`json`), or the bytes of a picture (`png`, `svg`).
+        """Returns a map of the pairwise dependence between columns, as JSON or as a picture.
 
         Args:
             model: The model.
-            kind: Kind of the map.
-            row: Cells by column, for the local map at a row; `kind` is then ignored.
-            z: A latent vector, for the local map there.
-            seed: Seed of the samples.
-            order: Kind of map whose column order is used, so that pictures can be compared.
-                Default: the map's own. Not for local maps.
-            format: json, png or svg. Default: the extension of `to`, else json.
-            to: File to save the map in; its path is returned.
+            kind: `total` (dependence in synthetic rows), `data` (in the training table),
+                `difference` (total minus data), `expected` (the decoder's copula averaged over z),
+                or `within` and `between` (parts of the correlation: given z, and through z).
+            row: Cells by column, for the map at this row's posterior; `kind` is then ignored.
+            z: Latent vector, for the map at this vector; an alternative to `row`.
+            seed: Seed of the map.
+            order: Kind of the map that determines the order of the columns, so that pictures of
+                different kinds can be compared. Default: `kind`. Not allowed with `row` or `z`.
+            format: json (the result is a dictionary), png or svg (bytes). Default: that of the
+                extension of `to`, else json.
+            to: Path to save the map at; the result is this path.
         """
         format = _drawn_format(format, to)
         path = f"/v1/models/{model_id_of(model)}/dependencies"
@@ -538,9 +578,16 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | bytes | Path:
-        """Returns posterior means and deviations of z for rows, in a form as for `sample`.
+        """Returns the mean and standard deviation of each row's posterior in the latent space.
 
-        If the rows are too many for one response, the call waits for a job.
+        The result has the same form as that of `sample`. If there are too many rows for one
+        response, the call waits for a job of the service.
+
+        Args:
+            model: The model.
+            rows: Rows to encode: a list of dictionaries, a path, the bytes of a file, or a frame.
+            encoding: Encoding of rows in a text file, as for `upload`.
+            format, to, on_progress: As for `sample`.
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
@@ -557,8 +604,15 @@ class Client(Reports):
         format: str | None = None,
         to: Place | None = None,
     ) -> Document | bytes | Path:
-        """Returns the decoder on a grid of a two-dimensional prior: a document, or a picture's
-        bytes."""
+        """Decodes a grid of latent vectors, for a model with a two-dimensional latent space.
+
+        Args:
+            model: The model.
+            steps: Number of grid points for each dimension.
+            format: json (the result is a dictionary), png or svg (bytes). Default: that of the
+                extension of `to`, else json.
+            to: Path to save the grid at; the result is this path.
+        """
         format = _drawn_format(format, to)
         params = {"steps": steps, "format": format}
         return self._drawn(
@@ -566,11 +620,11 @@ class Client(Reports):
         )
 
     def delete(self, resource: Resource, *, cascade: bool = False) -> None:
-        """Deletes a dataset, a model, or a result, by id or by document.
+        """Deletes a dataset, a model or a result.
 
         Args:
-            resource: The resource.
-            cascade: For a dataset, whether to delete its models with all their results.
+            resource: The dataset, model or result: its id or its dictionary.
+            cascade: For a dataset, whether to delete its models and their results too.
         """
         params = {"cascade": "true"} if cascade else {}
         self._connection.request(Call("DELETE", place_of(any_id_of(resource)), params=params))
@@ -607,7 +661,7 @@ class Client(Reports):
         return wanted.take(lambda file: self._connection.download(call, file), formats, seed)
 
     def _date_formats(self, model_id: str) -> Callable[[], dict[str, str]]:
-        """Returns a function that requests the date formats of a model's table by column, once."""
+        """Returns a function that requests a model's date formats by column on its first call."""
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 

@@ -1,4 +1,4 @@
-"""Requests, and retries of those that are safe to repeat."""
+"""Sends requests to the service, and repeats those that are safe to repeat."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from gcvae_client.errors import (
 )
 
 Body = Callable[[ExitStack], dict[str, Any]]
-"""Function that creates httpx's arguments for a body each time it is sent; the stack closes its
-files."""
+"""Function that returns httpx's arguments for a request's body. It is called each time the request
+is sent; files that it opens are closed by the ExitStack."""
 
 _KEY_BUSY = "urn:gcvae:problem:idempotency-key-busy"
 _LONGEST_PAUSE_SECONDS = 60.0
@@ -37,7 +37,18 @@ _LONGEST_PAUSE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Call:
-    """One API call. A POST that `creates` a resource has an Idempotency-Key."""
+    """One call of the REST API.
+
+    Attributes:
+        method: HTTP method.
+        path: Path of the URL.
+        body: Function that returns the arguments for the body; None for a call without a body.
+        headers: HTTP headers.
+        params: Query parameters.
+        creates: Whether the call creates a resource. Then it sends an Idempotency-Key header, so
+            that a repeated call does not create a second one.
+        key: Value of this header.
+    """
 
     method: str
     path: str
@@ -49,18 +60,19 @@ class Call:
 
     @property
     def can_repeat(self) -> bool:
-        """Whether the call is safe to repeat."""
+        """Whether the call is safe to repeat: its repetition creates nothing a second time."""
         return self.method != "POST" or self.creates
 
     def all_headers(self) -> dict[str, str]:
-        """The headers, with the idempotency key if the call needs one."""
+        """Returns the headers, with an Idempotency-Key if the call creates a resource."""
         return self.headers | ({"Idempotency-Key": self.key} if self.creates else {})
 
 
 class Connection:
-    """Connection to one service.
+    """Connection to one service, which repeats failed calls.
 
     Args:
+        http: The HTTP client.
         retries: How often a call is repeated if the service does not respond or is busy.
     """
 
@@ -69,12 +81,12 @@ class Connection:
         self._retries = retries
 
     def request(self, call: Call) -> httpx.Response:
-        """Returns the complete response to a call; status 304 is a response.
+        """Returns the complete response to a call; status 304 (not modified) is not an error.
 
         Raises:
             UnreachableError: The service does not respond.
-            ProblemError: The service refuses.
-            IncompleteError: The response was cut off.
+            ProblemError: The service responds with an error.
+            IncompleteError: The connection broke off during the response.
         """
         with self.stream(call) as response:
             response.read()
@@ -82,10 +94,10 @@ class Connection:
 
     @contextmanager
     def stream(self, call: Call) -> Iterator[httpx.Response]:
-        """Yields the response to a call before its body is read.
+        """Context manager that yields the response to a call before its body is read.
 
         Raises:
-            UnreachableError, ProblemError, IncompleteError: As `request`.
+            UnreachableError, ProblemError, IncompleteError: As for `request`.
         """
         response = self._send_until_answered(call)
         try:
@@ -97,10 +109,11 @@ class Connection:
             response.close()
 
     def download(self, call: Call, file: BinaryIO) -> None:
-        """Writes the response to an empty file; resumes by range requests after interruptions.
+        """Writes the response to an empty file, and resumes after interruptions by range requests.
 
         Raises:
-            IncompleteError: The response was cut off and can not be resumed, or is corrupted.
+            IncompleteError: The connection broke off and the download can not be resumed, or the
+                checksum of the file is wrong.
         """
         tag, n_failed = "", 0
         while True:
@@ -154,11 +167,12 @@ class Connection:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yields a file for writing that is renamed to `path` at the end, so that it is complete or
-    absent.
+    """Context manager that yields a temporary file, which is renamed to `path` at the end.
+
+    If the block raises, the file is deleted, so that `path` is complete or unchanged.
 
     Raises:
-        FileNotFoundError: The folder does not exist.
+        FileNotFoundError: The folder of `path` does not exist.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -173,14 +187,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _entity_tag(response: httpx.Response) -> str:
-    """Returns the entity tag of a response that can be resumed; empty if it can not."""
+    """Returns the ETag of a response that can be resumed by range requests; else ''."""
     tag: str = response.headers.get("ETag", "")
     has_ranges = response.headers.get("Accept-Ranges") == "bytes" and tag.startswith('"')
     return tag if has_ranges else ""
 
 
 def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
-    """Positions the file where a response begins: at its range, or at the first byte."""
+    """Sets the file position to where the response's bytes belong.
+
+    A partial response continues at the present end of the file; a full one replaces the content.
+    """
     if response.status_code != httpx.codes.PARTIAL_CONTENT:
         file.seek(0)
         file.truncate()
@@ -191,7 +208,7 @@ def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
 
 
 def _verify(file: BinaryIO, tag: str) -> None:
-    """Checks the file against the service's tag, which is the checksum of a stored file."""
+    """Compares a file's SHA-256 checksum with the ETag, if the ETag is such a checksum."""
     expected = tag.strip('"')
     if re.fullmatch(r"[0-9a-f]{64}", expected) is None:
         return
@@ -204,7 +221,7 @@ def _verify(file: BinaryIO, tag: str) -> None:
 
 
 def _may_pass(error: ClientError, call: Call) -> bool:
-    """Returns whether repeating the call may succeed."""
+    """Returns whether repeating the call is safe and may succeed."""
     if isinstance(error, UnreachableError):
         return call.can_repeat
     is_key_busy = isinstance(error, ProblemError) and error.type == _KEY_BUSY

@@ -1,4 +1,4 @@
-"""Databases in requests and responses: tables by name, as one ZIP file."""
+"""Sends and receives databases, which are several tables by name, as one ZIP file."""
 
 from __future__ import annotations
 
@@ -28,24 +28,28 @@ from gcvae_client.frames import (
 from gcvae_client.service import Place
 
 ENDINGS = (".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt", ".parquet")
-"""Extensions of tables."""
+"""Extensions of files that are tables."""
 _MADE = (1980, 1, 1, 0, 0, 0)
-"""Date of every file, so that repeated requests have the same bytes."""
+"""Date of every file in the ZIP file, so that a repeated request sends the same bytes."""
 
 
 def is_database(tables: object) -> bool:
-    """Returns whether an input is a database: tables by name, or a folder of files."""
+    """Returns whether an argument is a database: a dictionary of tables by name, or a folder."""
     if isinstance(tables, Mapping):
         return True
     return isinstance(tables, str | os.PathLike) and Path(tables).is_dir()
 
 
 def database_body(tables: Any) -> Body:
-    """Returns the body of a ZIP file of the tables, created in a temporary file each time it is
-    sent.
+    """Returns a request body that is a ZIP file of tables.
+
+    The ZIP file is created as a temporary file each time the request is sent.
+
+    Args:
+        tables: A dictionary of tables (frames, paths or bytes) by name, or the path of a folder.
 
     Raises:
-        ValueError: There is no table.
+        ValueError: There is no table, or the extension of a file is not that of a table.
     """
     named = _files_of(Path(tables)) if isinstance(tables, str | os.PathLike) else dict(tables)
     if not named:
@@ -75,10 +79,13 @@ def _packed(files: Mapping[str, Any]) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class WantedDatabase(WantedTable):
-    """Requested form of a synthetic database: frames by table, or a ZIP file."""
+    """Form in which a call returns a synthetic database: frames by table, or a ZIP file."""
 
     def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Any:
-        """Returns the tables in this form."""
+        """Returns frames by table, the bytes of a ZIP file, or the path of a saved ZIP file.
+
+        The arguments are those of `WantedTable.take`.
+        """
         if self.to is not None:
             with whole_file(self.to) as file:
                 fill(file)
@@ -103,10 +110,16 @@ class WantedDatabase(WantedTable):
 
 
 def wanted_database(format: str | None, to: Place | None, table: str | None) -> WantedTable:
-    """Returns the requested form of a synthetic database or of one of its tables. Default: frames.
+    """Returns the form of a synthetic database, or of one of its tables.
+
+    Args:
+        format: Format of the tables; None for that of the extension of `to`.
+        to: Path to save at; None to return frames, or bytes if `format` is given.
+        table: Name of the only table to return; None for all tables.
 
     Raises:
         ValueError: The extension of `to` is not supported.
+        MissingPackageError: The result is a data frame, and pandas is not installed.
     """
     if table is not None:
         if to is not None and format is None:
@@ -123,14 +136,14 @@ def wanted_database(format: str | None, to: Place | None, table: str | None) -> 
 
 
 def _best_format() -> str:
-    """Returns the format that preserves most types of frames."""
+    """Returns the format that preserves most dtypes: Parquet if it can be read, else CSV."""
     require_frames()
     found = table_format(None)
     return found if found == "parquet" else "csv"
 
 
 def _files_of(folder: Path) -> dict[str, Path]:
-    """Returns the tables of a folder by their names; other files are ignored."""
+    """Returns the paths of a folder's tables by name; files with other extensions are ignored."""
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), None)
@@ -144,7 +157,7 @@ def _files_of(folder: Path) -> dict[str, Path]:
 
 
 def _ending(table: Any) -> str:
-    """Returns the extension of a table's file in the ZIP file."""
+    """Returns the extension of a table's file: that of its path, or as its first bytes show."""
     if isinstance(table, str | os.PathLike):
         name = Path(table).name.lower()
         found = next((ending for ending in ENDINGS if name.endswith(ending)), None)

@@ -1,20 +1,20 @@
-"""The errors of the client.
+"""Exceptions that the client raises.
 
 ClientError
 ├── UnreachableError        the service does not respond
-├── ProblemError            the service refused the request; has its problem document
-│   ├── InvalidError        the request is invalid; `errors` name the locations
+├── ProblemError            the service responded with an error, stored as `problem`
+│   ├── InvalidError        the request is invalid; `errors` gives the locations
 │   ├── NotFoundError       the resource does not exist
 │   ├── ConflictError       the resource's state does not allow the request
 │   │   └── ModelNotReadyError  the model is in training, or its training failed
-│   ├── BusyError           too much is waiting; `retry_after_seconds`
-│   └── ServiceFailedError  the service itself failed
-├── JobError                has the job
-│   ├── JobFailedError      it failed
-│   ├── JobCancelledError   it was cancelled
-│   └── WaitTimeoutError    it is not over yet
-├── MissingPackageError     frames are requested, and a package that they need is not installed
-└── IncompleteError         a download was cut off
+│   ├── BusyError           the service is overloaded; `retry_after_seconds` tells when to retry
+│   └── ServiceFailedError  the service has an internal error
+├── JobError                a job did not succeed; it is stored as `job`
+│   ├── JobFailedError      the job failed
+│   ├── JobCancelledError   the job was cancelled
+│   └── WaitTimeoutError    the job did not finish within the time limit
+├── MissingPackageError     data frames need a package that is not installed
+└── IncompleteError         the connection broke off during a response
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ REMEDIES = {
     "not-found": "client.datasets(), .models() and .jobs() list the existing ones",
     "model-not-ready": "client.wait(model) returns after the training, or raises its error",
 }
-"""Advice for Python users, in place of the service's advice for REST."""
+"""Advice for users of the client by kind of problem, shown instead of the service's advice."""
 
 
 class ClientError(Exception):
-    """Root of the client's errors."""
+    """Base class of all exceptions of the client."""
 
 
 class UnreachableError(ClientError):
-    """The service does not respond.
+    """Raised if the service does not respond.
 
     Attributes:
-        reason: Address and cause.
+        reason: Address of the service and cause.
     """
 
     def __init__(self, reason: str) -> None:
@@ -53,17 +53,18 @@ class UnreachableError(ClientError):
 
 
 class ProblemError(ClientError):
-    """The service refused the request.
+    """Raised if the service responds with an error.
 
     Attributes:
         status: HTTP status code.
-        type: Stable name of the problem.
+        problem: The error as JSON (RFC 9457).
+        type: URI of the kind of problem, which does not change between versions.
         title: Kind of problem, for people.
         detail: What is wrong with this request.
-        errors: Documents with locations and what would be right.
-        reason: Title and detail in one line. The text of the error also has the advice.
-        request_id: Id of the request in the service's log.
-        retry_after_seconds: When to try again, if the service says so.
+        errors: JSON objects with the location of each error and what is expected there.
+        reason: Title and detail in one line. The exception's text also contains advice.
+        request_id: Id of the request in the service's log; None if there is none.
+        retry_after_seconds: Time to wait before the next attempt; None if the service gives none.
     """
 
     def __init__(
@@ -82,9 +83,11 @@ class ProblemError(ClientError):
         super().__init__(f"{self.reason}; {remedy}" if remedy else self.reason)
 
     def remedy(self, remedies: Mapping[str, str]) -> str | None:
-        """Returns advice from `remedies` for this kind of problem.
+        """Returns advice for this kind of problem.
 
-        Without an entry, returns the service's advice; also if the address itself was wrong.
+        Args:
+            remedies: Advice by the last part of `type`, which takes precedence over the service's
+                advice unless the URL itself does not exist.
         """
         advice: str | None = self.problem.get("advice")
         name = self.type.rpartition(":")[2]
@@ -93,31 +96,35 @@ class ProblemError(ClientError):
 
 
 class InvalidError(ProblemError):
-    """The request is invalid."""
+    """Raised if the request is invalid; `errors` gives the locations."""
 
 
 class NotFoundError(ProblemError):
-    """The resource does not exist."""
+    """Raised if a dataset, model, job or result does not exist."""
 
 
 class ConflictError(ProblemError):
-    """The resource's state does not allow the request."""
+    """Raised if the state of a dataset, model or job does not allow the request."""
 
 
 class ModelNotReadyError(ConflictError):
-    """The model is in training, or its training failed."""
+    """Raised if the model is still in training, or its training failed."""
 
 
 class BusyError(ProblemError):
-    """Too much work is waiting already."""
+    """Raised if the service is overloaded or temporarily unavailable."""
 
 
 class ServiceFailedError(ProblemError):
-    """The service itself failed."""
+    """Raised if the service has an internal error."""
 
 
 class JobError(ClientError):
-    """A job did not succeed."""
+    """Base class of exceptions about a job that did not succeed.
+
+    Attributes:
+        job: The job as JSON.
+    """
 
     def __init__(self, message: str, job: Document) -> None:
         super().__init__(message)
@@ -125,19 +132,23 @@ class JobError(ClientError):
 
 
 class JobFailedError(JobError):
-    """The job failed."""
+    """Raised if the job failed."""
 
 
 class JobCancelledError(JobError):
-    """The job was cancelled."""
+    """Raised if the job was cancelled."""
 
 
 class WaitTimeoutError(JobError):
-    """The job is not over yet."""
+    """Raised if the job did not finish within the time limit; it continues."""
 
 
 class MissingPackageError(ClientError):
-    """Frames are requested, and a package that they need is not installed."""
+    """Raised if a data frame is requested or passed, and a package it needs is not installed.
+
+    Attributes:
+        package: Name of the missing package.
+    """
 
     def __init__(self, package: str) -> None:
         super().__init__(
@@ -148,13 +159,19 @@ class MissingPackageError(ClientError):
 
 
 class IncompleteError(ClientError):
-    """A download was cut off."""
+    """Raised if the connection broke off during a response, or a download is corrupted."""
 
 
 def problem_error(
     status: int, problem: Document, retry_after_seconds: float | None
 ) -> ProblemError:
-    """Returns the exception for a problem document."""
+    """Returns the exception for an error response.
+
+    Args:
+        status: HTTP status code.
+        problem: The error as JSON (RFC 9457).
+        retry_after_seconds: Time to wait before the next attempt, or None.
+    """
     kinds: dict[int, type[ProblemError]] = {
         404: NotFoundError,
         409: ConflictError,

@@ -1,4 +1,4 @@
-"""Server-sent events of a job, with resumption after interruptions."""
+"""Reads the server-sent events of a job, and resumes after interruptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAUSE_SECONDS = 1.0
 
 
 def read_events(connection: Connection, job_id: str) -> Iterator[Document]:
-    """Yields the job each time it has changed, until it is over."""
+    """Yields the job as JSON each time it has changed, until it is finished."""
     last_id = ""
     while True:
         try:
@@ -31,7 +31,7 @@ def read_events(connection: Connection, job_id: str) -> Iterator[Document]:
 
 
 def parse_events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    r"""Yields (id, data) of each event in a stream of lines.
+    r"""Yields (id, data) of each server-sent event in a stream of lines.
 
     >>> list(parse_events(iter(["id: 7", "data: a", "data: b", "", ": ping", ""])))
     [('7', 'a\nb')]

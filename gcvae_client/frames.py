@@ -1,6 +1,6 @@
-"""Conversion of data frames of pandas, polars and Arrow to request bodies, and of tables to frames.
+"""Converts data frames of pandas, polars and Arrow to request bodies, and responses to frames.
 
-The client requires none of these packages, and imports them only when a frame is used.
+The client imports pandas, polars or pyarrow only when a frame is used, and requires none of them.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from typing import Any, BinaryIO
 from gcvae_client.errors import Document, MissingPackageError
 
 Frame = Any
-"""A frame of pandas, polars or Arrow."""
+"""A data frame of pandas or polars, or an Arrow table."""
 Formats = Callable[[], Mapping[str, str]]
-"""Function that returns the date formats of a table, by column."""
+"""Function that returns the date formats (for `strftime`) of a table by column."""
 _TEXTS_AT_ONCE = 65_536
 _WITH_BLANKS = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-"""Nullable pandas dtypes by Arrow type; otherwise whole numbers would become floats."""
+"""Nullable pandas dtype by Arrow type, for columns with missing cells; otherwise integers would
+become floats."""
 
 
 def is_frame(table: object) -> bool:
-    """Returns whether the object is a pandas frame, or has the Arrow stream interface."""
+    """Returns whether the object is a pandas frame or supports the Arrow stream interface."""
     return hasattr(table, "__arrow_c_stream__") or hasattr(table, "to_parquet")
 
 
 def table_bytes(frame: Frame) -> bytes:
-    """Returns the frame as Parquet, which keeps its types, or as CSV if pyarrow is not installed.
+    """Returns the content of a frame as a Parquet file, or as CSV if pyarrow is not installed.
 
-    The index of a pandas frame is left out; periods are sent as their first moments.
+    The index of a pandas frame is left out; a period is sent as its start time.
 
     Raises:
-        ValueError: A column has mixed types, which Parquet does not support.
+        ValueError: A column contains values of different types, which Parquet does not support.
         MissingPackageError: The frame is neither pandas nor polars, and pyarrow is not installed.
     """
     buffer = io.BytesIO()
@@ -63,23 +64,25 @@ def table_bytes(frame: Frame) -> bytes:
 
 
 def table_format(like: Frame | None) -> str:
-    """Returns the format that preserves most types of a frame."""
+    """Returns the format to request for a frame of the library of `like` (None for pandas).
+
+    It is Parquet, which preserves dtypes, or JSON if pyarrow is not installed for pandas.
+    """
     return "parquet" if _is_polars(like) or _has("pyarrow") else "json"
 
 
 def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats) -> Frame:
-    """Reads a table from a file as a frame of the kind of `like`. Default: pandas.
-
-    A pandas frame gets the periods of `like`, and its index if it has as many rows.
+    """Reads a table from a file as a data frame.
 
     Args:
         file: The file.
         format: `csv`, `parquet` or `json`.
-        like: Frame whose kind is used.
-        formats: Returns the date formats by column, because dates in JSON are text.
+        like: Frame whose library is used; None for pandas. A pandas result also takes over its
+            period dtypes, and its index if the number of rows is equal.
+        formats: Function that returns the date formats by column, to parse dates in JSON.
 
     Raises:
-        MissingPackageError: pandas is not installed.
+        MissingPackageError: A package that the frame needs is not installed.
     """
     if _is_polars(like):
         polars = _module("polars")
@@ -103,13 +106,13 @@ def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats
 
 
 def _periods(frame: Frame | None) -> dict[str, Any]:
-    """Returns the period dtypes of a pandas frame's columns, by name."""
+    """Returns the dtype of each column of periods in a pandas frame, by name."""
     dtypes = frame.dtypes.items() if frame is not None and hasattr(frame, "to_parquet") else ()
     return {name: dtype for name, dtype in dtypes if str(dtype).startswith("period[")}
 
 
 def require_frames() -> None:
-    """Checks that frames can be created, before the service is asked for a table.
+    """Checks that pandas is installed, before a table is requested from the service.
 
     Raises:
         MissingPackageError: pandas is not installed.
@@ -118,7 +121,12 @@ def require_frames() -> None:
 
 
 def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -> list[Document]:
-    """Returns rows as JSON documents, with dates in the table's format."""
+    """Returns rows as dictionaries of JSON values, with dates as text.
+
+    Args:
+        rows: A data frame, or a list of rows as dictionaries.
+        formats: Function that returns the date formats of the table by column.
+    """
     found: Any = rows
     if hasattr(rows, "to_dicts"):
         found = found.to_dicts()
@@ -132,7 +140,13 @@ def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -
 
 
 def condition(wanted: Any, name: str, formats: Formats) -> Any:
-    """Returns a condition on a column as JSON; a pandas period becomes its time span."""
+    """Returns a condition on a column as JSON; a pandas period becomes a range of times.
+
+    Args:
+        wanted: A value, a list of values, {"min": ..., "max": ...}, or None for a missing cell.
+        name: Name of the column.
+        formats: Function that returns the date formats of the table by column.
+    """
     if isinstance(wanted, Mapping):
         ends = {"min": "start_time", "max": "end_time"}
         parts = {key: getattr(part, ends.get(key, ""), part) for key, part in wanted.items()}
@@ -144,8 +158,16 @@ def condition(wanted: Any, name: str, formats: Formats) -> Any:
 
 
 def plain(value: Any, name: str, formats: Formats) -> Any:
-    """Returns a value of a column as JSON, with dates in the table's format."""
-    if hasattr(value, "tolist"):  # of numpy
+    """Returns a Python or NumPy value of a column as JSON, with dates as text.
+
+    NaN and the missing values of pandas become None.
+
+    Args:
+        value: A cell, or a list or dictionary of cells.
+        name: Name of the column.
+        formats: Function that returns the date formats of the table by column.
+    """
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays
         value = value.tolist()
     if isinstance(value, Mapping):
         return {key: plain(part, name, formats) for key, part in value.items()}
@@ -169,13 +191,13 @@ def plain(value: Any, name: str, formats: Formats) -> Any:
 
 
 def date_formats(schema: Document) -> dict[str, str]:
-    """Returns the date formats of a schema's columns, by name."""
+    """Returns the date format of each date column in a schema (JSON), by name."""
     columns = schema["columns"]
     return {c["name"]: c["datetime_format"] for c in columns if c.get("datetime_format")}
 
 
 _OFFSET = re.compile(r"%[HMISfp] ?([+-]\d\d:?(?:\d\d)?|Z|UTC|GMT)$")
-"""Offset from UTC at the end of a format; the times themselves are in UTC."""
+"""Offset from UTC at the end of a date format; data frames contain such times in UTC."""
 
 
 def _zone(offset: str) -> timezone:
@@ -198,7 +220,7 @@ def _series(pandas: Any, column: Any) -> Any:
         return column.to_pandas(types_mapper=lambda _: pandas.api.types.pandas_dtype(dtype))
     if str(column.type) not in ("string", "large_string"):
         return column.to_pandas().copy()
-    # Arrow keeps a table of the texts that it has met, larger than they are: one of few rows.
+    # Arrow's conversion keeps a hash table of all texts, which is smaller for slices of the column.
     starts = range(0, max(1, len(column)), _TEXTS_AT_ONCE)
     parts = [column.slice(start, _TEXTS_AT_ONCE).to_pandas() for start in starts]
     return pandas.concat(parts, ignore_index=True)

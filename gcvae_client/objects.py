@@ -1,7 +1,7 @@
-"""Datasets, models and jobs: documents with the methods of their client.
+"""Datasets, models and jobs: JSON objects of the REST API with methods.
 
-Each is a dict, the document of the REST API, so members are read as `model["status"]`. Its methods
-are those of the client, with itself as first argument:
+Each is a dict, whose members are read as `model["status"]`. Its methods are those of the client
+that returned it, with the object itself as first argument:
 
     model = client.upload("table.csv").train().wait()
     frame = model.sample(1000)
@@ -22,7 +22,7 @@ _OPEN = "in training: model.wait() returns once it is ready"
 
 
 class Entity(dict[str, Any], ABC):
-    """A document with its client."""
+    """JSON object of the REST API, with the client that returned it."""
 
     def __init__(self, document: Mapping[str, Any], client: Any = None) -> None:
         super().__init__(document)
@@ -30,15 +30,15 @@ class Entity(dict[str, Any], ABC):
 
     @property
     def id(self) -> str:
-        """The id."""
+        """Id of the dataset, model or job."""
         return str(self["id"])
 
     @property
     def client(self) -> Any:
-        """The client that returned the document.
+        """Client that returned the object.
 
         Raises:
-            ClientError: The client is asynchronous.
+            ClientError: The client is an `AsyncClient`, whose methods this class can not call.
         """
         if self._client is None:
             kind = type(self).__name__.lower()
@@ -53,7 +53,7 @@ class Entity(dict[str, Any], ABC):
         return f"<{type(self).__name__} {self.id}: {', '.join(self._facts().values())}>"
 
     def _repr_html_(self) -> str:
-        """Returns an overview for notebooks."""
+        """Returns an HTML table of the main facts, for notebooks."""
         facts = {"id": self.id} | self._facts()
         rows = (
             f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
@@ -64,22 +64,26 @@ class Entity(dict[str, Any], ABC):
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
-        """Returns short statements by name."""
+        """Returns the main facts as short texts, by name."""
 
 
 class Own:
-    """A client method bound to an entity as its first argument."""
+    """Descriptor of a client method that gets the dataset, model or job as first argument.
+
+    Args:
+        call: Name of the client's method.
+    """
 
     def __init__(self, call: str) -> None:
         self.call = call
 
     def __get__(self, entity: Entity | None, kind: type[Entity]) -> Any:
-        """Returns the client's method with the entity as first argument."""
+        """Returns the client's method, with the instance as first argument."""
         return self if entity is None else partial(getattr(entity.client, self.call), entity)
 
 
 class Dataset(Entity):
-    """An uploaded table, or a database."""
+    """Uploaded table or database: a JSON object with methods of `Client`."""
 
     train = Own("train")
     profile = Own("profile")
@@ -104,7 +108,8 @@ class Dataset(Entity):
 
 
 class Model(Entity):
-    """A model: in training, ready, failed or cancelled."""
+    """Model that is in training, ready, failed or cancelled: a JSON object with methods of
+    `Client`."""
 
     sample = Own("sample")
     score = Own("score")
@@ -129,8 +134,10 @@ class Model(Entity):
         timeout_seconds: float | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Waits until the model is ready and returns it; arguments and errors as for
-        `Client.wait`."""
+        """Waits until the model is trained, and returns its new state.
+
+        Arguments and errors are those of `Client.wait`.
+        """
         self.client.wait(self, on_progress, timeout_seconds=timeout_seconds, progress=progress)
         return type(self)(self.client.model(self), self._client)
 
@@ -152,7 +159,7 @@ class Model(Entity):
 
 
 class Job(Entity):
-    """A job of the service."""
+    """Job of the service, such as a training: a JSON object with methods of `Client`."""
 
     wait = Own("wait")
     events = Own("events")
@@ -180,6 +187,13 @@ _OBJECTS: dict[str, type[Entity]] = {"dataset": Dataset, "model": Model, "job": 
 
 
 def bind(document: Document, client: Any) -> Document:
-    """Returns the object for a document; the document itself if there is no class for its kind."""
+    """Returns a JSON object as a `Dataset`, `Model` or `Job`, according to its id.
+
+    JSON objects of other kinds are returned unchanged.
+
+    Args:
+        document: JSON object of the REST API.
+        client: Client that got it; None for an asynchronous client.
+    """
     kind = _OBJECTS.get(kind_of(document.get("id")) or "")
     return document if kind is None else kind(document, client)

@@ -1,4 +1,4 @@
-"""Progress bar of a job: a line in terminals, an HTML widget in notebooks."""
+"""Shows the progress of a job as a line in a terminal or as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _WIDTH = 24
 
 @contextmanager
 def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
-    """Yields a function that shows the progress of a job.
+    """Context manager that yields a function, which shows the progress of a job (JSON).
 
     Args:
-        shown: Whether to show it.
-        always: Whether to show it even if standard error is neither a terminal nor a notebook.
+        shown: Whether the function shows anything.
+        always: Whether it also does so outside of terminals and notebooks, on standard error.
     """
     display = _notebook_display() if shown else None
     if display is not None:
@@ -37,7 +37,7 @@ def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
 
 
 def line_of(job: Document) -> str:
-    """Returns a job's progress as one line.
+    """Returns the progress of a job (JSON) as one line of text.
 
     >>> progress = {"phase": "training", "fraction": 0.5, "seconds_left": 75.2}
     >>> line_of({"kind": "train", "status": "running", "progress": progress})
@@ -72,7 +72,7 @@ def _in_notebook(display: Any) -> Show:
 
 
 class _Line(str):
-    """A line in a fixed-width font in notebooks."""
+    """Text that notebooks show in a fixed-width font."""
 
     __repr__ = str.__str__
 
@@ -81,7 +81,7 @@ class _Line(str):
 
 
 def _notebook_display() -> Any:
-    """Returns the display function of the running notebook; None outside of notebooks."""
+    """Returns IPython's display function in a notebook; None outside of notebooks."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if not hasattr(shell, "kernel"):

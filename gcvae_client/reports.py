@@ -1,4 +1,4 @@
-"""Calls for reports of models."""
+"""Methods of the client that request and download quality reports of models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORMS = (".json", ".html")
 
 
 class Reports(Service):
-    """Calls for reports of models."""
+    """The part of `Client` that requests and downloads quality reports of models."""
 
     def report(
         self,
@@ -25,19 +25,19 @@ class Reports(Service):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Document | bytes | Path:
-        """Returns the report of a model: fidelity, utility, likelihood and privacy, each with a
-        verdict.
+        """Returns the quality report of a model: fidelity, utility, likelihood and privacy.
 
-        If the report or the model is not ready, the call waits for the jobs.
+        If the model is in training or its report is being made, the call waits for these jobs.
 
         Args:
             model: The model.
-            format: json (a document) or html (bytes). Default: the extension of `to`, else json.
-            to: File to save the report in; its path is returned.
-            on_progress: Is called with the job each time it has changed.
+            format: json (the result is a dictionary) or html (bytes). Default: that of the
+                extension of `to`, else json.
+            to: Path to save the report at; the result is this path.
+            on_progress: Called with the job as JSON each time it has changed.
 
         Raises:
-            NotFoundError: The model has no report, and no job makes one.
+            NotFoundError: The model has no report, and no job is making one; call `make_report`.
             JobFailedError, JobCancelledError: The job for the report failed or was cancelled.
         """
         format = _format(format, to)
@@ -60,18 +60,22 @@ class Reports(Service):
         columns: Sequence[str] | None = None,
         seed: int = 0,
     ) -> Document:
-        """Starts a job that makes or renews the report of a model; returns the job, for `wait`.
+        """Starts a job that makes or renews the quality report of a model.
 
         Args:
             model: The model.
-            dataset: The training table; required if the model was imported or its dataset deleted.
-            holdout: Dataset of rows that training did not see. Default: the rows that training set
-                aside (`report_share`).
-            columns: Columns to predict. Default: all with enough rows.
+            dataset: Dataset of the training table; required if the model was imported or its
+                dataset deleted.
+            holdout: Dataset of real rows that were not used in training. Default: the rows that
+                training set aside (`report_share`).
+            columns: Columns to predict in the utility part. Default: all with enough rows.
             seed: Seed of the report.
 
+        Returns:
+            The report as JSON, whose job `wait` waits for.
+
         Raises:
-            InvalidError: A table is required, or does not fit the model.
+            InvalidError: A required table is missing, or a table does not match the model.
         """
         document: dict[str, Any] = {"seed": seed}
         tables = {"dataset_id": dataset, "holdout_dataset_id": holdout}
@@ -91,7 +95,7 @@ class Reports(Service):
 
 
 def _format(format: str | None, to: Place | None) -> str:
-    """Returns the format of the report: as named, or by the file's extension, else JSON.
+    """Returns the format of the report: `format`, else that of the extension of `to`, else json.
 
     Raises:
         ValueError: The extension is not supported.

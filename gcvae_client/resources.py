@@ -1,4 +1,4 @@
-"""Ids of resources, which are given directly or by a document."""
+"""Reads the ids of datasets, models, jobs and results from arguments: an id or a JSON object."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ Resource = str | Mapping[str, Any]
 RESULTS = {
     "smp": "samples", "scr": "scores", "imp": "imputations", "enc": "encodings", "rpt": "reports",
 }  # fmt: skip
-"""API collections of results, by prefix of their ids."""
+"""Name of each collection of results in URLs, by the prefix of the results' ids."""
 
 _COLLECTIONS = {"ds": "datasets", "mdl": "models"} | RESULTS
 _KINDS = {"ds": "dataset", "mdl": "model", "job": "job"} | dict.fromkeys(RESULTS, "result")
 
 
 def dataset_id_of(dataset: Resource) -> str:
-    """Returns the id of a dataset.
+    """Returns the id of a dataset, which is given as its id or its JSON object.
 
     Raises:
-        TypeError, ValueError: As `model_id_of`.
+        TypeError, ValueError: As for `model_id_of`.
     """
     return _id_of(dataset, "dataset")
 
 
 def model_id_of(model: Resource) -> str:
-    """Returns the id of a model, or of the model of a job or a result.
+    """Returns the id of a model.
+
+    Args:
+        model: The id or the JSON object of a model, or the JSON object of one of its jobs or
+            results.
 
     Raises:
-        TypeError: The argument is neither an id nor a document with one.
-        ValueError: It is the id of another kind of resource.
+        TypeError: The argument is neither an id nor a JSON object that contains one.
+        ValueError: The id is that of a dataset, job or result.
     """
     if isinstance(model, Mapping) and kind_of(model.get("id")) in ("job", "result"):
         model = model.get("model_id") or model
@@ -38,10 +42,11 @@ def model_id_of(model: Resource) -> str:
 
 
 def any_id_of(resource: Resource) -> str:
-    """Returns the id of a resource with a path of its own.
+    """Returns the id of a dataset, a model or a result, which is given as its id or JSON object.
 
     Raises:
-        TypeError, ValueError: As `model_id_of`.
+        TypeError: The argument is neither an id nor a JSON object that contains one.
+        ValueError: The id is that of a job, or is unknown.
     """
     found = _own_id(resource, "dataset, model or result")
     if kind_of(found) in (None, "job"):
@@ -50,14 +55,19 @@ def any_id_of(resource: Resource) -> str:
 
 
 def place_of(resource_id: str) -> str:
-    """Returns the API path of a resource."""
+    """Returns the URL path of a dataset, a model or a result with this id."""
     return f"/v1/{_COLLECTIONS[resource_id.split('_')[0]]}/{resource_id}"
 
 
 def job_id_of(resource: Resource) -> str | None:
-    """Returns the id of a job, or of the job that a document names.
+    """Returns the id of a job, which is given as its id or as a JSON object that names it.
 
-    None if the service has to be asked: for an id of another kind, or a model without a job.
+    Returns None if only the service knows the job: for the id of a model or a result, and for a
+    model without a job.
+
+    Raises:
+        TypeError: The argument is neither an id nor a JSON object that contains one.
+        ValueError: The id is that of a dataset.
     """
     if isinstance(resource, Mapping) and "job_id" in resource:
         return None if resource["job_id"] is None else str(resource["job_id"])
@@ -88,5 +98,5 @@ def _own_id(resource: Resource, kind: str) -> str:
 
 
 def kind_of(resource_id: object) -> str | None:
-    """Returns dataset, model, job or result; None for unknown ids."""
+    """Returns what an id belongs to: dataset, model, job or result; None for unknown ids."""
     return _KINDS.get(str(resource_id).split("_")[0])

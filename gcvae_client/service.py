@@ -1,4 +1,4 @@
-"""Connection to one service, with the calls for jobs."""
+"""Methods of the client that concern its connection and the service's jobs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _PAGE_ITEMS = 200
 
 
 class Service(ABC):
-    """Connection to one service, with the calls for jobs.
+    """The part of `Client` that holds the connection and has the methods for jobs.
 
     Args:
         base_url: Address of the service.
-        api_key: Sent as a bearer token.
-        timeout_seconds: Longest silence of the service before a request counts as failed.
+        api_key: API key, sent as a bearer token; None if the service requires none.
+        timeout_seconds: Time without a byte from the service after which a request fails.
         retries: How often a request is repeated if the service does not respond or is busy.
 
     Raises:
@@ -85,15 +85,19 @@ class Service(ABC):
         return f"Client({str(self._connection.http.base_url)!r})"
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Closes all connections to the service."""
         self._connection.http.close()
 
     def jobs(self, /, **filters: str) -> Iterator[Job]:
-        """Yields all jobs, the newest first; filtered by `status`, `kind` and `model_id`."""
+        """Yields all jobs, the newest first.
+
+        Args:
+            filters: Values of `status`, `kind` or `model_id` that the jobs must have.
+        """
         return self._items("/v1/jobs", filters)
 
     def job(self, job: Resource) -> Job:
-        """Returns the current document of a job, or of the job of a model or a result."""
+        """Returns the current state of a job, which may be given by its model or result."""
         return self._job("GET", f"/v1/jobs/{self._job_id(job)}")
 
     def wait(
@@ -104,20 +108,21 @@ class Service(ABC):
         timeout_seconds: float | None = None,
         progress: bool | None = None,
     ) -> Document:
-        """Waits for a job and returns it once it has succeeded; an imported model is returned at
-        once.
+        """Waits until a job has succeeded and returns it.
+
+        An imported model, which has no job, is returned at once.
 
         Args:
-            job: Id or document of a job, or of its model or result.
-            on_progress: Is called with the job each time it has changed.
-            timeout_seconds: Time limit.
-            progress: Whether to show a bar. Default: in terminals and notebooks, without
-                `on_progress`.
+            job: Id or JSON object of a job, or of the model or result that the job makes.
+            on_progress: Called with the job as JSON each time it has changed.
+            timeout_seconds: Time limit; None for none.
+            progress: Whether to show a progress bar. Default: only in terminals and notebooks, and
+                only without `on_progress`.
 
         Raises:
             JobFailedError: The job failed.
             JobCancelledError: The job was cancelled.
-            WaitTimeoutError: The job was not over in time; it continues.
+            WaitTimeoutError: The job did not finish within the time limit; it continues.
         """
         ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         job_id = job_id_of(job)
@@ -136,7 +141,7 @@ class Service(ABC):
         return done
 
     def _polled(self, job_id: str, ends_at: float | None) -> Iterator[Document]:
-        """Yields a job each time it has changed, until it is over."""
+        """Yields a job as JSON each time it has changed, until it is finished."""
         tag, latest = "", {}
         while True:
             path, headers = f"/v1/jobs/{job_id}", {"If-None-Match": tag}
@@ -151,19 +156,22 @@ class Service(ABC):
             time.sleep(float(response.headers.get("Retry-After", 1)))
 
     def events(self, job: Resource) -> Iterator[Document]:
-        """Yields the job at each change, as server-sent events, until it is over."""
+        """Yields a job as JSON each time it has changed, until it is finished.
+
+        The changes are received as server-sent events. The job may be given by its model or result.
+        """
         return read_events(self._connection, self._job_id(job))
 
     def cancel(self, job: Resource) -> Job:
-        """Cancels a job and returns it."""
+        """Cancels a job and returns its new state. The job may be given by its model or result."""
         return self._job("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
 
     def retry(self, job: Resource) -> Job:
-        """Queues a failed or cancelled job again and returns it."""
+        """Queues a failed or cancelled job again and returns its new state."""
         return self._job("POST", f"/v1/jobs/{self._job_id(job)}/retry")
 
     def is_ready(self) -> bool:
-        """Returns whether the service and all its dependencies respond."""
+        """Returns whether the service can work: it and its database, queue and store respond."""
         try:
             self._connection.request(Call("GET", "/readyz"))
         except (ProblemError, UnreachableError):
@@ -179,7 +187,7 @@ class Service(ABC):
 
     @abstractmethod
     def _bound(self, document: Document) -> Any:
-        """Returns the document as a dataset, model or job if it is one."""
+        """Returns a JSON object as a `Dataset`, `Model` or `Job` if it is one, else unchanged."""
 
     def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Any]:
         query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}
@@ -202,13 +210,13 @@ class Service(ABC):
         return str(found)
 
     def _made(self, resource: Resource) -> Document:
-        """Returns the result that a job made, or will make."""
+        """Returns the model or result with this id; its member `job_id` names the job."""
         found: Document = self._json("GET", place_of(any_id_of(resource)))
         return found
 
 
 def _checked(api_key: str) -> str:
-    """Returns the key without a trailing line break. Errors never contain the key."""
+    """Returns the key without surrounding white space. Error messages never contain the key."""
     key = api_key.strip()
     if re.fullmatch(r"[\x21-\x7e]+", key) is None:
         raise ValueError("api_key is not an API key; a key begins with gcv_ and has no spaces")
@@ -216,6 +224,7 @@ def _checked(api_key: str) -> str:
 
 
 def document_of(response: httpx.Response) -> Document:
+    """Returns the JSON object in a response."""
     document = response.json()
     assert isinstance(document, dict)
     return document

@@ -1,7 +1,7 @@
-"""Cells of measured columns as numbers or as category codes.
+"""Converts the cells of measured columns to numbers or to category codes.
 
-number    continuous, integer and datetime columns, and ordinal columns of numeric levels
-level     all other columns; a missing cell is a level like any other
+A number column is continuous, integer or datetime, or ordinal with numeric levels. Every other
+measured column is a level column, in which "missing" counts as one more level.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from gcvae.schema.kinds import Outcomes
 
 
 def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
-    """Returns the modelled columns, in the schema's order."""
+    """Returns the columns that the model learns, in the schema's order."""
     return tuple(column for column in schema if column.is_modelled)
 
 
 def is_number(column: Column) -> bool:
-    """Returns whether differences between the column's values have a meaning."""
+    """Returns whether a column is compared by numbers: continuous, integer or datetime, or ordinal
+    with numeric levels."""
     levels = column.levels or ()
     are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
     is_ordered = column.kind.outcomes is Outcomes.ORDERED_LEVELS
@@ -32,12 +33,12 @@ def is_number(column: Column) -> bool:
 
 
 def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
-    """Returns the cells of a number column; NaN for missing, dates as days since 1970.
+    """Returns the cells of a number column as floats; NaN is missing.
 
-    Shape: (n,).
+    Dates and times become days since 1970-01-01. Shape: (n,) for n rows.
 
     Raises:
-        TableError: A cell is not a number.
+        TableError: A cell is neither a number nor missing.
     """
     series = frame[column.name]
     if pd.api.types.is_datetime64_any_dtype(series):
@@ -52,22 +53,27 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
 
 
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Returns the rows whose cell of a column is not missing."""
+    """Returns the rows in which the column with this name is not missing."""
     return frame[frame[name].notna()]
 
 
 def level_codes(frames: tuple[pd.DataFrame, ...], column: Column) -> tuple[Codes, ...]:
-    """Returns codes of the cells, with one code per level in all frames; 0 is missing."""
+    """Returns the integer code of each cell of a column, as one array for each frame.
+
+    A level has the same code in all frames; 0 is missing. Shape: (rows of the frame,) each.
+    """
     columns = [frame[column.name].astype(object) for frame in frames]
     codes = pd.factorize(pd.concat(columns, ignore_index=True))[0].astype(np.int64) + 1
     return tuple(np.split(codes, np.cumsum([len(cells) for cells in columns])[:-1]))
 
 
 def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> float:
-    """Returns ½ Σ_k |P(k) − Q(k)|, with the shares of each code in two samples. Shape: (n,),
-    (m,)."""
+    """Returns the total variation distance ½ Σ_k |P(k) − Q(k)| of two samples of integer codes.
+
+    P(k) and Q(k) are the shares of code k in each sample. Shape: (n,), (m,).
+    """
     size = int(max(real.max(initial=0), synthetic.max(initial=0))) + 1
-    if size > 4 * (len(real) + len(synthetic)) + 1_000:  # a sparse table of counts
+    if size > 4 * (len(real) + len(synthetic)) + 1_000:  # too sparse to count by code
         both = np.unique(np.concatenate([real, synthetic]), return_inverse=True)[1]
         real, synthetic = both[: len(real)], both[len(real) :]
         size = int(both.max(initial=0)) + 1
@@ -77,8 +83,10 @@ def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> floa
 
 
 def correlation(x: Numbers, y: Numbers) -> float:
-    """Returns Pearson's r over rows where both are present; 0 if it is undefined. Shape: (n,)
-    twice."""
+    """Returns Pearson's r over the rows where neither x nor y is NaN; 0 if it is undefined.
+
+    Shape: (n,) for x and for y.
+    """
     present = ~(np.isnan(x) | np.isnan(y))
     x, y = x[present], y[present]
     if not len(x) or x.min() == x.max() or y.min() == y.max():

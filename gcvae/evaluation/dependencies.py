@@ -1,9 +1,11 @@
-"""The strongest dependencies of a table, and how much of them synthetic rows keep.
+"""Finds the strongest dependencies of a table and measures how much of them synthetic rows keep.
 
-    Σ p(x, y) log p(x, y) / (p(x) p(y)) − E    in nats
+A dependency is the mutual information of binned columns in nats, minus its expected value E for
+independent columns:
 
-The mutual information of binned columns, less its expected value E under independence. Dates are
-also binned by weekday and hour, so that weekly and daily patterns count.
+    Σ p(x, y) log (p(x, y) / (p(x) p(y))) − E
+
+Dates are also binned by weekday and hour, so that weekly and daily patterns count.
 
 Source: Vinh, Epps and Bailey (2010) for E.
 """
@@ -36,11 +38,13 @@ _HOURS_PER_BIN = 3
 
 @dataclass(frozen=True)
 class Dependency:
-    """A dependency in real rows, compared with synthetic rows, in nats.
+    """Strength of one dependency between columns, in real and in synthetic rows.
 
     Attributes:
-        columns: A pair; or a column followed by its two best predictors.
-        error: Three standard errors of the difference between two samples of this size.
+        columns: Names of two columns, or of a column followed by its two best predictors.
+        real: Corrected mutual information in the real rows, in nats.
+        drawn: Corrected mutual information in the synthetic rows, in nats.
+        error: Three standard errors of `drawn - real`, in nats.
     """
 
     columns: tuple[str, ...]
@@ -55,18 +59,25 @@ class Dependency:
 
     @property
     def most_kept(self) -> float:
-        """Upper limit of `kept`, given the sampling error."""
+        """Upper limit of `kept`: the ratio with the sampling error added to `drawn`."""
         return (self.drawn + self.error) / self.real
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the dependency as a row of the report's table."""
+        """Returns the dependency as a JSON object, a row of a table in the report."""
         figures = {"real": self.real, "drawn": self.drawn, "error": self.error}
         return {"columns": list(self.columns), **{k: round(v, 4) for k, v in figures.items()}}
 
 
 @dataclass(frozen=True)
 class _Feature:
-    """A binned column, or its hour or weekday. Shape: (n,) for each array of codes."""
+    """Bin of each cell of a column, or of its hour or weekday.
+
+    Attributes:
+        name: Name of the column, with "(hour)" or "(weekday)" if it is a part of a date.
+        column: Name of the column.
+        real: Bins in the real rows. Shape: (n,).
+        drawn: Bins in the synthetic rows. Shape: (n,).
+    """
 
     name: str
     column: str
@@ -77,15 +88,16 @@ class _Feature:
 def strongest_dependencies(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> list[Dependency]:
-    """Returns the strongest pairs, then each column with its best two predictors, strongest first.
+    """Returns the ten strongest pairs of columns, then each column with its two best predictors.
 
-    Only dependencies whose loss by half would exceed the sampling error are returned, among the
-    first 60 features.
+    Both groups are sorted, the strongest first. A dependency is left out if the sampling error is
+    so large that the loss of half of it could go undetected. At most 60 features are examined:
+    columns, and the hours and weekdays of dates.
 
     Args:
-        real: Typed rows.
-        drawn: Synthetic rows, equal in number.
-        schema: Schema of both.
+        real: Real rows, with cells of their columns' dtypes.
+        drawn: Synthetic rows, as many as real ones.
+        schema: Schema of both tables.
     """
     features = [f for column in measured_columns(schema) for f in _features(real, drawn, column)]
     strengths = {
@@ -106,7 +118,7 @@ def strongest_dependencies(
 
 
 def least_visible(n_rows: int) -> float:
-    """Returns the smallest dependency, in nats, that can be found in this many rows."""
+    """Returns the smallest dependency, in nats, that can be detected in `n_rows` rows."""
     return 2 * _ERRORS * math.sqrt(2 * 2 * (_N_BINS - 1) ** 2) / (2 * max(n_rows, 1))
 
 
@@ -134,7 +146,7 @@ def _features(real: pd.DataFrame, drawn: pd.DataFrame, column: Column) -> Iterat
 
 
 def _dependency(target: _Feature, *others: _Feature) -> Dependency:
-    """Returns how much information one or two features have about the target."""
+    """Returns the dependency between the target and one or two other features."""
     columns = tuple(feature.name for feature in (target, *others))
     real, real_variance = _information(target.real, _joint([f.real for f in others]))
     drawn, variance = _information(target.drawn, _joint([f.drawn for f in others]))
@@ -142,14 +154,15 @@ def _dependency(target: _Feature, *others: _Feature) -> Dependency:
 
 
 def _joint(codes: list[Codes]) -> Codes:
-    """Returns one code per combination of codes. Shape: (n,) each -> (n,)."""
+    """Returns for each row one code for its combination of codes. Shape: (n,) each -> (n,)."""
     return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
 
 
 def _information(x: Codes, y: Codes) -> tuple[float, float]:
-    """Returns (corrected mutual information in nats, variance of its estimate). Shape: (n,) twice.
+    """Returns (corrected mutual information in nats, variance of its estimate).
 
-    The variance is that of the mean of log p(x, y) / (p(x) p(y)) plus that under independence.
+    The variance is that of the mean of log (p(x, y) / (p(x) p(y))), plus that of the estimate for
+    independent columns. Shape: (n,) for the codes x and for the codes y.
     """
     from sklearn.metrics.cluster import expected_mutual_information
 

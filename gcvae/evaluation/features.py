@@ -1,4 +1,4 @@
-"""Encodes rows as the matrix that scikit-learn's histogram gradient boosting takes."""
+"""Encodes rows as an input matrix for scikit-learn's histogram gradient boosting."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column
 
 MOST_CATEGORIES = 254
-"""Maximum number of separate levels; boosting allows 255 categories, one of which is for the
-rest."""
+"""Maximum number of levels with a category of their own. Boosting allows 255 categories; the last
+one stands for all rarer levels."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """Encoding of columns as a matrix.
+    """Encoder of rows as a matrix with one column for each column of the table.
 
     Attributes:
         columns: Columns in the order of the matrix.
-        categories: For each level column, the category of each separate level; others share one.
+        categories: For the name of each level column, the category of each frequent level. All
+            rarer levels share the next category.
     """
 
     columns: tuple[Column, ...]
@@ -32,7 +33,7 @@ class Features:
 
     @property
     def are_levels(self) -> list[bool]:
-        """Whether each column of the matrix is categorical."""
+        """For each column of the matrix, whether it is categorical."""
         return [column.name in self.categories for column in self.columns]
 
     def matrix(self, frame: pd.DataFrame) -> npt.NDArray[np.float64]:
@@ -53,7 +54,12 @@ class Features:
 
 
 def fit_features(frame: pd.DataFrame, columns: tuple[Column, ...]) -> Features:
-    """Returns the encoding of a table; the most frequent levels get their own category."""
+    """Returns the encoder of some columns, with the most frequent levels of `frame` as categories.
+
+    Args:
+        frame: Rows, with cells of their columns' dtypes.
+        columns: Columns to encode.
+    """
     categories = {
         column.name: _most_frequent(frame[column.name])
         for column in columns

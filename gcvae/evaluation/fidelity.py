@@ -1,7 +1,7 @@
-"""Fidelity measures: columns, pairs of columns, and whole rows compared with the real table.
+"""Fidelity measures: compare columns, pairs of columns and rows of a synthetic and a real table.
 
-Errors range from 0 (equal) to 1 (disjoint). A perfect model scores the `floor` instead of 0,
-because its rows are a second sample of the same distribution.
+Errors range from 0 (equal) to 1 (disjoint). Even a perfect model does not reach 0, because its rows
+are a second sample of the same distribution; `floor` estimates its error.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from gcvae.evaluation.fine_features import fit_fine_features
 from gcvae.schema.columns import Column, TableSchema
 
 N_BINS = 10
-"""Number of bins of a number column, and of separate levels, in two-way tables."""
+"""Number of bins for numbers, and of levels that are not merged, in two-way tables."""
 
 _HUGE = 1e300
 
 
 @dataclass(frozen=True)
 class ColumnErrors:
-    """Error of each column, and their mean as `value`."""
+    """Errors of columns by name (`columns`) and their mean (`value`)."""
 
     value: float
     columns: Mapping[str, float]
@@ -44,7 +44,7 @@ class ColumnErrors:
 
 @dataclass(frozen=True)
 class PairErrors:
-    """Error of each pair of columns, and their mean as `value` (0 without pairs)."""
+    """Errors of pairs of columns by name (`pairs`) and their mean (`value`; 0 without pairs)."""
 
     value: float
     pairs: Mapping[tuple[str, str], float]
@@ -52,7 +52,13 @@ class PairErrors:
 
 @dataclass(frozen=True)
 class Floor:
-    """Score of a perfect model: its mean, and the standard deviation of one score."""
+    """Error that a perfect model would have, estimated from bootstrap samples.
+
+    Attributes:
+        value: Mean error.
+        standard_deviation: Standard deviation of the error of one sample.
+        n_bootstraps: Number of bootstrap samples.
+    """
 
     value: float
     standard_deviation: float
@@ -61,11 +67,12 @@ class Floor:
 
 @dataclass(frozen=True)
 class TwoSampleAuc:
-    """ROC AUC of a classifier of real against synthetic rows: `value` is the mean over folds.
+    """ROC AUC of a classifier that distinguishes synthetic from real rows.
 
     Attributes:
+        value: Mean AUC over the cross-validation folds; 0.5 is chance.
         folds: AUC of each fold.
-        n_rows: Rows of each table.
+        n_rows: Number of rows used of each table.
     """
 
     value: float
@@ -77,11 +84,13 @@ Measure = Callable[[pd.DataFrame, pd.DataFrame, TableSchema], ColumnErrors | Pai
 
 
 def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> ColumnErrors:
-    """Returns the distance between the two distributions of each column.
+    """Returns the distance between a column's distribution in both tables, for each column.
 
-        numbers and dates   sup_x |P(X ≤ x) − Q(X ≤ x)|, in shares of all rows, so that at x = ∞ it
-                            is the difference of the missing shares (Kolmogorov-Smirnov)
+        numbers and dates   sup_x |P(X ≤ x) − Q(X ≤ x)| (Kolmogorov-Smirnov); probabilities are
+                            shares of all rows, so that different shares of missing cells count
         levels              ½ Σ_k |P(k) − Q(k)|, with missing as a level (total variation)
+
+    P is the distribution in the real table, Q that in the synthetic table.
 
     Source: 1 − KSComplement and 1 − TVComplement of SDMetrics, which exclude missing cells.
     """
@@ -96,15 +105,15 @@ def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 
 
 def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
-    """Returns the difference in dependence of each pair of columns.
+    """Returns the difference in dependence between both tables, for each pair of columns.
 
-        two numbers   ½ |r_real − r_synthetic|, Pearson's r over the rows where both are present;
-                      r of a constant column is 0
-        otherwise     ½ Σ |P(k, l) − Q(k, l)| of the two-way tables, numbers in 10 bins of equal
-                      width over the range in their own table
+        two numbers   ½ |r_real − r_synthetic|, with Pearson's r over the rows where neither cell
+                      is missing; r of a constant column is 0
+        otherwise     ½ Σ |P(k, l) − Q(k, l)|, with the shares P and Q of rows in cell (k, l) of the
+                      two-way tables; numbers are in 10 bins of equal width, from the minimum to
+                      the maximum of each table
 
-    One extreme value changes a table's range and so every pair of its column; `two_way_tv` does not
-    have this weakness.
+    A single extreme value changes the bins and so every pair of its column; `two_way_tv` is robust.
 
     Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity, combined as the column pair
     trends of SDMetrics' quality report, without its association thresholds.
@@ -132,11 +141,12 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 
 
 def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
-    """Returns the total variation ½ Σ |P(k, l) − Q(k, l)| between two-way tables, for each pair.
+    """Returns the total variation distance ½ Σ |P(k, l) − Q(k, l)| of each pair of columns.
 
-    Numbers are in 10 quantile bins (low, high] of the real table; levels are its 10 most frequent
-    and a rest; missing is a bin. Equal quantiles are merged; bins closed above keep a frequent
-    minimum separate.
+    P(k, l) and Q(k, l) are the shares of rows in cell (k, l) of the two-way tables. Numbers are
+    binned at the deciles of the real table; of levels, the 10 most frequent are kept and all others
+    are merged; missing is a bin. Equal deciles are merged. Bins are closed above, (low, high], so
+    that a frequent minimum has a bin of its own.
     """
     columns = measured_columns(schema)
     codes = {column.name: _binned(real, synthetic, column) for column in columns}
@@ -152,19 +162,19 @@ def floor(
     n_bootstraps: int = 20,
     seed: int = 0,
 ) -> Floor:
-    """Returns the score of a model that knows the true distribution, with as many rows as the
-    table.
+    """Estimates the error that rows from the true distribution would have, as many as in the table.
 
-    √2 × the mean error of bootstraps against the table: a bootstrap differs from the table by one
-    sampling error, a perfect model's rows by two. For `trend_error` with outliers the floor is too
-    low, because most bootstraps contain the outliers that determine the bins.
+    The estimate is √2 times the mean error of bootstrap samples against the table: a bootstrap
+    sample differs from the table by one sampling error, rows from the true distribution by two. For
+    `trend_error` on a table with outliers the estimate is too low, because most bootstrap samples
+    contain the outliers that determine the bins.
 
     Args:
         train: The real table.
         schema: Schema of the table.
         measure: `shape_error`, `trend_error` or `two_way_tv`.
-        n_bootstraps: Number of bootstraps.
-        seed: Seed of the bootstraps.
+        n_bootstraps: Number of bootstrap samples.
+        seed: Seed of the bootstrap samples.
     """
     random = np.random.default_rng(seed)
     errors = [
@@ -184,16 +194,16 @@ def classifier_two_sample_auc(
     n_repeats: int = 1,
     seed: int = 0,
 ) -> TwoSampleAuc:
-    """Returns how well boosted trees tell synthetic from real rows (C2ST): 0.5 not at all, 1
-    always.
+    """Returns how well boosted trees distinguish synthetic from real rows (C2ST).
 
-    Histogram gradient boosting with scikit-learn's defaults, stratified folds, the AUC averaged
-    over folds. Missing cells stay missing.
+    The result is the cross-validated ROC AUC: 0.5 if they are indistinguishable, 1 if they are told
+    apart without error. The trees are scikit-learn's histogram gradient boosting with default
+    settings; folds are stratified, and missing cells stay missing.
 
     Args:
         real: The training table.
-        synthetic: Rows of the model. The longer table is subsampled to the length of the shorter.
-        schema: Schema of both.
+        synthetic: Synthetic rows. The longer table is subsampled to the length of the shorter one.
+        schema: Schema of both tables.
         n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations, averaged to reduce variance for small tables.
         seed: Seed of the subsample, the folds and the trees.
@@ -221,21 +231,21 @@ def c2st_fine(
     n_repeats: int = 1,
     seed: int = 0,
 ) -> TwoSampleAuc:
-    """Returns `classifier_two_sample_auc` with additional features that a careful reader would
-    check.
+    """Returns `classifier_two_sample_auc` with derived features that reveal implausible rows.
 
-    The features are: remainders of each number by 1, 5, 10 and 100, in its unit and in units of its
-    last decimal; residuals of its linear fit on the other numbers and dates, signed and absolute;
-    weekday, day, hour, minute and second of dates; differences of two dates, and of a date's year
-    to each number; and for two level columns, whether their pair occurs in another training row. At
-    most 200 pairs of each kind and 50 terms of a fit are used, those with the strongest dependence.
+    The features are: the remainders of each number modulo 1, 5, 10 and 100, in its unit and in
+    units of its last decimal; the signed and absolute residual of its linear regression on all
+    other numbers and dates; weekday, day, hour, minute and second of dates; differences between two
+    dates, and between a date's year and a number; and for two level columns, whether their pair of
+    levels occurs in another training row. At most 200 pairs of each kind and 50 terms of a
+    regression are used, those with the strongest dependence.
 
     Args:
-        train: The training table; fits and pairs are computed from it.
-        synthetic: Rows of the model.
+        train: The training table, from which regressions and pairs of levels are computed.
+        synthetic: Synthetic rows.
         schema: Schema of all tables.
-        held_out: Real rows that the model has not seen, to compare with. Default: training rows,
-            for which a pair has to occur in a second row.
+        held_out: Real rows that were not used in training, as the real class. Default: the training
+            rows, whose own occurrence of a pair of levels does not count.
         n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations.
         seed: Seed of the subsample, the folds and the trees.
@@ -277,8 +287,8 @@ def _subsampled(
 def _areas(
     x: npt.NDArray[np.float64], are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
 ) -> tuple[float, ...]:
-    """Returns the AUC of each fold; the first n rows are real, the others synthetic. Shape: (2n,
-    d)."""
+    """Returns the AUC of each fold. Shape of x: (2n, d), n real rows followed by n synthetic rows
+    with d features."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold
@@ -299,7 +309,7 @@ def _mean(values: object) -> float:
 
 
 def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
-    """Returns sup_x |P(X ≤ x) − Q(X ≤ x)|, with NaN above every x."""
+    """Returns sup_x |P(X ≤ x) − Q(X ≤ x)|, in which NaN counts as larger than every number."""
     a, b = np.sort(real[~np.isnan(real)]), np.sort(synthetic[~np.isnan(synthetic)])
     places = np.concatenate([a, b])
     p = np.searchsorted(a, places, side="right") / len(real)
@@ -308,11 +318,12 @@ def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
 
 
 def _equal_width_codes(numbers: Numbers) -> Codes:
-    """Returns the bin of each number, of 10 equal bins; 10 is the maximum, 11 is missing."""
+    """Returns the bin of each number, 1 to 10 from minimum to maximum; 11 is the maximum itself and
+    12 missing."""
     missing = np.isnan(numbers)
     present = numbers[~missing]
     largest = float(np.abs(present).max(initial=0.0))
-    unit = largest if largest > _HUGE else 1.0  # an infinite range has no bins
+    unit = largest if largest > _HUGE else 1.0  # the range must not overflow to infinity
     low, high = (present.min() / unit, present.max() / unit) if len(present) else (0.0, 0.0)
     if low == high:
         codes = np.full(len(numbers), (N_BINS + 2) // 2)
@@ -322,7 +333,8 @@ def _equal_width_codes(numbers: Numbers) -> Codes:
 
 
 def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tuple[Codes, ...]:
-    """Returns the bins of both tables' cells for `two_way_tv`; 0 is missing."""
+    """Returns the bin of each cell of a column in (real, synthetic), for `two_way_tv`; 0 is
+    missing."""
     if not is_number(column):
         in_real, in_synthetic = level_codes((real, synthetic), column)
         size = int(max(in_real.max(initial=0), in_synthetic.max(initial=0))) + 1
@@ -338,8 +350,8 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
 
 
 def _frequent_first(counts: npt.NDArray[np.int64]) -> Codes:
-    """Returns the bin of each code: 0 for 0, one for each of the 10 most frequent, one for the
-    rest."""
+    """Returns the bin of each code: 0 for code 0, 1 to 10 for the most frequent codes, 11 for all
+    others."""
     order = np.argsort(-counts[1:], kind="stable") + 1
     bins = np.full(len(counts), N_BINS + 1, dtype=np.int64)
     bins[0] = 0
@@ -348,8 +360,10 @@ def _frequent_first(counts: npt.NDArray[np.int64]) -> Codes:
 
 
 def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
-    """Returns the total variation of two columns' joint shares; each argument is (real, synthetic)
-    codes."""
+    """Returns the total variation distance of two columns' joint distributions.
+
+    The arguments are the codes of each column, as (real, synthetic).
+    """
     width = 1 + max(int(codes.max(initial=0)) for codes in b)
     real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
     return total_variation(real, synthetic)

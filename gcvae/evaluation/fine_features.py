@@ -1,4 +1,4 @@
-"""Features that a careful reader would check: steps, sums, calendars and pairs of levels.
+"""Derived features that reveal implausible rows: remainders, residuals, calendars, level pairs.
 
 All fits use the training table only, so that held-out real rows and synthetic rows are treated
 alike.
@@ -26,11 +26,11 @@ from gcvae.evaluation.features import Features, fit_features
 from gcvae.schema.columns import Column, TableSchema
 
 MODULI = (1, 5, 10, 100)
-"""Moduli of remainders, in the number's unit and in units of the column's last decimal."""
+"""Divisors for remainders, in the number's unit and in units of the column's last decimal."""
 MOST_PAIRS = 200
-"""Maximum number of column pairs of each kind, those with the strongest dependence."""
+"""Maximum number of column pairs of each kind; those with the strongest dependence are used."""
 MOST_TERMS = 50
-"""Maximum number of terms of a linear fit, those with the strongest correlation."""
+"""Maximum number of terms of a linear fit; those with the strongest correlation are used."""
 
 _MOST_DECIMALS = 12
 _ON_GRID_SHARE = 0.9
@@ -40,13 +40,13 @@ _FEWEST_ROWS = 20
 
 @dataclass(frozen=True)
 class LinearFit:
-    """Least squares fit y ~ intercept + Σ_t slope_t x_t on the training rows.
+    """Least-squares fit y ≈ intercept + Σ_t slope_t x_t, computed on the training rows.
 
     Attributes:
         terms: Names of the columns x_t.
-        intercept: In the unit of y.
-        slopes: In the order of the terms.
-        unit: Residuals are rounded to multiples of it, to hide floating-point errors.
+        intercept: Intercept, in the unit of y.
+        slopes: Slope of each term. Shape: (T,) for T terms.
+        unit: Residuals are rounded to multiples of this number, to hide floating-point errors.
     """
 
     terms: tuple[str, ...]
@@ -55,7 +55,12 @@ class LinearFit:
     unit: float
 
     def remainder(self, y: Numbers, numbers: Mapping[str, Numbers]) -> Numbers:
-        """Returns the residuals of y; NaN where y or a term is missing. Shape: (n,) -> (n,)."""
+        """Returns the residuals of y; NaN where y or a term is missing.
+
+        Args:
+            y: Values of the fitted column. Shape: (n,).
+            numbers: Values of the other columns, by name. Shape: (n,) each.
+        """
         fit = np.full(len(y), self.intercept)
         for name, slope in zip(self.terms, self.slopes, strict=True):
             fit += slope * numbers[name]
@@ -65,19 +70,24 @@ class LinearFit:
 
 @dataclass(frozen=True)
 class KnownPairs:
-    """Number of training rows with each pair of levels of two columns.
+    """Counts of training rows for each pair of levels of two columns.
 
     Attributes:
-        levels: Codes of the levels of each column; missing is a level.
-        counts: Number of rows by pair of codes.
+        levels: Integer code of each level, for each of the two columns; missing is a level (None).
+        counts: Number of training rows by `a * len(levels[1]) + b` for the codes a and b of a pair.
     """
 
     levels: tuple[Mapping[Any, int], Mapping[Any, int]]
     counts: Mapping[int, int]
 
     def in_other_rows(self, a: pd.Series[Any], b: pd.Series[Any], *, own: int) -> Numbers:
-        """Returns 1 where more than `own` training rows have the row's pair, else 0. Shape:
-        (n,)."""
+        """Returns 1 for each row whose pair of levels occurs in other training rows, else 0.
+
+        Args:
+            a: Cells of the first column. Shape: (n,).
+            b: Cells of the second column. Shape: (n,).
+            own: How often each row itself is among the training rows: 1 or 0.
+        """
         pairs = self._keys(_codes(a, self.levels[0]), _codes(b, self.levels[1]))
         distinct, places = np.unique(pairs, return_inverse=True)
         known = [self.counts.get(int(pair), 0) > own for pair in distinct]
@@ -89,16 +99,16 @@ class KnownPairs:
 
 @dataclass(frozen=True)
 class FineFeatures:
-    """Columns of a table and the features derived from them.
+    """Encoder of rows as a matrix of their columns and of features derived from them.
 
     Attributes:
-        plain: Encoding of the columns themselves.
+        plain: Encoder of the columns without derived features.
         schema: Schema of the table.
-        decimals: Decimals of each number column, without dates.
-        fits: Linear fit of each number column, without dates.
+        decimals: Number of decimals of each number column that is not a date.
+        fits: Linear fit of each number column that is not a date.
         date_pairs: Pairs of date columns whose difference is a feature.
-        year_pairs: Pairs of a date, whose year is compared, and a number.
-        level_pairs: Pairs of level columns, with their pairs of levels in training rows.
+        year_pairs: Pairs of a date column and a number column, for the feature year − number.
+        level_pairs: Counts of pairs of levels in the training rows, by pair of level columns.
     """
 
     plain: Features
@@ -110,12 +120,14 @@ class FineFeatures:
     level_pairs: Mapping[tuple[str, str], KnownPairs]
 
     def matrix(self, frame: pd.DataFrame, *, are_training_rows: bool) -> npt.NDArray[np.float64]:
-        """Returns the columns and derived features; NaN is missing. Shape: (n, n_features).
+        """Returns the encoded columns followed by the derived features; NaN is missing.
+
+        Shape: (n, F) for n rows and F features.
 
         Args:
-            frame: Rows of the schema.
-            are_training_rows: Whether the rows are those of the fit; then a pair of levels has to
-                occur in another row.
+            frame: Rows with the columns of the schema.
+            are_training_rows: Whether these are the training rows. Then the row itself does not
+                count as an occurrence of its pair of levels.
         """
         numbers = _numbers(frame, self.schema)
         derived = [
@@ -127,7 +139,8 @@ class FineFeatures:
         return np.column_stack([self.plain.matrix(frame), *derived])
 
     def _remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """Yields x mod m and x mod m 10^-d, computed in integers where floats are exact."""
+        """Yields x mod m and x mod (m 10^-d) for each number column with d decimals and each
+        modulus m."""
         for name, d in self.decimals.items():
             yield from (_remainder(numbers[name], m, d) for m in MODULI)
             if d > 0:
@@ -140,7 +153,7 @@ class FineFeatures:
             yield np.abs(remainder)
 
     def _calendars(self, frame: pd.DataFrame, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """Yields parts of dates; days since 1970 are among the plain columns."""
+        """Yields the calendar parts of dates, the differences of dates, and year minus number."""
         for name in _dates(self.schema):
             dates = frame[name].dt
             for part in (dates.weekday, dates.day, dates.hour, dates.minute, dates.second):
@@ -156,7 +169,7 @@ class FineFeatures:
 
 
 def fit_fine_features(train: pd.DataFrame, schema: TableSchema) -> FineFeatures:
-    """Returns the features fitted to a training table."""
+    """Returns the encoder of columns and derived features, fitted to a training table."""
     numbers = _numbers(train, schema)
     dates = _dates(schema)
     of_numbers = [name for name in numbers if name not in dates]
@@ -195,11 +208,12 @@ def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, s
     return tuple(pair for pair in strengths if pair in kept)
 
 
-# Steps
+# Remainders
 
 
 def _decimals(x: Numbers) -> int:
-    """Returns the smallest number of decimals that nine in ten of the numbers have."""
+    """Returns the smallest number of decimals with which 90 % of the numbers can be written, at
+    most 12."""
     x = x[np.isfinite(x)]
     for d in range(_MOST_DECIMALS):
         scaled = x * 10.0**d
@@ -210,20 +224,20 @@ def _decimals(x: Numbers) -> int:
 
 
 def _remainder(x: Numbers, modulus: float, decimals: int) -> Numbers:
-    """Returns x mod the modulus, rounded to two decimals more than the column has."""
+    """Returns x mod modulus, rounded to two decimals more than those of the column."""
     grid = 10.0 ** (decimals + 2)
     units = np.rint(x * grid)
     with np.errstate(invalid="ignore"):
         return np.mod(units, np.rint(modulus * grid)) / grid
 
 
-# Sums
+# Residuals
 
 
 def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:
-    """Fits a number column to the others, over the rows without missing cells.
+    """Fits a number column to the other number columns, on the rows without missing cells.
 
-    If these rows are too few, the term with the most missing cells is left out.
+    While these rows are too few, the term with the most missing cells is dropped.
     """
     y = numbers[name]
     strengths = {other: abs(correlation(y, x)) for other, x in numbers.items() if other != name}
@@ -239,7 +253,10 @@ def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:
 
 
 def _least_squares(cells: Numbers, terms: tuple[str, ...]) -> LinearFit:
-    """Fits the first column to the others, in standardised units. Shape: (n, 1 + terms)."""
+    """Fits the first column of `cells` to all others, after standardising them.
+
+    Shape of cells: (n, 1 + T) for n rows and T terms.
+    """
     if not len(cells):
         return LinearFit((), 0.0, np.zeros(0), 1.0)
     means, deviations = cells.mean(axis=0), cells.std(axis=0)
@@ -275,19 +292,20 @@ def _has_levels(column: Column) -> bool:
 
 
 def _levels(series: pd.Series[Any]) -> dict[Any, int]:
-    """Returns the codes of the levels, from 1; missing is 0."""
+    """Returns the integer code of each level, counted from 1; None, for missing, has code 0."""
     found = series.dropna().astype(object).unique()
     return {None: 0} | {level: code for code, level in enumerate(found, start=1)}
 
 
 def _codes(series: pd.Series[Any], levels: Mapping[Any, int]) -> Codes:
-    """Returns the code of each cell; −1 for levels that training rows do not have. Shape: (n,)."""
+    """Returns the code of each cell; −1 for levels not in the training rows. Shape: (n,)."""
     places, found = pd.factorize(series.astype(object))
     return np.array([*(levels.get(level, -1) for level in found), levels[None]])[places]
 
 
 def _mutual_information(a: Codes, b: Codes) -> float:
-    """Returns mutual information in nats with the Miller-Madow bias correction."""
+    """Returns the mutual information of two columns' codes in nats, with the Miller-Madow bias
+    correction. Shape: (n,) for a and for b."""
     n, width = len(a), int(b.max(initial=0)) + 1
     entropies, sizes = [], []
     for codes in (a, b, a * width + b):

@@ -1,7 +1,7 @@
-"""Columns whose distribution changes when rows that violate a hard rule are rejected.
+"""Finds columns whose distribution changes when rows that violate a hard rule are rejected.
 
-Of n rows a share a is kept. The empirical shares of all and of kept rows differ by a sampling error
-of the order sqrt((1 - a) / (a n)), the standard error of log a.
+A share a of n generated rows satisfies all hard rules. By chance alone, a value's shares among all
+rows and among these rows differ by about sqrt((1 - a) / (a n)), the standard error of log a.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _LEAST_MOVED = 0.01
 
 
 def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> list[dict[str, Any]]:
-    """Returns the columns that differ between kept and all rows, the largest change first.
+    """Returns the columns whose distribution differs between all rows and those that are kept.
 
     Args:
-        rows: Typed rows of a model.
-        is_kept: Which rows keep all hard rules. Shape: (n,).
+        rows: Generated rows, with cells of their columns' dtypes.
+        is_kept: True for rows that satisfy all hard rules. Shape: (n,).
         schema: Schema of the rows.
 
     Returns:
-        For each column the cells whose share changed most (`cells`: a level, numbers or dates up to
-        one, or missing cells), and their share of all rows (`before`) and of kept rows
-        (`after`).
+        A JSON object for each column, the largest change first: `column`, its name; `cells`, the
+        cells whose share changed most (a level, "at most" a number or date, or "blank" for missing
+        cells); `before`, their share of all rows; and `after`, their share of the kept rows.
     """
     share = float(is_kept.mean())
     error = math.sqrt((1.0 - share) / max(is_kept.sum(), 1))
@@ -49,7 +49,7 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
 
 def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
-    """Returns (cells, share of all rows, share of kept rows) for the largest change of a column."""
+    """Returns (cells, share of all rows, share of kept rows) for a column's largest change."""
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [
@@ -63,8 +63,7 @@ def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str,
 
 
 def _cells_text(value: Any, column: Column) -> str:
-    """Returns text for a level, or for numbers or dates up to a value; dates are days since
-    1970."""
+    """Returns a level as text, or "at most" a number or a date, given as days since 1970."""
     if column.has_times:
         return f"at most {pd.Timestamp(np.datetime64(round(value * 86_400), 's'))}"
     return f"at most {value:.10g}" if is_number(column) else str(value)

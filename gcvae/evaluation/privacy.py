@@ -1,4 +1,4 @@
-"""Privacy measures of synthetic rows: distance to closest record and exact copies."""
+"""Privacy measures of synthetic rows: distance to the closest real row, and exact copies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DcrShare:
     """Share of synthetic rows whose closest real row is a training row (DCR share).
 
     Attributes:
-        value: 0.5 is chance; ties count half.
+        value: The share; ties count half. About 0.5 if the model has not memorised training rows.
         standard_error: Standard error of the share, over the synthetic rows.
         n_rows: Number of synthetic rows.
     """
@@ -39,11 +39,11 @@ class DcrShare:
 
 @dataclass(frozen=True)
 class ExactCopies:
-    """Share of rows that equal a training row in every measured column.
+    """Shares of rows that equal a training row in every measured column.
 
     Attributes:
-        value: Share of the synthetic rows.
-        held_out: Share of real rows that the model has not seen, for comparison.
+        value: Share among the synthetic rows.
+        held_out: Share among real rows that were not used in training, for comparison.
     """
 
     value: float
@@ -59,19 +59,19 @@ def dcr_share(
     n_rows: int = 5_000,
     seed: int = 0,
 ) -> DcrShare:
-    """Returns how often the closest real row of a synthetic row is a training row.
+    """Returns the share of synthetic rows that are closer to a training row than to an unseen row.
 
-    Distance of two rows: the sum over columns of |x − y| / range for numbers, 0 or 1 for levels; 1
-    if one of two cells is missing. The larger of the two real tables is subsampled to the size of
-    the smaller.
+    The distance of two rows is a sum over columns: |x − y| / range for numbers, 0 or 1 for equal or
+    different levels, and 1 if only one of the two cells is missing. The larger of the two real
+    tables is subsampled to the size of the smaller one.
 
     Args:
-        seen: The half of the real table that the model was trained on.
-        unseen: The other half.
-        synthetic: Rows of the model.
-        schema: Schema of all.
-        n_rows: Maximum number of synthetic rows.
-        seed: Seed of the subsample.
+        seen: Real rows that the model was trained on.
+        unseen: Real rows of the same source that were not used in training.
+        synthetic: Synthetic rows.
+        schema: Schema of all tables.
+        n_rows: Maximum number of synthetic rows to examine.
+        seed: Seed of the subsamples.
 
     Source: the DCR share of Zhang et al., TabSyn (2024); distances as in DCROverfittingProtection
     of SDMetrics.
@@ -90,17 +90,20 @@ def dcr_share(
 def exact_copies(
     seen: pd.DataFrame, unseen: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 ) -> ExactCopies:
-    """Returns the share of synthetic rows, and of unseen real rows, that are training rows.
+    """Returns the shares of synthetic rows, and of unseen real rows, that equal a training row.
 
-    The expected share of unseen rows depends on the number of training rows only, so the halves may
-    differ in size.
+    The number of unseen rows need not be that of training rows, because it does not change the
+    expected share.
     """
     known, held_out, made = row_keys((seen, unseen, synthetic), schema)
     return ExactCopies(float(np.isin(made, known).mean()), float(np.isin(held_out, known).mean()))
 
 
 def row_keys(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[npt.NDArray[Any]]:
-    """Returns an integer for each row, equal for rows that are equal in every measured column."""
+    """Returns a hash of each row, as one array for each table.
+
+    Rows of any of the tables that are equal in every measured column have the same hash.
+    """
     codes = [level_codes(tables, column) for column in measured_columns(schema)]
     return [
         pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
@@ -110,9 +113,11 @@ def row_keys(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[npt.
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows encoded for distances: numbers in units of their range, levels as codes.
+    """Rows encoded for distances.
 
-    Shape: numbers (n, number columns), NaN is missing; codes (n, level columns).
+    Attributes:
+        numbers: Numbers divided by their range; NaN is missing. Shape: (n, number columns).
+        codes: Integer codes of levels. Shape: (n, level columns).
     """
 
     numbers: npt.NDArray[np.float32]
@@ -120,7 +125,7 @@ class _Rows:
 
 
 def _encoded_rows(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[_Rows]:
-    """Encodes tables on common scales; the ranges of numbers exclude the last table."""
+    """Encodes tables for distances; the range of a number is taken from all tables but the last."""
     numbers, codes = [], []
     for column in measured_columns(schema):
         if not is_number(column):
@@ -141,7 +146,7 @@ def _encoded_rows(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list
 
 
 def _distances_to_closest(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
-    """Returns the distance of each row to its nearest real row. Shape: (n,)."""
+    """Returns the distance between each of n rows and its nearest real row. Shape: (n,)."""
     n, n_rows = len(rows.numbers), max(1, _CHUNK_CELLS // len(real.numbers))
     return np.concatenate(
         [
@@ -154,7 +159,7 @@ def _distances_to_closest(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
 
 
 def _distances(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
-    """Returns the distance of each row to each real row. Shape: (n, m)."""
+    """Returns the distance between each of n rows and each of m real rows. Shape: (n, m)."""
     total = np.zeros((len(rows.numbers), len(real.numbers)), dtype=np.float32)
     for x, y in zip(rows.numbers.T, real.numbers.T, strict=True):
         gap = np.abs(x[:, None] - y[None, :])

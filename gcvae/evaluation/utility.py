@@ -1,4 +1,4 @@
-"""Utility: models trained on synthetic rows, tested on real rows (TSTR)."""
+"""Utility of synthetic rows: the quality of predictors trained on them and tested on real rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gcvae.schema.columns import Column, TableSchema
 
 @dataclass(frozen=True)
 class Utility:
-    """Quality of boosted trees that predict a column of unseen real rows.
+    """Scores of boosted trees that predict a column, tested on unseen real rows.
 
     Attributes:
-        value: Score after training on the synthetic table.
-        real: Score after training on the real table, for comparison.
-        measure: `auc` (two classes), `macro-auc` (mean of one against the rest over classes) or
-            `r2` (numbers).
+        value: Score of trees that were trained on the synthetic table.
+        real: Score of trees that were trained on the real table, for comparison.
+        measure: Name of the score: `auc` (two classes), `macro-auc` (several classes, the mean of
+            one-against-rest AUCs) or `r2` (numbers).
     """
 
     value: float
@@ -42,22 +42,23 @@ def utility(
     *,
     seed: int = 0,
 ) -> Utility:
-    """Returns the scores of training on synthetic and on real rows, tested on real rows.
+    """Returns how well trees predict a column of real rows after training on synthetic rows.
 
-    Histogram gradient boosting with scikit-learn's defaults on all other measured columns. Missing
-    cells stay missing. Rows without the target are left out.
+    The trees are scikit-learn's histogram gradient boosting with default settings; they predict the
+    target from all other measured columns. Missing cells stay missing, and rows with a missing
+    target are left out.
 
     Args:
         train: The real rows that the model was trained on.
-        synthetic: Rows of the model.
-        test: Real rows in neither table.
-        schema: Schema of all three.
-        target: The column to predict.
+        synthetic: Synthetic rows.
+        test: Real rows that were not used in training.
+        schema: Schema of all three tables.
+        target: Name of the column to predict.
         seed: Seed of the trees.
 
     Raises:
-        UnknownColumnError: The target does not exist.
-        TableError: The test rows have one class only.
+        UnknownColumnError: The schema does not contain the target.
+        TableError: The test rows contain only one class of the target.
 
     Source: Esteban, Hyland and Rätsch, Real-valued medical time series generation with recurrent
     conditional GANs (2017): TSTR and TRTR.
@@ -79,7 +80,10 @@ def utility(
 def explained_variance(
     learner: Any, x: Numbers, y: Numbers, x_test: Numbers, y_test: Numbers
 ) -> float:
-    """Fits the learner and returns R² of the test rows."""
+    """Fits a scikit-learn regressor and returns its R² on the test rows.
+
+    Shape: x (n, d), y (n,), x_test (m, d), y_test (m,) for d features.
+    """
     from sklearn.metrics import r2_score
 
     return float(r2_score(y_test, learner.fit(x, y).predict(x_test)))
@@ -93,9 +97,17 @@ def mean_area(
     truth: npt.NDArray[Any],
     classes: Sequence[Any],
 ) -> float:
-    """Fits the learner and returns the mean one-against-rest ROC AUC of the test rows.
+    """Fits a scikit-learn classifier and returns its mean one-against-rest ROC AUC on test rows.
 
-    A class that is not in the training rows scores 0.5.
+    A class without training rows counts with an AUC of 0.5.
+
+    Args:
+        learner: Classifier with `fit` and `predict_proba`.
+        x: Features of the training rows. Shape: (n, d).
+        labels: Classes of the training rows. Shape: (n,).
+        x_test: Features of the test rows. Shape: (m, d).
+        truth: Classes of the test rows. Shape: (m,).
+        classes: Classes over which the AUC is averaged.
     """
     from sklearn.metrics import roc_auc_score
 

@@ -1,1 +1,1 @@
-"""Commands that use a service through the Python client."""
+"""Commands of `gcvae` that use a service through the Python client."""

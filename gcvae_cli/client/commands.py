@@ -1,4 +1,4 @@
-"""Commands that use a service: a running one, or one of their own."""
+"""Commands that exist for services only: `import`, `restrict`, `list` and `demo`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def import_(
 
 
 class Restriction(StrEnum):
-    """Scores that a restricted model gives."""
+    """What a restricted model reveals about rows: only whether each is rare, or nothing."""
 
     FLAG = "flag"
     OFF = "off"
@@ -62,7 +62,7 @@ def restrict(
 
 
 class Listed(StrEnum):
-    """Resources that can be listed."""
+    """Kinds of resources that `gcvae list` shows."""
 
     DATASETS = "datasets"
     MODELS = "models"
@@ -94,7 +94,7 @@ def list_(
 
 
 def _told(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the columns of a list for a dataset, a model or a job."""
+    """Returns the cells of one line in the list, for a dataset, a model or a job (JSON)."""
     made = document["created_at"][:16].replace("T", " ")
     if "rows" in document:
         size = f"{document['rows']:,} rows × {document['columns']} columns"

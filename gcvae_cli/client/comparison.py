@@ -1,5 +1,4 @@
-"""Picture of real and synthetic rows: a panel for each column, and for the pairs that differ
-most."""
+"""Draws a picture that compares real and synthetic rows, by column and by pair of columns."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _TWO_DAYS_SECONDS = 2 * 86_400
 _PANEL_INCHES = 3.3, 2.25
 _PAIR_INCHES = 2.5
 _TITLE_INCHES = 2.9
-"""Width of a panel's title."""
+"""Maximum width of a panel's title."""
 _TITLE_FONT, _NOTE_FONT = 10, 7.5
 _MISSING_INCHES = 1.35
 _REAL_INK = "#2c5f8a"
@@ -43,17 +42,18 @@ _MEASURES = {"tau": "Kendall's tau-b", "V": "Cramér's V"}
 def draw_comparison(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema, stream: BinaryIO
 ) -> None:
-    """Draws the distributions of all modelled columns in both tables as PNG, and of some pairs.
+    """Draws a PNG picture of the distribution of each column in a real and a synthetic table.
 
-    Numbers and dates become histograms over common bins, levels become pairs of bars; columns with
-    missing cells state both shares. Heights are shares of each table's rows. Below are the pairs of
-    columns whose dependence differs most: both tables' rows on one grid, and the measure in each.
+    Numbers and dates become histograms with common bins, levels become pairs of bars; heights are
+    shares of the table's rows. Shares of missing cells are given as text. Below are the pairs of
+    columns whose dependence differs most: the joint distribution in each table on a common grid,
+    with the measure of dependence.
 
     Args:
-        real: The training table, typed.
-        synthetic: Rows of the model, typed.
-        schema: Schema of both.
-        stream: File for the picture.
+        real: The training table, with cells of its columns' dtypes.
+        synthetic: Synthetic rows, with cells of their columns' dtypes.
+        schema: Schema of both tables.
+        stream: File to write the picture to.
     """
     modelled = [c for c in schema if c.is_modelled and not c.drop]
     shown = modelled[:_MOST_COLUMNS]
@@ -88,7 +88,7 @@ def draw_comparison(
 
 
 def _draw_pairs(figure: Any, pairs: list[Pair], n_across: int, lettering: Lettering) -> None:
-    """Draws two grids side by side for each pair: real rows, and synthetic ones."""
+    """Draws two grids side by side for each pair of columns: real and synthetic rows."""
     for place, part in enumerate(figure.subfigures(1, n_across, squeeze=False).ravel()):
         if place < len(pairs):
             _draw_pair(part, pairs[place], lettering)
@@ -132,7 +132,7 @@ def _write_heading(figure: Any, n_pairs: int, by_chance: float) -> None:
 
 
 def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:
-    """Returns all names of columns and levels that may be drawn."""
+    """Returns all texts that may be drawn, names of columns and of levels, to choose fonts."""
     levels = (
         str(level)
         for column in columns
@@ -194,8 +194,10 @@ def _numbers(cells: pd.Series, is_date: bool) -> np.ndarray[Any, np.dtype[np.flo
 def _common_edges(
     real: np.ndarray[Any, Any], synthetic: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Returns bin edges over both tables, without the far tails of either and without frequent
-    values far from all others."""
+    """Returns bin edges for both tables, from the 0.2 % to the 99.8 % quantile.
+
+    Frequent values far from all others, such as -9999, do not extend the range.
+    """
     apart = standing_apart(real)
     both = [values for values in (real, synthetic) if len(values)]
     both = [near for v in both if len(near := v[~np.isin(v, apart)])] or both
@@ -205,7 +207,7 @@ def _common_edges(
         low, high = low - 0.5, high + 0.5
     n_bins = int(np.clip(np.sqrt(len(real)), 12, 40))
     if _are_whole(real) and _are_whole(synthetic):
-        step = max(1, math.ceil((high - low) / n_bins))  # bins of equally many whole numbers
+        step = max(1, math.ceil((high - low) / n_bins))  # every bin contains equally many integers
         return np.arange(math.floor(low), math.ceil(high) + step + 1, step) - 0.5
     return np.linspace(low, high, n_bins + 1)
 
@@ -237,7 +239,7 @@ def _draw_levels(
         rotation_mode="anchor",
         parse_math=False,
     )
-    beside = max(0.6, (_FEWEST_PLACES - len(levels)) / 2)  # two levels make no walls of colour
+    beside = max(0.6, (_FEWEST_PLACES - len(levels)) / 2)  # few bars do not fill the panel
     panel.set_xlim(-beside, len(levels) - 1 + beside)
     n_hidden = len(shares) - len(levels)
     if n_hidden:
@@ -267,7 +269,7 @@ def _name(level: object, lettering: Lettering) -> str:
 
 
 def _fitting(text: str, inches: float, lettering: Lettering) -> str:
-    """Returns the text of a title, without its middle if it is too wide."""
+    """Returns the title as drawn, shortened with an ellipsis to a width in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

@@ -1,4 +1,4 @@
-"""Pairs of columns whose dependence differs most between two tables."""
+"""Finds pairs of columns whose dependence differs most between a real and a synthetic table."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ Codes = NDArray[np.int64]
 
 _MOST_ROWS = 10_000
 _MOST_CELLS = 2_000_000
-"""Maximum number of compared cells of a table; wide tables use fewer rows."""
+"""Maximum number of cells that are compared; of a table with many columns, fewer rows are used."""
 _N_BINS = 8
 _TAU, _V = "tau", "V"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two columns and their dependence in both tables.
+    """Two columns and their dependence in a real and a synthetic table.
 
     Attributes:
-        measure: `tau` (Kendall's tau-b), or `V` (Cramér's) if a column is nominal.
+        columns: The two columns.
+        measure: `tau` (Kendall's tau-b), or `V` (Cramér's V) if a column is nominal.
         real, synthetic: The measure in each table.
-        shares: Shares of both tables' rows on a grid of the columns. (2, K_1, K_2).
+        shares: Shares of rows in the cells of a common two-way table, for the real and the
+            synthetic table. Shape: (2, K_1, K_2) for K_1 and K_2 bins of the columns.
     """
 
     columns: tuple[Column, Column]
@@ -43,16 +45,22 @@ class Pair:
 
     @property
     def difference(self) -> float:
-        """Absolute difference of the measures."""
+        """Absolute difference of the measure between both tables."""
         return abs(self.real - self.synthetic)
 
 
 def pairs_that_differ_most(
     columns: list[Column], real: pd.DataFrame, synthetic: pd.DataFrame, most: int
 ) -> list[Pair]:
-    """Returns the pairs whose measure differs most, in descending order.
+    """Returns the pairs of columns whose dependence differs most, the largest difference first.
 
-    Missing cells rank lowest and are a group of their own, as in dependency maps.
+    Missing cells rank below all values and form a group, as in dependency maps.
+
+    Args:
+        columns: Columns to compare.
+        real: Real rows, with cells of their columns' dtypes.
+        synthetic: Synthetic rows, with cells of their columns' dtypes.
+        most: Maximum number of pairs.
     """
     columns = [column for column in columns if _is_varied(real[column.name])]
     n_rows = max(100, min(_MOST_ROWS, _MOST_CELLS // max(len(columns), 1)))
@@ -72,9 +80,13 @@ def pairs_that_differ_most(
 
 
 def chance_difference(n_real: int, n_synthetic: int) -> float:
-    """Returns the 95 % quantile of the difference in tau of independent columns between two tables.
+    """Returns the difference in Kendall's tau that chance exceeds in 5 % of independent pairs.
 
-    var(tau) is about 4 / (9 n) for independent columns.
+    The variance of tau in n rows is about 4 / (9 n) for independent columns.
+
+    Args:
+        n_real: Number of rows in one table.
+        n_synthetic: Number of rows in the other table.
     """
     rows = [min(n, _MOST_ROWS) for n in (n_real, n_synthetic)]
     return 1.96 * math.sqrt(sum(4.0 / (9.0 * max(n, 1)) for n in rows))
@@ -93,7 +105,7 @@ def _shuffled(table: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def _measures(columns: list[Column], table: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """Returns both measures of all pairs. Shape: (D, D) each."""
+    """Returns tau and V between all columns. Shape: (D, D) each for D columns."""
     import torch
 
     from gcvae.numerics.cramers_v import cramers_v, group
@@ -109,7 +121,8 @@ def _measures(columns: list[Column], table: pd.DataFrame) -> dict[str, NDArray[n
 
 
 def _ranks(column: Column, cells: pd.Series[Any]) -> Codes:
-    """Returns the ranks of cells in the column's order; missing ones are 0. Shape: (n,)."""
+    """Returns the dense rank of each cell in the column's order; missing cells rank 0, if there are
+    any. Shape: (n,)."""
     values = _ordered(column, cells)
     return np.unique(values.rank(method="dense").fillna(0.0), return_inverse=True)[1]
 
@@ -129,7 +142,10 @@ def _ordered(column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _shares(one: Column, other: Column, tables: list[pd.DataFrame]) -> NDArray[np.float64]:
-    """Returns the shares of rows on a common grid of both tables. Shape: (2, K_1, K_2)."""
+    """Returns the shares of rows in a common two-way table of two columns, for both tables.
+
+    Shape: (2, K_1, K_2) for K_1 and K_2 bins.
+    """
     grids = [_bins(column, [table[column.name] for table in tables]) for column in (one, other)]
     shape = tuple(max(int(codes.max(initial=0)) for codes in grid) + 1 for grid in grids)
     shares = np.zeros((2, *shape))
@@ -139,9 +155,10 @@ def _shares(one: Column, other: Column, tables: list[pd.DataFrame]) -> NDArray[n
 
 
 def _bins(column: Column, both: list[pd.Series[Any]]) -> list[Codes]:
-    """Returns each table's cells as bins on a common axis; missing cells are last.
+    """Returns the bin of each cell in both tables; missing cells are the last bin.
 
-    Bins are quantile bins, or the most frequent levels in order and a rest.
+    Numbers are binned by quantiles of the real table. Of levels, the most frequent ones are kept in
+    their order, and all others are one bin.
     """
     values = [_ordered(column, cells) for cells in both]
     real = values[0].dropna()

@@ -1,4 +1,4 @@
-"""Connection of a command to its service, and output of responses."""
+"""Connects a command to a service and writes the service's responses to files."""
 
 from __future__ import annotations
 
@@ -39,10 +39,15 @@ ServerUrl = Annotated[
 
 @contextmanager
 def connected(server: str, key_file: Path | None) -> Iterator[Client]:
-    """Yields a client of the service; its errors become one line.
+    """Context manager that yields a client of the service and converts its errors to CommandError.
+
+    Args:
+        server: URL of the service.
+        key_file: File that contains the API key; None if the service requires none.
 
     Raises:
-        WrongUsageError: The address is invalid, or the key file is empty.
+        WrongUsageError: The URL is invalid, or the file contains no API key.
+        CommandError: A call of the service failed.
     """
     from gcvae_client import Client
 
@@ -52,10 +57,10 @@ def connected(server: str, key_file: Path | None) -> Iterator[Client]:
 
 
 def check_address(server: str) -> None:
-    """Checks that an address is valid.
+    """Checks that the address of a service is a URL.
 
     Raises:
-        WrongUsageError: It is not.
+        WrongUsageError: The address has no scheme http or https.
     """
     if not server.startswith(("http://", "https://")):
         raise WrongUsageError(
@@ -79,14 +84,12 @@ def _key_in(key_file: Path | None) -> str | None:
 
 
 def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> None:
-    """Writes a response to the output, completely or not at all.
-
-    Interrupted downloads are resumed by range requests, which need a temporary file.
+    """Downloads a response to a temporary file and then writes it to the output.
 
     Args:
-        output: Path; `-` is standard output.
-        form: Format of the output: csv, csv.gz, ...
-        fetch: Saves the response at a path whose extension is the service's format.
+        output: Path of the output file; `-` is standard output.
+        form: Format of the output, such as csv or csv.gz.
+        fetch: Function that saves the response at a path, in the format of the path's extension.
     """
     with opened_output(output) as stream, tempfile.TemporaryDirectory() as folder:
         fetched = Path(folder) / f"answer.{form.removesuffix('.gz')}"
@@ -100,7 +103,7 @@ def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> No
 
 
 def moved_by(bar: Bar) -> Callable[[dict[str, Any]], None]:
-    """Returns a callback that moves the bar to a job's progress."""
+    """Returns a callback that moves a progress bar to the progress of a job (JSON)."""
 
     def move(job: dict[str, Any]) -> None:
         progress = job["progress"]

@@ -1,4 +1,4 @@
-"""Demo of all steps on one table over REST: upload, train, sample, score, map."""
+"""Demonstrates all steps on one table over REST: upload, train, sample, score, map, report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _OUTPUT = Path("demo-out")
 _DIABETES = "diabetes.csv"
 _TABLE_ENDINGS = (".gz", ".csv", ".parquet")
 _OWNER = "table.txt"
-"""File that names the table whose results a folder has, so that a demo recognises its folder."""
+"""File that contains the path of the table whose results are in the folder, so that a repeated demo
+finds its folder again."""
 _RESULTS = {
     "synthetic.csv": "as many synthetic rows as the table has",
     "scores.csv": "log-likelihood of each row of the table",
@@ -45,7 +46,7 @@ _RESULTS = {
     "job.json": "the record of the training job",
 }
 _REPORT_SHARE = 0.1
-"""Share of rows that are set aside for the report, also of a small table."""
+"""Share of the rows that training sets aside for the report, also for a small table."""
 _DIABETES_SCHEMA: Document = {"columns": [{"name": "sex", "kind": "categorical"}]}
 
 
@@ -57,12 +58,12 @@ def run_demo(
     settings: Mapping[str, Any],
     seed: int,
 ) -> None:
-    """Runs all steps and saves the results in `output`; ends the service that it started.
+    """Starts a service, runs all steps on a table, saves the results, and ends the service.
 
     Args:
         table: Path of a table; None for scikit-learn's diabetes table, in its original units.
-        output: Folder; None for `demo-out`, or for a given table a folder in it.
-        encoding: Encoding of a text file other than UTF-8.
+        output: Folder for the results; None for `demo-out`, or a folder in it if a table is given.
+        encoding: Encoding of a text file; None for UTF-8.
         settings: Settings that override those of the preset.
         seed: Seed of training and samples.
 
@@ -70,7 +71,7 @@ def run_demo(
         ServerError: The service does not start.
         UnfinishedJobError: Training failed or was cancelled.
         CommandError: The service refused the table.
-        ModuleNotFoundError: The server is not installed.
+        ModuleNotFoundError: The server, an optional package, is not installed.
         MissingPackageError: matplotlib is not installed.
     """
     require_matplotlib()
@@ -95,10 +96,14 @@ def run_demo(
 
 
 def folder_of(table: Path, among: Path) -> Path:
-    """Claims and returns the folder of a table's results, named like the table without extensions.
+    """Returns the folder for a table's results, and creates it if it does not exist.
 
-    If another table or file has this name, a number is added: `orders`, `orders-2`. The same table
-    gets its folder again.
+    It is named after the table's file without extension. If that folder contains anything else than
+    results of the same table, a number is appended: `orders`, `orders-2`.
+
+    Args:
+        table: Path of the table.
+        among: Folder in which the result folders are.
     """
     owner = os.fsencode(f"{table.resolve()}\n")
     for name in _names_of(table):
@@ -116,7 +121,7 @@ def _names_of(table: Path) -> Iterator[str]:
     name = table.name
     for ending in _TABLE_ENDINGS:
         name = name[: -len(ending)] if name.lower().endswith(ending) else name
-    name = name if name.strip(".") else "table"  # `..` would be the folder above
+    name = name if name.strip(".") else "table"  # `..` would be the parent folder
     yield name
     yield from (f"{name}-{number}" for number in count(2))
 
@@ -129,7 +134,7 @@ def _owner_of(folder: Path) -> bytes | None:
 
 
 def _clear(output: Path, table: Path | None) -> None:
-    """Deletes results of an earlier demo."""
+    """Deletes the results of an earlier demo from the folder, but never the table itself."""
     for name in (*_RESULTS, _DIABETES):
         path = output / name
         if table is None or path.resolve() != table.resolve():
@@ -150,14 +155,21 @@ def _write_diabetes(path: Path) -> Path:
 
 @contextmanager
 def embedded_service(data_dir: Path) -> Iterator[str]:
-    """Yields the URL of a new `gcvae serve`, which is ended afterwards with all its processes."""
+    """Context manager that starts `gcvae serve` on a free port, yields its URL, and ends it.
+
+    Args:
+        data_dir: Folder for the data and the log of the service.
+
+    Raises:
+        ServerError: The service does not start.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
     port = free_port("127.0.0.1", 0)
     command = [sys.executable, "-m", "gcvae_cli", "serve", "--port", str(port)]
     command += ["--data-dir", str(data_dir), "--parent", str(os.getpid())]
     log = data_dir / "service.log"
     with log.open("w") as stream:
-        # A session of its own: Ctrl-C reaches the demo only, which then ends the service.
+        # In a new session, Ctrl-C does not reach the service; the demo ends it.
         process = subprocess.Popen(
             command, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -300,7 +312,7 @@ def _tell_results(output: Path) -> None:
 
 
 def _own_command() -> str:
-    """Returns the command line with which this command can be called."""
+    """Returns how the user can call `gcvae`: its path, or its name if it is on the search path."""
     beside_python = Path(sys.executable).with_name("gcvae")
     if beside_python.is_relative_to(Path.cwd()):
         return str(beside_python.relative_to(Path.cwd()))

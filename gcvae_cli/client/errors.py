@@ -1,4 +1,4 @@
-"""Messages for errors of a service."""
+"""Converts exceptions of the Python client into error messages of the command line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ _REMEDIES = {
     "model-not-ready": "`gcvae list jobs` shows its progress, or that it failed",
     "not-found": "`gcvae list datasets`, `models` or `jobs` shows the existing ones",
 }
-"""Advice for shells, in place of the client's advice for Python."""
+"""Advice for users of the command line by kind of problem, instead of the advice for Python."""
 
 
 @contextmanager
 def client_errors() -> Iterator[None]:
-    """Converts errors of the client in the block to one line."""
+    """Context manager that converts exceptions of the Python client into a CommandError.
+
+    Raises:
+        UnfinishedJobError: A job failed, was cancelled, or did not finish in time.
+        CommandError: Any other call of the service failed.
+    """
     from gcvae_client import ClientError, JobError, ProblemError
 
     try:

@@ -1,4 +1,7 @@
-"""Commands on files that a service executes; models and tables may be ids there."""
+"""The variants of file commands that use a service (`--server`), such as `gcvae sample`.
+
+Models are given by their id in the service, and tables by a file or by the id of a dataset.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ if TYPE_CHECKING:
     from gcvae_client import Client
 
 _TEXTS = {ending: form for ending, form in TABLE_FORMATS.items() if form != "parquet"}
-"""Formats of scores and encodings, which services do not return as Parquet."""
+"""File formats for scores and encodings, which a service does not return as Parquet."""
 
 Server = Annotated[str, typer.Option("--server", metavar="URL", help="URL of the service.")]
 TextOutput = Annotated[
@@ -387,7 +390,10 @@ def export(
 
 
 def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str | None) -> Any:
-    """Returns the dataset with an id, or a file's new dataset; with the given schema."""
+    """Returns a dataset of the service: the one with an id, or a new one made from a file.
+
+    A given schema is uploaded with the file, or replaces that of the dataset.
+    """
     given = read_schema(schema_file)
     if table.startswith("ds_"):
         return client.dataset(table) if given is None else client.replace_schema(table, given)
@@ -418,7 +424,7 @@ def _write_table(
     server: str, key_file: Path | None, output: str, form: str, verb: str, model: str, *given: Any,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Calls the client for a table, with a bar if it needs a job."""
+    """Calls the client's method `verb` and writes the returned table, with a progress bar."""
     _check_model(model)
     with connected(server, key_file) as client, progress_bar(verb) as bar:
         call = getattr(client, verb)

@@ -1,1 +1,1 @@
-"""`gcvae clone`: databases and folders of files."""
+"""The command `gcvae clone`, which generates synthetic databases and folders of files."""

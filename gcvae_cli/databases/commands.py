@@ -1,4 +1,4 @@
-"""`gcvae clone`: generates a synthetic copy of a database or a folder of files."""
+"""The command `gcvae clone`, which generates a synthetic copy of a database or folder of files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def clone(
 
 
 def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Returns (tables, known keys, function that writes the generated tables)."""
+    """Returns (tables by name, schema with their known keys, function that writes the copy)."""
     if "://" not in source:
         folder = Path(source)
         if not folder.is_dir():
@@ -146,7 +146,8 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
 
 
 def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
-    """Returns the document, with the user's declarations of tables in place of inferred ones."""
+    """Returns the schema (JSON) of a database, overridden by what the user specified; None for
+    nothing."""
     if given is None:
         return document
     said = given.get("tables", {})
@@ -155,7 +156,7 @@ def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str,
 
 
 def _inferred(tables: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """Returns the completed document of tables and keys."""
+    """Returns the schema (JSON) of a database with all its tables, including inferred keys."""
     from gcvae.cells.data_frames import data_frame
     from gcvae.files.tables import read_table
     from gcvae.linked.database_fit import completed_schema

@@ -1,5 +1,7 @@
-"""A folder of files as a database: each file is a table, named like the file without its
-extension."""
+"""Reads and writes a folder as a database, in which each file is a table.
+
+A table is named after its file without the extension.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
 
 def files_of(folder: Path) -> dict[str, Path]:
-    """Returns the files of a folder by table name.
+    """Returns the paths of a folder's CSV and Parquet files by table name.
 
     Raises:
-        WrongUsageError: There are none.
+        WrongUsageError: The folder contains no table, or two files with the same table name.
     """
     names = sorted(p.name for p in folder.iterdir() if p.name.endswith(ENDINGS))
     try:
@@ -38,10 +40,15 @@ def files_of(folder: Path) -> dict[str, Path]:
 def write_folder(
     folder: Path, tables: Mapping[str, pd.DataFrame], files: Mapping[str, Path]
 ) -> None:
-    """Writes the tables to a new folder, in the format of the files, all of them or none.
+    """Writes tables to a new folder, which is created completely or not at all.
+
+    Args:
+        folder: Path of the new folder.
+        tables: Tables to write, by name.
+        files: Path of each table's original file, which determines file name and format.
 
     Raises:
-        OutputError: The folder exists, or can not be written.
+        OutputError: The folder exists already, or can not be written.
     """
     partial = folder.with_name(folder.name + ".partial")
     try:
@@ -61,5 +68,5 @@ def write_folder(
 
 
 def document_of(files: Mapping[str, Path]) -> dict[str, Any]:
-    """Returns the document of a folder's tables, which has their names only."""
+    """Returns a database schema (JSON) that contains the names of the tables and nothing else."""
     return {"tables": {name: {} for name in files}}

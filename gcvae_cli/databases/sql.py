@@ -1,5 +1,4 @@
-"""Reads and writes databases with SQLAlchemy: tables and keys by reflection, copies with the same
-DDL."""
+"""Reads databases with SQLAlchemy, and creates copies with the same tables, keys and indexes."""
 
 from __future__ import annotations
 
@@ -24,13 +23,16 @@ _BATCH_ROWS = 5_000
 
 
 def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa.MetaData]:
-    """Returns (rows of each table, document of keys, reflected tables).
+    """Returns (rows by table, schema as JSON with the keys, reflected tables) of a database.
 
-    All tables are read in one transaction. Columns of bytes and other unsupported types are left
-    out.
+    All tables are read in one transaction. Columns of unsupported types, such as bytes, are left
+    out of the rows.
+
+    Args:
+        url: SQLAlchemy URL of the database.
 
     Raises:
-        WrongUsageError: The database does not exist or has no tables.
+        WrongUsageError: The database can not be opened or read, or has no tables.
     """
     try:
         engine = _engine(url)
@@ -42,7 +44,7 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
             if engine.dialect.name not in ("sqlite",):
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with catch_warnings():
-                simplefilter("ignore", SAWarning)  # of indexes that SQLite's own DDL has
+                simplefilter("ignore", SAWarning)  # indexes that reflection skips are in the DDL
                 metadata.reflect(connection)
             metadata.info["dialect"] = engine.dialect.name
             if not metadata.tables:
@@ -60,10 +62,15 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
 
 
 def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.MetaData) -> None:
-    """Creates the reflected tables in another database and fills them, all or nothing.
+    """Creates the reflected tables in another database and inserts rows, all or nothing.
+
+    Args:
+        url: SQLAlchemy URL of the database; an SQLite file must not exist yet.
+        tables: Rows to insert, by table.
+        metadata: Reflected tables, from `read_database`.
 
     Raises:
-        OutputError: The database has one of the tables, or refuses them.
+        OutputError: A table or the SQLite file exists already, or the database reports an error.
     """
     try:
         parsed = sa.make_url(url)
@@ -99,12 +106,12 @@ def _shown(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the first line of an error, of the driver's error if there is one."""
+    """Returns the first line of the database driver's error, or of `error` if there is none."""
     return str(getattr(error, "orig", None) or error).strip().split("\n")[0]
 
 
 def _is_plain(column: sa.Column[Any]) -> bool:
-    """Returns whether a column has numbers, texts, booleans or times."""
+    """Returns whether a column's type is supported: number, text, boolean, date, time, or UUID."""
     kinds = (
         sa.Numeric,
         sa.Float,
@@ -138,8 +145,11 @@ def _rows(connection: sa.Connection, table: sa.Table) -> pd.DataFrame:
 
 
 def _complete_sqlite(connection: sa.Connection, metadata: sa.MetaData) -> None:
-    """Adds what reflection leaves out of an SQLite file: its DDL as it is written, UNIQUE columns
-    whose type has a length, and types of columns that have none."""
+    """Adds what SQLAlchemy's reflection of an SQLite file omits.
+
+    These are the original DDL statements, UNIQUE constraints on columns whose type has a length,
+    and, for columns without a type, the type of their values.
+    """
     written = sa.text(
         "SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' "
         "ESCAPE '\\' ORDER BY rowid"
@@ -167,7 +177,10 @@ def _complete_sqlite(connection: sa.Connection, metadata: sa.MetaData) -> None:
 
 
 def _set_time_types(connection: sa.Connection, table: sa.Table) -> None:
-    """Lets SQLite write times as the table has them: with a T, without seconds or fractions."""
+    """Sets the format in which SQLite stores times to that of the table's longest time.
+
+    It has a space or a T before the hour, and may lack fractions, seconds or the time of day.
+    """
     for column in table.columns:
         if not isinstance(column.type, sa.DateTime):
             continue
@@ -190,7 +203,10 @@ _PARTS = " %(hour)02d:%(minute)02d", ":%(second)02d", ".%(microsecond)06d"
 
 
 def _unique(table: sa.Table) -> list[list[str]]:
-    """Columns that are unique together beside the primary key, in all rows."""
+    """Returns the unique constraints except the primary key, each as a list of column names.
+
+    Partial indexes, which apply to some rows only, are left out.
+    """
     whole = [i for i in table.indexes if i.unique and not any(i.dialect_kwargs.values())]
     constraints = [c for c in table.constraints if isinstance(c, sa.UniqueConstraint)]
     found = [[c.name for c in each.columns] for each in constraints]
@@ -200,7 +216,7 @@ def _unique(table: sa.Table) -> list[list[str]]:
 
 
 def _keys(table: sa.Table) -> dict[str, Any]:
-    """Returns the keys of a reflected table."""
+    """Returns the primary, unique and foreign keys of a reflected table as JSON."""
     unique = _unique(table)
     return {
         **({"unique": unique} if unique else {}),
@@ -251,9 +267,10 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
 
 
 def _generic(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
-    """Returns the tables without features of their own database, such as sequences.
+    """Returns a copy of the tables without features of their database, such as sequences.
 
-    For a target of another dialect, types and expressions in SQL are left out too, and listed.
+    For a database of another dialect, types become generic ones, and SQL expressions are omitted
+    and reported to the user.
     """
     found = sa.MetaData()
     for table in metadata.sorted_tables:
@@ -263,7 +280,7 @@ def _generic(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
             if "nextval" in default:
                 column.server_default = None
             if column.identity is not None:
-                column.identity.always = False  # until the rows are there
+                column.identity.always = False  # until the rows are inserted
             if dialect == metadata.info["dialect"]:
                 continue
             if column.server_default is not None and column.identity is None:
@@ -281,7 +298,7 @@ def _generic(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
 
 
 def _leave_out_sql(table: sa.Table, dialect: str) -> None:
-    """Takes away constraints and indexes that hold expressions of another dialect."""
+    """Removes constraints and indexes that contain SQL expressions, and reports them."""
     for constraint in [c for c in table.constraints if isinstance(c, sa.CheckConstraint)]:
         table.constraints.discard(constraint)
         _tell_left_out(f"CHECK ({constraint.sqltext}) of {table.name}", dialect)
@@ -297,8 +314,10 @@ def _tell_left_out(what: str, dialect: str) -> None:
 
 
 def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
-    """Returns foreign key columns whose rows may come later: self references, or cycles of
-    tables."""
+    """Returns nullable foreign key columns that may refer to rows that are inserted later.
+
+    These refer to the table itself or to a table that comes later, in a cycle of tables.
+    """
     order = {t.name: i for i, t in enumerate(target.sorted_tables)}
     return {
         element.parent.name
@@ -312,7 +331,7 @@ def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
 def _refer(
     connection: sa.Connection, table: sa.Table, deferred: set[str], rows: list[dict[str, Any]]
 ) -> None:
-    """Sets the foreign keys that were left out when the rows were inserted."""
+    """Sets the foreign keys that were NULL when the rows were inserted."""
     key = [column.name for column in table.primary_key.columns]
     parts = [table.c[name] == sa.bindparam(f"key_{name}") for name in key]
     statement = table.update().where(*parts).values({c: sa.bindparam(f"to_{c}") for c in deferred})
@@ -326,8 +345,10 @@ def _refer(
 
 
 def _values(table: sa.Table, frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Returns the rows in the driver's types; columns that were not read are NULL, or empty
-    bytes."""
+    """Returns rows as dictionaries with values of the database driver's types.
+
+    Columns of unsupported types are NULL, or empty bytes if they can not be NULL.
+    """
     columns = {}
     for column in table.columns:
         if column.computed is not None:  # the database writes it
@@ -345,7 +366,7 @@ def _values(table: sa.Table, frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _value(value: Any, column: sa.Column[Any]) -> Any:
-    """Returns a present cell in the driver's type."""
+    """Returns a cell that is not missing, as a value of the database driver's type."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(column.type, sa.DateTime | sa.Date):
@@ -363,7 +384,7 @@ def _value(value: Any, column: sa.Column[Any]) -> Any:
 
 
 def _count_on(connection: sa.Connection, target: sa.MetaData, metadata: sa.MetaData) -> None:
-    """Advances PostgreSQL's sequences beyond the inserted rows."""
+    """Advances PostgreSQL's sequences beyond the inserted keys, and restores GENERATED ALWAYS."""
     if connection.dialect.name != "postgresql":
         return
     for table in target.sorted_tables:

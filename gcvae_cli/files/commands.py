@@ -1,4 +1,4 @@
-"""Commands on files, which need and import no server."""
+"""The commands that work on files, such as `gcvae train`, without a service."""
 
 from __future__ import annotations
 
@@ -114,17 +114,17 @@ def train(
     refuse_two_answers(output, as_json)
     format_of(output, MODEL_FORMATS, standard_output="gcvae")
     settings = parse_assignments(assignments or ())
-    configure(preset, settings)  # refuses wrong settings before loading torch
+    configure(preset, settings)  # reports wrong settings before torch is loaded
     check_device(device)
     known: TableSchema | dict[str, Any] | None = read_schema(schema_file)
-    # Rows that are held back have no part in the schema; private ones are of what is declared.
+    # Rows that are set aside must not influence the schema, nor must rows of a private training.
     is_inferred = not (settings.get("report_share") or settings.get("differential_privacy"))
     if is_inferred:
         inferred = infer_schema(table_reader(table, encoding), known, rules=False)
         warn(inferred.warnings)
         known = inferred.schema
     use_threads(threads)
-    # An output that can not be written is refused at once.
+    # An output file that can not be written is reported before training.
     with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
             table_reader(table, encoding),
@@ -314,7 +314,7 @@ def settings(
 
 
 def _table_format(output: str, as_json: bool) -> str:
-    """Returns the format of the table that a command writes."""
+    """Returns the format of the output table, by its extension; csv for standard output."""
     refuse_two_answers(output, as_json)
     return format_of(output, TABLE_FORMATS, standard_output="csv")
 
@@ -346,7 +346,14 @@ def _watched_reader(
     move: Callable[[float, str], None],
     lines_per_row: int = 1,
 ) -> Iterator[pd.DataFrame]:
-    """Yields the blocks, and moves the bar by the share of the file that was read."""
+    """Yields the blocks, and moves the progress bar to the share of the file that was read.
+
+    Args:
+        blocks: Frames of the result.
+        reader: Reader of the input file.
+        move: Function that moves the bar to a fraction, with a note.
+        lines_per_row: Number of lines in the result for each row of the input.
+    """
     done = 0
     for block in blocks:
         yield block
@@ -361,7 +368,7 @@ def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
 
 
 def _write(stream_as: Callable[..., Iterable[bytes]], stream: BinaryIO, table_format: str) -> None:
-    """Writes a table, compressed if the format says so; equal tables give equal files."""
+    """Writes a table, compressed if the format ends in .gz; equal tables give equal files."""
     chunks = stream_as(format=table_format.removesuffix(".gz"))
     if not table_format.endswith(".gz"):
         stream.writelines(chunks)
@@ -383,7 +390,7 @@ def _report_training(synthesizer: Synthesizer, output: str, as_json: bool) -> No
 
 
 def _report_acceptance(record: Mapping[str, Any]) -> None:
-    """Prints the share of generated rows that keep the hard rules, if there are any."""
+    """Prints the share of generated rows that satisfy the hard rules, if there are such rules."""
     acceptance = record.get("hard_rule_acceptance")
     if acceptance is None:
         return

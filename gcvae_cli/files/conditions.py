@@ -1,4 +1,4 @@
-"""Conditions for generated rows, as options of the command line."""
+"""Reads the command-line options that specify conditions on generated rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ def read_conditions(
     distribution: str | None,
     encoding: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the given conditions, by name; `encoding` is that of the file of known cells.
+    """Returns the conditions as arguments of `Synthesizer.sampler`, without absent ones.
+
+    Args:
+        given: `--given`: JSON, or @ and the path of a JSON file; None if absent.
+        given_rows: `--given-rows`: path of a table of known cells; None if absent.
+        distribution: `--distribution`: JSON, or @ and the path of a JSON file; None if absent.
+        encoding: Text encoding of `given_rows`; None for UTF-8.
 
     Raises:
-        WrongUsageError: A condition is not a JSON object, or its file can not be read.
-        TableError: The file of known cells is not a table.
+        WrongUsageError: A condition is not a JSON object, or its file does not exist.
+        TableError: The file `given_rows` is not a table.
     """
     from gcvae import read_table
 
@@ -35,10 +41,14 @@ def read_conditions(
 
 
 def number_of_rows(rows: int | None, given_rows: Any) -> int:
-    """Returns the number of rows to generate.
+    """Returns the number of rows to generate, from `--rows` or the length of `--given-rows`.
+
+    Args:
+        rows: `--rows`; None if absent.
+        given_rows: Table of known cells; None if absent.
 
     Raises:
-        WrongUsageError: No option gives it, or two options contradict each other.
+        WrongUsageError: Both are absent, or the numbers differ.
     """
     if given_rows is None:
         if rows is None:
@@ -52,7 +62,11 @@ def number_of_rows(rows: int | None, given_rows: Any) -> int:
 
 
 def report_condition(summary: Mapping[str, Any]) -> None:
-    """Prints statistics of the condition to standard error, if there is one."""
+    """Prints statistics of the conditions, such as their probability, to standard error.
+
+    Args:
+        summary: Result of `Sampler.summary`; empty without conditions, which prints nothing.
+    """
     if summary:
         known = ", ".join(f"{name.replace('_', ' ')} {n:.4g}" for name, n in summary.items())
         print(f"gcvae: {known}", file=sys.stderr)
@@ -67,7 +81,7 @@ def _text_in(path: Path) -> str:
 
 
 def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
-    """Returns the JSON object in a text, or in the file named after `@`."""
+    """Returns the JSON object in an option's text, or in the file that is named after `@`."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Strict JSON parser for users' texts; Python's accepts more than JSON."""
+"""Parses JSON strictly, unlike Python's parser, which accepts NaN and duplicate keys."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from gcvae_cli.errors import WrongUsageError
 
 
 def read_json(text: str) -> Any:
-    """Parses JSON, without Python's constants and duplicate keys.
+    """Parses JSON text and returns its value.
 
     Raises:
-        ValueError: The text is invalid.
+        ValueError: The text is not valid JSON, contains NaN or Infinity, or an object contains a
+            key twice.
     """
     return json.loads(text, parse_constant=_refused, object_pairs_hook=_members)
 
 
 def _refused(constant: str) -> Any:
-    """NaN and the infinities are Python's, not JSON's."""
+    """Raises a ValueError for NaN, Infinity and -Infinity, which are not JSON."""
     raise ValueError(f"{constant} is not a valid value")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns an object, and refuses duplicate keys, of which Python would ignore the first."""
+    """Returns an object as a dict. Raises a ValueError if a key occurs twice."""
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
@@ -33,10 +34,10 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_schema(path: Path | None) -> dict[str, Any] | None:
-    """Returns the schema document in a file; None without a file.
+    """Returns the schema (JSON) in a file; None if the path is None.
 
     Raises:
-        WrongUsageError: It is not JSON.
+        WrongUsageError: The file is not valid JSON.
     """
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""Commands for dependency maps and manifolds."""
+"""The commands `gcvae dependencies` and `gcvae manifold` on files."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def manifold(
 
 
 def _require_pictures(form: str) -> None:
-    """Checks that matplotlib is installed if the format is a picture."""
+    """Raises a MissingPackageError if the format is a picture and matplotlib is not installed."""
     from gcvae.figures.figures import require_matplotlib
 
     if form in ("png", "svg"):
@@ -114,15 +114,17 @@ def _write_map(
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Prints warnings on names that a picture can not show, one per line."""
+    """Context manager that prints warnings about names with characters that no font contains."""
     with warnings.catch_warnings(record=True, action="always", category=FontWarning) as caught:
         yield
     warn(tuple(str(warning.message) for warning in caught))
 
 
 def map_as_csv(document: dict[str, Any]) -> str:
-    """Returns the matrix tau with column names as header row and column; undefined values are
-    empty."""
+    """Returns the matrix of Kendall's tau in a dependency map (JSON) as CSV.
+
+    The first row and the first column are the names of the columns; undefined values are empty.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["", *document["columns"]])

@@ -1,7 +1,4 @@
-"""Options and arguments of the commands on files.
-
-Commands on a service use those with the same meaning.
-"""
+"""Options and arguments that several commands share, and functions that parse their values."""
 
 from __future__ import annotations
 
@@ -101,11 +98,11 @@ Encoding = Annotated[
 Seed = Annotated[
     int, typer.Option(min=0, max=MAX_SEED, help="Random seed; the same seed gives the same result.")
 ]
-# The networks are small: on a busy machine a second thread makes them ten times slower.
+# The networks are small: on a busy machine, a second thread makes training ten times slower.
 Threads = Annotated[int, typer.Option(min=1, help="Number of threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
-# Of single verbs.
+# Options of single commands, for files and for a service.
 SchemaOutput = Annotated[str, typer.Option("--output", "-o", help="The file, or - to print.")]
 PresetName = Annotated[str, typer.Option(help="Preset: a named configuration.")]
 Assignments = Annotated[
@@ -204,7 +201,16 @@ ReportOutput = Annotated[
 
 
 def read_option(name: str, text: str | None, form: type) -> Any:
-    """Returns an option's JSON, an object (dict) or a list."""
+    """Returns the parsed JSON value of an option; None if the option is absent.
+
+    Args:
+        name: Name of the option, for errors.
+        text: JSON text; None if the option is absent.
+        form: Required type of the value: dict or list.
+
+    Raises:
+        WrongUsageError: The text is not JSON of this type.
+    """
     if text is None:
         return None
     wanted = """an object such as '{"age": 40}'""" if form is dict else "a list of numbers"
@@ -218,17 +224,20 @@ def read_option(name: str, text: str | None, form: type) -> Any:
 
 
 def check_device(device: str) -> None:
+    """Raises a WrongUsageError if the device is not `auto`, `cpu` or `cuda`."""
     if device not in DEVICES:
         raise WrongUsageError(f"--device {device}: choose one of {', '.join(DEVICES)}")
 
 
 def use_threads(threads: int) -> None:
+    """Sets the number of threads that torch uses."""
     import torch
 
     torch.set_num_threads(threads)
 
 
 def load_model(model: Path, threads: int) -> Synthesizer:
+    """Returns the model in a file, and sets the number of threads that torch uses."""
     from gcvae import Synthesizer
 
     use_threads(threads)
@@ -236,6 +245,7 @@ def load_model(model: Path, threads: int) -> Synthesizer:
 
 
 def table_reader(table: Path, encoding: str | None) -> TableReader:
+    """Returns a reader of a table file; an encoding of None is UTF-8."""
     from gcvae import TableReader
 
     return TableReader(table, encoding=encoding)

@@ -1,6 +1,6 @@
-"""The page of settings: description, rule, and value in every preset.
+"""Generates the documentation page of all settings, with their values in every preset.
 
-Generated from the docstrings of `TrainingConfig`'s fields.
+The descriptions are the docstrings of the fields of `TrainingConfig`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ measure its effect."""
 
 
 def settings_page() -> str:
-    """Returns the page in Markdown."""
+    """Returns a Markdown page that documents every setting of a model and of its training."""
     texts = field_docstrings()
     usual = usual_settings()
     expert = [name for name in texts if name not in usual]
@@ -44,12 +44,17 @@ def settings_page() -> str:
 
 
 def _described(texts: Mapping[str, str], names: list[str]) -> str:
-    """Returns the descriptions of these settings."""
+    """Returns Markdown with the description of each named setting.
+
+    Args:
+        texts: Description by name of the setting.
+        names: Names of the settings to list.
+    """
     return "\n\n".join(f"**`{name}`** – {texts[name]}" for name in names)
 
 
 def field_docstrings() -> dict[str, str]:
-    """Returns the docstring of each field of `TrainingConfig` as one line; empty without one."""
+    """Returns the docstring of each field of `TrainingConfig` as one line; '' if it has none."""
     [tree] = ast.parse(inspect.getsource(TrainingConfig)).body
     assert isinstance(tree, ast.ClassDef)
     texts: dict[str, str] = {}
@@ -66,16 +71,16 @@ def _text(statement: ast.stmt | None) -> str:
 
 
 def _presets() -> str:
-    """Returns the list of presets with their descriptions."""
+    """Returns a Markdown list of the presets with their descriptions."""
     return "\n".join(f"- `{preset.name}`: {preset.description}" for preset in PRESETS.values())
 
 
 def _values(names: list[str]) -> str:
-    """Returns the settings' values in every preset.
+    """Returns Markdown with the value of each named setting in every preset.
 
-    A table has a row for each setting on which presets differ and a column for each preset.
-    Sentences state the settings with equal values, and the presets that differ from an earlier one
-    in a single setting.
+    It consists of sentences that list the settings with equal values and the presets that differ
+    from an earlier one in a single setting, and of a table of the remaining values, with a row for
+    each setting and a column for each preset.
     """
     columns: dict[str, list[str]] = {}
     sentences: list[str] = []
@@ -103,7 +108,7 @@ def _values(names: list[str]) -> str:
 
 
 def _written(name: str, value: object) -> str:
-    """Returns a value as JSON; null as its meaning."""
+    """Returns a setting's value as JSON text; None as "*rule*" or "no limit"."""
     if value is None:
         return "no limit" if name == "gradient_limit" else "*rule*"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Temporary files of a command."""
+"""Directs the temporary files of a command to a folder that is deleted."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gcvae.files.temporary_files import temporary_files
 
 @contextmanager
 def own_temporary_folder() -> Iterator[None]:
-    """Directs temporary files in the block to a folder that is deleted at its end.
+    """Context manager that directs temporary files to a new folder, which it deletes at the end.
 
-    torch's compiler, which its optimisers import, would leave a folder. Folders of killed commands
-    are deleted first.
+    torch's compiler, which torch's optimisers import, would otherwise leave a folder behind.
+    Folders that killed commands left behind are deleted first.
     """
     before = tempfile.tempdir
     with temporary_files("gcvae-command-") as folder:

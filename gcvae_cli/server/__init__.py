@@ -1,1 +1,1 @@
-"""Commands that run servers or manage their records."""
+"""Commands of `gcvae` that run the servers of a service or manage its data."""

@@ -1,4 +1,4 @@
-"""Commands on the audit log: `gcvae audit export`, `gcvae audit verify`."""
+"""The commands `gcvae audit export` and `gcvae audit verify`, for the service's audit log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def export(data_dir: DataDir = None) -> None:
 
 @audit.command()
 def verify(data_dir: DataDir = None) -> None:
-    """Verify that no line was changed, removed or added; prints their number and last digest."""
+    """Verify that no line of the audit log was changed; prints their number and last digest."""
     with _gateway(data_dir) as gateway:
         broken = gateway.first_break()
         last = gateway.last()

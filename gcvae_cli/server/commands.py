@@ -1,4 +1,4 @@
-"""Commands that run servers or migrate their database."""
+"""The commands that run servers (`gcvae serve`, `api`, `worker`) or migrate their database."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ database = typer.Typer(help="Manage the database.", no_args_is_help=True)
 def serve(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
-    """Run the whole service on this machine: the API and one worker."""
+    """Run a complete service on this machine: the API and one worker."""
     from gcvae_cli.ports import free_port
     from gcvae_cli.server.supervisor import supervise
 
@@ -62,8 +62,8 @@ def serve(
 def api(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
-    """Run only the HTTP API."""
-    gc.disable()  # what is imported stays; `service.server` turns it on again once the API answers
+    """Run only the HTTP API of a service."""
+    gc.disable()  # imported modules stay in memory; `service.server` enables it once the API runs
     _tie_to(parent)
     with server_errors():
         from service import run
@@ -78,7 +78,7 @@ def worker(
     ] = False,
     parent: Parent = None,
 ) -> None:
-    """Run only a worker."""
+    """Run only a worker, which executes the jobs of a service."""
     _tie_to(parent)
     settings = read_server_settings(home_dir=data_dir)
     if check:
@@ -122,10 +122,14 @@ def upgrade(data_dir: DataDir = None) -> None:
 
 
 def read_server_settings(**given: Any) -> ServiceSettings:
-    """Returns the settings from environment and command line.
+    """Returns the settings of the service from the environment and the command line.
+
+    Args:
+        given: Values of command-line options by name of the setting, which take precedence; None
+            if an option is absent.
 
     Raises:
-        WrongUsageError: A setting is invalid.
+        WrongUsageError: A setting is invalid; the message names its environment variable.
     """
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
@@ -190,7 +194,10 @@ def _check_connections(settings: ServiceSettings) -> None:
 
 @contextmanager
 def server_errors() -> Iterator[None]:
-    """Converts expected errors of servers to one line."""
+    """Context manager that converts exceptions of server packages into a ServerError of one line.
+
+    Only expected exceptions are converted, such as a database that does not respond.
+    """
     from sqlalchemy.exc import SQLAlchemyError
 
     from catalog.errors import CatalogError

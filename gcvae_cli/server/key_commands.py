@@ -1,4 +1,4 @@
-"""Commands on API keys: `gcvae keys create`, `list`, `rotate`, `revoke`."""
+"""The commands `gcvae keys create`, `list`, `rotate` and `revoke`, which manage API keys."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _opened(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalo
 
 
 def _note(catalog: Catalog, action: str, key: Key) -> None:
-    """Writes an entry of the audit log."""
+    """Appends an entry about an action on a key to the audit log."""
     from catalog.access.audit import OPERATOR, Deed
 
     catalog.audit.append(Deed(key.workspace, OPERATOR, action, key.id))
@@ -138,7 +138,13 @@ def _read(path: Path) -> str:
 
 
 def _show_new(key: Key, written: str | None, as_json: bool) -> None:
-    """Prints a new key, which is not stored."""
+    """Prints a new key, which can not be shown again because only its hash is stored.
+
+    Args:
+        key: Record of the key.
+        written: The key itself; None if it was read from a file.
+        as_json: Whether to print JSON.
+    """
     if as_json:
         shown = {} if written is None else {"key": written}
         print(json.dumps(shown | _document(key), indent=1))

@@ -1,4 +1,4 @@
-"""Access to the records for commands."""
+"""Opens the database of a service for commands."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_catalog(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalog]:
-    """Yields the catalog of the settings.
+    """Context manager that yields the catalog, which is the interface to the service's database.
+
+    Args:
+        data_dir: Data folder of the service; None for that of the settings.
+        makes_tables: Whether to create a database that does not exist yet.
 
     Raises:
-        WrongUsageError: There is none, and `makes_tables` is False.
-        CatalogError: Its tables have another version.
+        WrongUsageError: The database does not exist, and `makes_tables` is False.
+        CatalogError: The tables of the database have another version.
     """
     from catalog import Catalog, upgrade
     from catalog.database.migrate import check

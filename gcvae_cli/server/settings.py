@@ -1,4 +1,4 @@
-"""Environment of servers that the command line starts."""
+"""Computes the environment variables of server processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def server_environment(settings: ServiceSettings) -> dict[str, str]:
-    """Returns the environment of a server process with the same database, queue and store."""
+    """Returns the environment variables of a server process, with the database, queue and store of
+    these settings."""
     from runtime.settings import environment_of
 
     urls = {

@@ -1,4 +1,4 @@
-"""Commands on the store: `gcvae store verify`, `gcvae store gc`."""
+"""The commands `gcvae store verify` and `gcvae store gc`, for the service's stored files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Grace = Annotated[
 def verify(
     data_dir: DataDir = None, grace_seconds: Grace = 86_400.0, as_json: Json = False
 ) -> None:
-    """Check that every record has its objects and every object its record."""
+    """Check that the database and the stored objects agree, and that the objects are intact."""
     from worker.upkeep import verify as verify_store
 
     with _connected(data_dir) as (catalog, objects):
@@ -55,7 +55,7 @@ def gc(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete bytes without a record."""
+    """Delete stored objects that no record in the database refers to."""
     from worker.upkeep import collect
 
     with _connected(data_dir) as (catalog, objects):
@@ -70,7 +70,7 @@ def gc(
 
 @contextmanager
 def _connected(data_dir: DataDir) -> Iterator[tuple[Catalog, Store]]:
-    """Yields the catalog and the store of the settings."""
+    """Context manager that yields the service's database (catalog) and its store of files."""
     from catalog import Catalog
     from catalog.database.migrate import check
     from models_store import open_store

@@ -1,4 +1,4 @@
-"""Supervisor of the embedded service's processes: starts, watches, restarts and ends them."""
+"""Starts the server processes of `gcvae serve`, restarts those that end, and ends them all."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_RESTARTS = 5
 
 @dataclass
 class Server:
-    """One process of the service, restarted if it ends by itself.
+    """Server process, which is restarted if it ends unexpectedly.
 
     Attributes:
-        name: Name in messages.
-        arguments: Command line.
-        environment: Complete environment.
+        name: Name of the process in messages.
+        arguments: Command line of the process.
+        environment: All environment variables of the process.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Server:
     _restarted_at: list[float] = field(default_factory=list)
 
     def start(self) -> None:
-        """Starts the process in its own group, because the supervisor handles Ctrl-C."""
+        """Starts the process in a new session, so that Ctrl-C reaches only the supervisor."""
         self._process = subprocess.Popen(
             self.arguments,
             env=dict(self.environment),
@@ -50,7 +50,7 @@ class Server:
         """Checks that the process is running.
 
         Raises:
-            ServerError: It has ended.
+            ServerError: The process has ended.
         """
         if (exit_code := self._exit_code()) is not None:
             raise ServerError(
@@ -61,7 +61,7 @@ class Server:
         """Restarts the process if it has ended.
 
         Raises:
-            ServerError: It ends repeatedly.
+            ServerError: The process ended more than five times within a minute.
         """
         if (exit_code := self._exit_code()) is None:
             return
@@ -82,7 +82,7 @@ class Server:
         return self._process.poll()
 
     def ask_to_end(self) -> None:
-        """Asks the process to end."""
+        """Sends SIGTERM to the process if it is running."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
@@ -105,13 +105,13 @@ def supervise(
     on_ready: Callable[[], None],
     grace_seconds: float,
 ) -> None:
-    """Runs the servers until this process is asked to end (SIGINT, SIGTERM), then ends them.
+    """Runs server processes until this process gets SIGINT or SIGTERM, then ends them.
 
     Args:
-        servers: The servers.
-        ready_url: URL that responds when the service is ready.
-        on_ready: Is called then.
-        grace_seconds: Time for all of them to end.
+        servers: The server processes.
+        ready_url: URL that responds with status 200 once the service is ready.
+        on_ready: Called once the service is ready.
+        grace_seconds: Time that all processes together have to end before they are killed.
 
     Raises:
         ServerError: A server does not start, or ends repeatedly.

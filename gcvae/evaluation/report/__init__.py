@@ -1,1 +1,1 @@
-"""The report on a synthetic table: is it realistic, is it useful, is it safe to share?"""
+"""Report on a synthetic table: whether it is realistic, useful, and safe to share."""

@@ -1,7 +1,8 @@
-"""Membership and inference attacks, each on training rows (members) and as many unseen rows.
+"""Membership and attribute inference attacks on synthetic rows.
 
-Schema, scales and reference models use neither class. A higher score means that the attacker takes
-the row for a member.
+Each attack is run on training rows (members) and on as many real rows that were not used in
+training (unseen rows). The attacker's scales and reference models are fitted to neither of them. A
+higher score means that the attacker considers the row more likely to be a member.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gcvae.schema.columns import TableSchema
 ISOLATED_SHARE = 0.1
 _MOST_SECRETS = 8
 _NEAR = 0.05
-"""A guessed number is correct within this distance, in units of its spread."""
+"""Largest error of a guessed number that counts as correct, in units of the column's spread."""
 _LINKS = 5
 _PREDICATES, _TRIES = 500, 5_000
 _COLUMNS_OF_A_PREDICATE = 4
@@ -32,12 +33,18 @@ _MOST_TREE_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Targets:
-    """The attacked rows, and the rows that attackers have.
-
-    Shape: members and unseen (n, axes), reference (r, axes), drawn (m, axes).
+    """The attacked rows, and the rows that the attacker knows, also as points in a metric space.
 
     Attributes:
-        tables: Members, unseen rows (equal in number), reference rows and synthetic rows.
+        schema: Schema of the tables.
+        tables: Members, as many unseen rows, reference rows (other real rows, which the attacker
+            knows) and synthetic rows.
+        space: Space in which similar rows are near each other, with A axes.
+        members: Members as points. Shape: (n, A).
+        unseen: Unseen rows as points. Shape: (n, A).
+        reference: Reference rows as points. Shape: (r, A).
+        drawn: Synthetic rows as points. Shape: (m, A).
+        seed: Seed of the attacks.
     """
 
     schema: TableSchema
@@ -56,23 +63,26 @@ class Targets:
         tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame],
         seed: int,
     ) -> Targets:
-        """Embeds the rows in a space that is fitted to neither members nor unseen rows."""
+        """Returns the targets, embedded in a space fitted to reference and synthetic rows only."""
         space = fit_space(pd.concat(tables[2:], ignore_index=True), schema)
         members, unseen, reference, drawn = (space.embed(table) for table in tables)
         return cls(schema, tables, space, members, unseen, reference, drawn, seed)
 
     @property
     def n_rows(self) -> int:
-        """Number of rows in each class."""
+        """Number of members, which is also the number of unseen rows."""
         return len(self.members)
 
     @property
     def attacked(self) -> Points:
-        """Members followed by unseen rows. Shape: (2n, axes)."""
+        """Points of the members followed by those of the unseen rows. Shape: (2 n, A)."""
         return np.concatenate([self.members, self.unseen])
 
     def are_isolated(self) -> Mask:
-        """Mask of the tenth of attacked rows that is farthest from reference rows. Shape: (2n,)."""
+        """Returns True for the 10 % of attacked rows farthest from any reference row.
+
+        Shape: (2 n,), members first.
+        """
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)
@@ -81,8 +91,11 @@ class Targets:
 
 
 def nearness_scores(targets: Targets) -> dict[str, Numbers]:
-    """Returns nearness to synthetic rows, absolute and relative to reference rows. Shape: (2n,)
-    each."""
+    """Returns two scores of each attacked row, which are high if a synthetic row is near.
+
+    `distance` is minus the distance to the nearest synthetic row; `distance_ratio` is the log of
+    the distance to the nearest reference row over that distance. Shape: (2 n,) each, members first.
+    """
     to_drawn = nearest(targets.attacked, targets.drawn)[0][:, 0].astype(np.float64)
     to_reference = nearest(targets.attacked, targets.reference)[0][:, 0].astype(np.float64)
     ratio = np.log(to_reference + 1e-6) - np.log(to_drawn + 1e-6)
@@ -90,7 +103,9 @@ def nearness_scores(targets: Targets) -> dict[str, Numbers]:
 
 
 def density_ratio_scores(targets: Targets) -> Numbers:
-    """Returns log p(synthetic) / p(reference) of attacked rows, by boosted trees. Shape: (2n,).
+    """Returns log (p(synthetic) / p(reference)) of each attacked row, estimated by boosted trees.
+
+    Shape: (2 n,), members first.
 
     Source: van Breugel et al., DOMIAS (2023).
     """
@@ -117,16 +132,21 @@ def density_ratio_scores(targets: Targets) -> Numbers:
 def copied_rows(
     members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> tuple[Mask, Mask]:
-    """Returns masks of the members and of the unseen rows that equal a synthetic row."""
+    """Returns (members, unseen rows) as masks: True for rows that equal a synthetic row.
+
+    Shape: (number of members,), (number of unseen rows,).
+    """
     of_members, of_unseen, made = row_keys((members, unseen, drawn), schema)
     return np.isin(of_members, made), np.isin(of_unseen, made)
 
 
 def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns by how much synthetic rows improve guesses of secret cells. Shape: (n,), (n,).
+    """Returns by how much synthetic rows improve an attacker's guesses of unknown cells.
 
-    Up to eight columns are secret in turn. A secret is guessed from the nearest synthetic row in
-    all other columns and, for comparison, from the nearest reference row.
+    Up to eight columns are treated as unknown, one at a time. The attacker finds the synthetic row
+    that is nearest in all other columns and guesses its cell; for comparison, the nearest reference
+    row is used. The gain is the difference in the share of correct guesses, from -1 to 1, for each
+    (member, unseen row). Shape: (n,), (n,).
     """
     secrets = _evenly_spaced(range(len(targets.space.slices)), _MOST_SECRETS)
     gains = [
@@ -139,7 +159,15 @@ def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
-    """Returns 1 where the attacked row's secret equals that of its nearest known row, else 0."""
+    """Returns 1 for each attacked row whose unknown cell is guessed correctly, else 0.
+
+    Shape: (2 n,), members first.
+
+    Args:
+        targets: The attacked rows.
+        secret: Index of the unknown column.
+        known: Rows from which the cell is guessed. Shape: (k, A).
+    """
     axes = targets.space.slices[secret]
     others = np.delete(np.arange(targets.drawn.shape[1]), np.arange(axes.start, axes.stop))
     attacked = targets.attacked
@@ -149,8 +177,10 @@ def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
 
 
 def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns which rows are linked: a synthetic row is among the five nearest in both column
-    halves.
+    """Returns 1 for each (member, unseen row) whose two halves can be linked, else 0.
+
+    The columns are divided at random into two halves. A row's halves are linked if a synthetic row
+    is among the five nearest ones by the first half and by the second half. Shape: (n,), (n,).
 
     Source: Giomi et al., A unified framework for quantifying privacy risk (2023).
     """
@@ -167,13 +197,13 @@ def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns which members, and which unseen rows, are singled out by predicates. Shape: (n,),
-    (n,).
+    """Returns 1 for each (member, unseen row) that a predicate singles out, else 0.
 
-    A predicate combines conditions on up to four columns of a synthetic row: equal to its level, at
-    least or at most its number. Predicates that hold for one synthetic row only are tested on the
-    members and on the unseen rows; a row is singled out if a predicate holds for it alone. Rows are
-    counted instead of predicates, because predicates for the same row are not independent.
+    A predicate is a conjunction of conditions on up to four columns, taken from a synthetic row:
+    equal to its level, at least its number, or at most its number. Predicates that only one
+    synthetic row satisfies are tested on members and on unseen rows; a row is singled out if it is
+    the only one in its group that satisfies the predicate. Rows are counted instead of predicates,
+    because predicates for the same row are not independent. Shape: (n,), (n,).
 
     Source: Giomi et al. (2023), multivariate; control table of equal size.
     """
@@ -196,7 +226,7 @@ def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 Condition = tuple[int, float, int]
-"""(column index, value, operator): 0 for equal, 1 for at least, -1 for at most."""
+"""(column index, value, operator), with operator 0 for equal, 1 for at least, -1 for at most."""
 
 
 def _predicates(cells: Numbers, are_numbers: list[bool], seed: int) -> Iterator[list[Condition]]:
@@ -215,7 +245,7 @@ def _predicates(cells: Numbers, are_numbers: list[bool], seed: int) -> Iterator[
 
 
 def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.int64]:
-    """Returns the indices of rows that satisfy all conditions; missing equals missing."""
+    """Returns the indices of rows that satisfy all conditions; NaN equals NaN."""
     hold = np.ones(len(cells), dtype=bool)
     for j, value, side in conditions:
         x = cells[:, j]
@@ -227,7 +257,7 @@ def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.in
 
 
 def _evenly_spaced(numbers: range, most: int) -> list[int]:
-    """Returns at most `most` of the numbers, evenly spaced."""
+    """Returns at most `most` evenly spaced elements of a range."""
     if len(numbers) <= most:
         return list(numbers)
     return [numbers[i] for i in np.linspace(0, len(numbers) - 1, most).astype(int)]

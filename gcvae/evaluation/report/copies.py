@@ -1,4 +1,4 @@
-"""Exact copies: synthetic rows that equal a real row in every cell."""
+"""Counts exact copies: synthetic rows that equal a real row in every measured column."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _MORE_THAN_BY_CHANCE = 0.05
 
 @dataclass(frozen=True)
 class ExactCopies:
-    """Counts of exact copies of real rows.
+    """Counts of exact copies of real rows among the synthetic rows.
 
     Attributes:
-        drawn: Synthetic rows that equal a real row.
-        expected: Number of copies expected among `n_drawn` further real rows.
-        are_real_rows: Whether a table given by the user contains the rows kept for comparison. Then
-            it was made from them, and attacks give no information.
+        drawn: Number of synthetic rows that equal a real row.
+        n_drawn: Number of synthetic rows.
+        expected: Number of copies to expect among `n_drawn` other real rows of the same source.
+        are_real_rows: Whether the judged table was given by the user and contains unseen real rows,
+            so that it is not purely synthetic and the attacks give no information.
     """
 
     drawn: int
@@ -33,7 +34,7 @@ class ExactCopies:
 
     @property
     def sentence(self) -> str:
-        """The counts in a sentence."""
+        """Sentence for the report that states the counts."""
         return (
             f"Exact copies: {self.drawn:,} of the {self.n_drawn:,} synthetic rows are "
             "identical to a"
@@ -41,7 +42,7 @@ class ExactCopies:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the counts as a JSON document."""
+        """Returns the counts as a JSON object."""
         return {
             "drawn_rows": self.n_drawn,
             "drawn_rows_that_are_real": self.drawn,
@@ -51,7 +52,7 @@ class ExactCopies:
 
 
 def exact_copies(rows: ReportRows) -> ExactCopies:
-    """Counts the exact copies. The report needs unseen rows."""
+    """Counts the exact copies among a report's synthetic rows; `rows.unseen` must not be None."""
     assert rows.unseen is not None
     seen, unseen, drawn = row_keys((rows.seen, rows.unseen, rows.drawn), rows.schema)
     n = min(len(seen), len(drawn))

@@ -1,12 +1,14 @@
 """Alpha-precision and beta-recall: whether synthetic rows lie where real rows do, and vice versa.
 
-    P(alpha) = share of synthetic rows in the alpha-quantile of real distances to the real centre
-    R(beta)  = share of real rows that have a synthetic row, of the inner beta of these, nearer than
-               their own nearest real row
-    1 - 2 * integral |P(alpha) - alpha| d alpha, and the same of R: 1 is best
+    P(alpha)  share of synthetic rows whose distance to the centre of the real rows is at most the
+              alpha-quantile of the real rows' distances
+    R(beta)   share of real rows whose nearest synthetic row is closer than their fifth nearest real
+              row, and belongs to the share beta of synthetic rows closest to their centre
+
+Each is integrated to 1 - 2 * integral |P(alpha) - alpha| d alpha; 1 is best.
 
 Source: Alaa et al., How faithful is your synthetic data? (2022), without a learned embedding: in
-the space of `gcvae.evaluation.report.row_space`, centred at the mean.
+the space of `gcvae.evaluation.report.row_space`, with the mean as centre.
 """
 
 from __future__ import annotations

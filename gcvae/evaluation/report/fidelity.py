@@ -1,4 +1,7 @@
-"""Fidelity part: differences between synthetic and real rows, compared with real against real."""
+"""Fidelity part of a report: how much synthetic rows differ from real rows.
+
+Each difference is compared with its floor, the difference between two samples of real rows.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +53,21 @@ LEAST_ROWS = 20
 _N_FOLDS = 3
 _N_SHOWN = 3
 _MOST_REACH = MOST_VISIBLE - 0.6
-"""Sampling error of an AUC beyond which a difference that matters may go undetected."""
+"""Sampling error of an AUC above which a relevant difference may go undetected."""
 _LEAST_VISIBLE = 0.1
-"""Dependency in nats that a sample has to be able to show."""
+"""Dependency in nats that must be detectable in the sample."""
 _RARE = 0.01
 """Share of synthetic rows below which violations of a rule do not make the verdict red."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Three tables of the same size: two of real rows, and synthetic rows.
+    """Three tables of the same size, from which a difference and its floor are measured.
 
-    `real` against `drawn` is the measure, `real` against `other` its floor.
+    Attributes:
+        real: Real rows.
+        other: Other real rows; their difference from `real` is the floor.
+        drawn: Synthetic rows; their difference from `real` is the measured figure.
     """
 
     real: pd.DataFrame
@@ -74,8 +80,10 @@ class Compared:
 
 
 def compared_rows(rows: ReportRows, most: int) -> Compared:
-    """Returns two tables of real rows, with unseen rows in the first if there are any, and
-    synthetic rows."""
+    """Returns equally many real, other real and synthetic rows, at most `most` of each.
+
+    The first table contains unseen rows if the report has them, else half of the training rows.
+    """
     if rows.unseen is not None:
         real, other = rows.unseen, rows.members
     else:
@@ -88,8 +96,16 @@ def compared_rows(rows: ReportRows, most: int) -> Compared:
 def fidelity_part(
     rows: ReportRows, seed: int, report: Report = report_to_nobody
 ) -> tuple[Part, str | None]:
-    """Returns the fidelity part, and the difference between unseen and training rows, if there is
-    one."""
+    """Returns (fidelity part of the report, mismatch).
+
+    The mismatch is a sentence that tells why unseen rows are not comparable with training rows;
+    None if they are.
+
+    Args:
+        rows: Rows of the report.
+        seed: Seed of subsamples, folds and trees.
+        report: Called with the fraction of the work that is done, 0 to 1.
+    """
     tables = compared_rows(rows, MOST_ROWS)
     if len(tables.real) < LEAST_ROWS:
         few = f"{len(tables.real)} rows are too few; {LEAST_ROWS} are needed"
@@ -125,9 +141,10 @@ def fidelity_part(
 
 
 def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
-    """Returns the mean errors of columns and pairs as figures with floors.
+    """Returns figures of the mean error of columns and pairs, by name, with their floors.
 
-    Beside them are tables of the errors of each column and pair, the largest first.
+    `all_columns`, `all_pairs` and `all_trends` list the error of each column or pair, the largest
+    first.
     """
     found: dict[str, Any] = {}
     for name, label, measure, excess in (
@@ -153,7 +170,7 @@ def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
 
 
 def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
-    """Returns (the strongest dependencies of all real rows, how many were compared)."""
+    """Returns (strongest dependencies in all real rows, number of rows that were compared)."""
     unseen = [] if rows.unseen is None else [rows.unseen]
     real = pd.concat([rows.seen, *unseen], ignore_index=True)
     n = min(len(real), len(rows.drawn), MOST_ROWS)
@@ -161,9 +178,9 @@ def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
 
 
 def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
-    """Returns the smallest share of a dependency that synthetic rows keep.
+    """Returns the figure of the dependency of which synthetic rows keep the smallest share.
 
-    Not measured if no dependency is found and the rows are too few to show one that matters.
+    It is `not_measured` if no dependency was found and the rows are too few to detect one.
     """
     label = "Strongest dependencies: share kept of the one that is kept least"
     if not found:
@@ -189,12 +206,13 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
 
 
 def _undecided(figures: Sequence[Figure]) -> list[Figure]:
-    """Returns the figures whose sample is too small to detect a loss that matters."""
+    """Returns the figures whose sample is too small to detect a relevant difference."""
     return [figure for figure in figures if figure.judged == NOT_MEASURED]
 
 
 def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
-    """Returns table rows (name or names, error, floor), sorted by error above floor."""
+    """Returns a JSON object for each column or pair (name, error, floor), sorted by error − floor,
+    the largest first."""
     order = sorted(each, key=lambda name: floors[name] - each[name])
     return [
         {
@@ -207,8 +225,8 @@ def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> li
 
 
 def _classifier_figures(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
-    """Returns the AUCs of boosted trees: synthetic against real rows, and real against real
-    rows."""
+    """Returns the figures of classifiers that distinguish synthetic from real rows, with the AUC
+    between two samples of real rows as floor."""
     schema = rows.schema
     plain = [
         classifier_two_sample_auc(tables.real, against, schema, n_folds=_N_FOLDS, seed=seed)
@@ -261,8 +279,7 @@ def _area(
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
-    """Returns why unseen rows are not comparable: trees can tell them from training rows; else
-    None."""
+    """Returns a sentence if boosted trees can distinguish unseen from training rows; else None."""
     if rows.unseen is None or c2st.floor is None:
         return None
     if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):
@@ -274,7 +291,7 @@ def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
 
 
 def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
-    """Returns the mean difference of Kendall's tau over pairs of numbers."""
+    """Returns the figure of the mean difference in Kendall's tau over pairs of number columns."""
     numbers = [column for column in measured_columns(schema) if is_number(column)]
     label = "Difference of rank correlations (Kendall's tau), mean over pairs of numeric columns"
     if len(numbers) < 2:
@@ -291,7 +308,7 @@ def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
-    """Returns alpha-precision and beta-recall, with their floors."""
+    """Returns the figures of alpha-precision and beta-recall, with their floors."""
     found = coverage(tables.real, tables.drawn, schema)
     floors = coverage(tables.real, tables.other, schema)
     return [
@@ -320,8 +337,8 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """Returns the share of drawn rows that keep a rule, of the rule that they fall short of the
-    most."""
+    """Returns the figure of the rule that synthetic rows satisfy least often, compared with real
+    rows."""
     label = "Synthetic rows that satisfy the table's rules"
     if not rows.rules_kept:
         return [Figure("rules", label, None, note="the table has no rules")]
@@ -329,7 +346,7 @@ def _rules(rows: ReportRows) -> list[Figure]:
     floor = worst_rule.real - _noise(worst_rule)
     n_rules = len(rows.rules_kept)
     note = worst_rule.formula + (f"; worst of {n_rules} rules" if n_rules > 1 else "")
-    is_rare = worst_rule.n_broken < _RARE * worst_rule.n_table  # whatever share it is of few rows
+    is_rare = worst_rule.n_broken < _RARE * worst_rule.n_table  # even if the rule applies to few
     thresholds = floor - 0.01, None if is_rare else floor - 0.1
     figure = Figure("rules", label, worst_rule.drawn, worst_rule.real, None, *thresholds)
     return [replace(figure, worse="lower", note=note, unit="share")]
@@ -347,7 +364,7 @@ def _noise(rule: KeptRule) -> float:
 def _pictures(
     tables: Compared, schema: TableSchema, more: Mapping[str, list[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """Returns tables of all columns and pairs, and the histograms of the worst three of each."""
+    """Returns `more` with histograms of the three columns and three pairs that differ most."""
     columns = [
         column_shares(tables.real, tables.drawn, schema, found["column"])
         for found in more["columns"][:_N_SHOWN]
@@ -360,7 +377,7 @@ def _pictures(
 
 
 def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
-    """Returns table rows: each rule, and the shares of synthetic and of real rows that satisfy
+    """Returns a JSON object for each rule, with the shares of synthetic and real rows that satisfy
     it."""
     kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
     return [
@@ -379,7 +396,7 @@ def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
 def _sentences(
     verdict: str, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
 ) -> tuple[str, str]:
-    """Returns (findings, advice) as sentences, from the figures that decided."""
+    """Returns (findings, advice) as sentences, from the figures with the part's verdict."""
     if verdict == GREEN:
         return (
             "The synthetic rows look like real rows: they differ from them no more, or "
@@ -432,4 +449,4 @@ _SENTENCES = (
     (("beta_recall",), "some kinds of real rows are hardly generated"),
     (("rules",), "fewer synthetic rows than real rows satisfy a rule of the table"),
 )
-"""Sentences for figures with a verdict other than green."""
+"""(names of figures, sentence that is shown if one of them determines an amber or red verdict)."""

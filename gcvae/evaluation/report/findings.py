@@ -1,10 +1,11 @@
 """Result of one attack, with its verdict corrected for the number of attacks.
 
-    leak found      Holm's corrected p-value is below 0.05, and the attack is better than chance
-    material        and the lower end of the corrected interval is at 0.55 or above
-    none found      neither; the detectable AUC is stated
+    green   no leak found
+    amber   leak: the AUC is above 0.5, and its p-value, corrected by Holm's method, below 0.05
+    red     material leak: also, the corrected confidence interval of the AUC begins at 0.55 or more
 
-An attack with two rates r (members) and s (unseen rows) counts as the AUC 0.5 + (r - s) / 2.
+If an attack succeeds for a share r of the members (training rows) and a share s of the unseen rows,
+its AUC is 0.5 + (r - s) / 2.
 """
 
 from __future__ import annotations
@@ -24,18 +25,23 @@ MATERIAL = 0.55
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one attack.
+    """Result of one attack that tries to distinguish members (training rows) from unseen rows.
 
     Attributes:
         name: Key of the attack.
-        label: Label for readers.
-        area: AUC; 0.5 is chance. For an attack with two rates 0.5 + (r - s) / 2.
-        interval: Uncorrected 95 % interval.
-        corrected: Bonferroni interval, over all attacks of the report.
-        p: Uncorrected p-value; `p_holm` is corrected.
-        n: Number of members, and of unseen rows.
-        counts: Whether the attack counts towards the verdict.
-        more: Other figures of the attack.
+        label: Description of the attack for readers of the report.
+        area: ROC AUC of the attack; 0.5 is chance.
+        interval: 95 % confidence interval of the AUC, without correction.
+        p: p-value of the AUC, without correction.
+        n: Number of members, or of unseen rows if they are fewer.
+        samples: Scores, or successes as 0 and 1, of a members and b unseen rows. Shape: (a,), (b,).
+        are_scores: Whether `samples` contains scores instead of successes.
+        counts: Whether the attack contributes to the verdict of the part.
+        corrected: Confidence interval with Bonferroni's correction for all attacks of the report;
+            NaN until `corrected_for` sets it, like `p_holm` and `visible`.
+        p_holm: p-value with Holm's correction.
+        visible: Smallest AUC that the attack would have detected with power 0.8.
+        more: Further results of the attack as JSON.
     """
 
     name: str
@@ -54,23 +60,28 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Verdict by corrected p-value and interval."""
+        """`green`, `amber` or `red`, from the corrected p-value and confidence interval."""
         if self.p_holm >= 1.0 - LEVEL or self.area <= 0.5:
             return GREEN
         return RED if self.corrected[0] >= MATERIAL else AMBER
 
     @property
     def is_of_model(self) -> bool:
-        """Whether the attack needs the model's scores."""
+        """Whether the attack uses the model's scores, not only synthetic rows."""
         return self.name.startswith("likelihood")
 
     @property
     def shown_verdict(self) -> str:
-        """The verdict, or `shown` if the attack does not count."""
+        """The verdict; `shown` if the attack does not contribute to the part's verdict."""
         return self.verdict if self.counts else SHOWN
 
     def corrected_for(self, n_attacks: int, p_holm: float) -> Finding:
-        """Returns the finding corrected for `n_attacks` attacks."""
+        """Returns the finding with its interval corrected for `n_attacks` attacks.
+
+        Args:
+            n_attacks: Number of attacks that contribute to the verdict.
+            p_holm: p-value after Holm's correction.
+        """
         level = 1.0 - (1.0 - LEVEL) / n_attacks
         return replace(
             self,
@@ -80,7 +91,7 @@ class Finding:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the finding as a row of the report's table."""
+        """Returns the finding as a JSON object, a row of a table in the report."""
         return {
             "name": self.name,
             "label": self.label,
@@ -100,7 +111,13 @@ class Finding:
 def interval_of(
     samples: tuple[Numbers, Numbers], are_scores: bool, level: float
 ) -> tuple[float, float]:
-    """Returns the interval of an AUC, or of the AUC that two rates correspond to."""
+    """Returns the confidence interval of an attack's AUC.
+
+    Args:
+        samples: Scores, or successes as 0 and 1, of a members and b unseen rows. Shape: (a,), (b,).
+        are_scores: Whether `samples` contains scores instead of successes.
+        level: Confidence level, such as 0.95.
+    """
     if are_scores:
         return area_interval(*samples, level)
     low, high = difference_interval(*samples, level)

@@ -1,7 +1,7 @@
-"""Data of the charts of a report: shares of bins and levels, real and synthetic.
+"""Computes the data of a report's charts: shares of real and synthetic rows in bins and levels.
 
-No chart discloses a few rows: levels of fewer than `LEAST_SHOWN` real rows are merged, and shares
-of fewer real rows are null.
+To disclose no single row, levels with fewer than `LEAST_SHOWN` real rows are merged, and a share
+that counts fewer real rows is None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.columns import Column, TableSchema
 
 LEAST_SHOWN = 5
-"""Minimum number of real rows of a shown level or share."""
+"""Minimum number of real rows in a level or share for it to be shown."""
 _MOST_BARS = 12
 _MOST_OF_A_PAIR = 8
 _EPOCH = np.datetime64("1970-01-01")
@@ -27,7 +27,10 @@ _EPOCH = np.datetime64("1970-01-01")
 def column_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, name: str
 ) -> dict[str, Any]:
-    """Returns the shares of a column's bins or levels in both tables."""
+    """Returns a JSON object with the shares of real and synthetic rows in each bin of a column.
+
+    `labels` names the bins or levels; `real` and `drawn` are the shares, None for few real rows.
+    """
     labels, codes = _binned(real, drawn, schema[name], _MOST_BARS)
     counts = [np.bincount(part, minlength=len(labels)) for part in codes]
     return {"column": name, "labels": labels} | _shares(counts, (len(labels),))
@@ -36,7 +39,11 @@ def column_shares(
 def pair_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, a: str, b: str
 ) -> dict[str, Any]:
-    """Returns the two-way shares of two columns in both tables, with rows `a` and columns `b`."""
+    """Returns a JSON object with the two-way shares of columns a and b in both tables.
+
+    `labels` names the bins of a and of b; `real` and `drawn` are matrices with a row for each bin
+    of a and a column for each bin of b.
+    """
     labels_a, codes_a = _binned(real, drawn, schema[a], _MOST_OF_A_PAIR)
     labels_b, codes_b = _binned(real, drawn, schema[b], _MOST_OF_A_PAIR)
     size = len(labels_a), len(labels_b)
@@ -48,7 +55,7 @@ def pair_shares(
 
 
 def _shares(counts: list[Codes], size: tuple[int, ...]) -> dict[str, Any]:
-    """Returns shares of real and synthetic rows; None for shares of few real rows."""
+    """Returns shares of real and synthetic rows, from their counts; None for few real rows."""
     real, drawn = (of_table / of_table.sum() for of_table in counts)
     told = real.astype(object)
     told[counts[0] < LEAST_SHOWN] = None
@@ -58,7 +65,7 @@ def _shares(counts: list[Codes], size: tuple[int, ...]) -> dict[str, Any]:
 def _binned(
     real: pd.DataFrame, drawn: pd.DataFrame, column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
-    """Returns (bin labels, the bin of each cell of both tables)."""
+    """Returns (labels of at most `most` bins, index of each cell's bin in both tables)."""
     tables = real, drawn
     if is_number(column):
         numbers = [numbers_of(table, column) for table in tables]
@@ -67,7 +74,7 @@ def _binned(
     counts = cells[0].value_counts()
     frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
     place = {level: i for i, level in enumerate(frequent)}
-    truths = column.levels or (False, True)  # a boolean as the table writes it
+    truths = column.levels or (False, True)  # the table's words for False and True
     texts = [str(truths[level] if isinstance(level, bool) else level) for level in frequent]
     labels = [*texts, "all others", "missing"]
     codes = [
@@ -83,9 +90,10 @@ def _binned(
 def _binned_numbers(
     cells: list[Numbers], column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
-    """Returns (labels, bins): equal width over the middle of the real numbers, with open ends.
+    """Returns (labels of the bins, index of each cell's bin in both tables) for numbers.
 
-    A frequent number far from all others has a bin of its own.
+    Bins have equal width between the 1 % and 99 % quantiles; the outermost are unbounded. A
+    frequent number far from all others, such as -9999, has a bin of its own.
     """
     present = np.concatenate([x[~np.isnan(x)] for x in cells])
     labels: list[str] = []
@@ -124,10 +132,10 @@ def _short_number(number: float) -> str:
 
 def _day(days: float) -> str:
     day = _EPOCH + np.timedelta64(int(days), "D")
-    return str(min(day, LAST_TIME.astype("datetime64[D]")))  # days are rounded
+    return str(min(day, LAST_TIME.astype("datetime64[D]")))  # rounding may exceed it
 
 
 def _without_empty(labels: list[str], codes: list[Codes]) -> tuple[list[str], list[Codes]]:
-    """Returns the labels and bins without an empty last bin."""
+    """Returns labels and bins without empty bins at the end."""
     used = max(int(part.max(initial=0)) for part in codes) + 1
     return labels[: max(used, 1)], codes

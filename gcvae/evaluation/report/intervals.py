@@ -1,4 +1,4 @@
-"""Confidence intervals and p-values of attacks: AUCs, rates and differences."""
+"""Confidence intervals and p-values for the results of attacks: AUCs, rates and differences."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ POWER = 0.8
 
 
 def area(members: Numbers, unseen: Numbers) -> float:
-    """Returns P(a member's score is above an unseen row's), with ties as half. Shape: (m,),
-    (n,)."""
+    """Returns the ROC AUC: P(a member's score is above an unseen row's), where ties count half.
+
+    Shape: (m,) for members, (n,) for unseen rows.
+    """
     ranks = rankdata(np.concatenate([members, unseen]))
     m, n = len(members), len(unseen)
     return float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
 
 
 def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
-    """Returns the confidence interval of an AUC, on the log-odds scale.
+    """Returns the confidence interval of an AUC, computed on the log-odds scale.
 
-    The variance is DeLong's; with few pairs it is at least that of half a pair more and half a pair
-    less.
+    The standard error is DeLong's, but at least half a pair of m n pairs, so that it is never 0.
+
+    Args:
+        members: Scores of the members. Shape: (m,).
+        unseen: Scores of the unseen rows. Shape: (n,).
+        level: Confidence level, such as 0.95.
 
     Source: DeLong, DeLong and Clarke-Pearson 1988; Pepe 2003 for the scale.
     """
@@ -45,9 +51,10 @@ def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
 
 
 def area_p_value(members: Numbers, unseen: Numbers) -> float:
-    """Returns the two-sided p-value of an AUC under the hypothesis of equal distributions.
+    """Returns the two-sided p-value of an AUC under the hypothesis of equal score distributions.
 
-    Uses the permutation variance of ranks, with ties.
+    Uses the normal approximation of the rank-sum test, with its correction for ties. Shape: (m,)
+    for members, (n,) for unseen rows.
 
     Source: Mann and Whitney 1947.
     """
@@ -63,14 +70,19 @@ def area_p_value(members: Numbers, unseen: Numbers) -> float:
 
 
 def visible_area(n_rows: int, level: float) -> float:
-    """Returns the AUC that a test at this level detects with power 0.8, n rows in each class."""
+    """Returns the smallest AUC that a test detects with power 0.8.
+
+    Args:
+        n_rows: Number of members, and of unseen rows.
+        level: Confidence level of the test, such as 0.95.
+    """
     error = math.sqrt((2 * n_rows + 1) / (12 * n_rows * n_rows))
     found = 0.5 + float(norm.ppf(0.5 + level / 2) + norm.ppf(POWER)) * error
     return min(found, 1.0)
 
 
 def rate_interval(hits: int, n: int, level: float) -> Interval:
-    """Returns the exact interval of a rate. Source: Clopper and Pearson 1934."""
+    """Returns the exact confidence interval of hits / n. Source: Clopper and Pearson 1934."""
     tail = (1.0 - level) / 2
     low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
     high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0
@@ -78,10 +90,11 @@ def rate_interval(hits: int, n: int, level: float) -> Interval:
 
 
 def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
-    """Returns the interval of the difference of two means, or of two rates if all values are 0 or
-    1.
+    """Returns the confidence interval of mean(a) − mean(b), or of a difference of rates.
 
-    Shape: (m,), (n,). Source: Newcombe 1998, method 10, for rates.
+    The values are treated as rates if all of them are 0 or 1. Shape: (m,), (n,).
+
+    Source: Newcombe 1998, method 10, for rates.
     """
     difference = float(a.mean() - b.mean())
     if not (_are_hits(a) and _are_hits(b)):
@@ -94,8 +107,11 @@ def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
 
 
 def difference_p_value(a: Numbers, b: Numbers) -> float:
-    """Returns the two-sided p-value of equal means: Fisher's exact test for rates, else Welch's
-    test."""
+    """Returns the two-sided p-value of the hypothesis that a and b have equal means.
+
+    If all values are 0 or 1, the test is Fisher's exact test, else Welch's test with the normal
+    distribution. Shape: (m,), (n,).
+    """
     if _are_hits(a) and _are_hits(b):
         hits = [[int(x.sum()), len(x) - int(x.sum())] for x in (a, b)]
         return float(fisher_exact(hits)[1])
@@ -111,7 +127,9 @@ def _are_hits(values: Numbers) -> bool:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns Holm's corrected p-values. Source: Holm 1979.
+    """Returns p-values after Holm's correction for multiple tests, in the same order.
+
+    Source: Holm 1979.
 
     >>> holm([0.01, 0.04])
     [0.02, 0.04]

@@ -1,4 +1,4 @@
-"""Joint verdict on all attacks, for the rows and for the model, and its sentences."""
+"""Joint verdict on all attacks, for the synthetic rows and for the model, and its sentences."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ NEVER_SAFE = (
     " report does not cover, above all whether one row is one person."
 )
 _FEW_MEMBERS = 3_000
-"""Number of training rows below which no tested setting weakened the attack by scores."""
+"""With fewer training rows, no tested setting weakened the attacks with the model's scores."""
 
 
 @dataclass(frozen=True)
 class Leaks:
-    """Findings of the attacks that count towards the verdict.
+    """Results of the attacks that contribute to the privacy verdict, and the verdicts.
 
     Attributes:
-        n_members: Number of training rows; with more rows leaks are smaller.
+        findings: Results of the attacks.
+        n_members: Number of training rows; with more training rows, leaks are smaller.
     """
 
     findings: Sequence[Finding]
@@ -37,17 +38,17 @@ class Leaks:
 
     @property
     def seen_from(self) -> float:
-        """Smallest AUC that an attack on all rows would have detected."""
+        """Smallest AUC that every attack on all rows (not only isolated ones) would detect."""
         return max(f.visible for f in self.findings if f.name in ("distance", "likelihood"))
 
     @property
     def of_model(self) -> str:
-        """Verdict on the model, by all attacks: its owner can also generate rows."""
+        """Verdict on sharing the model, from all attacks: its owner can also generate rows."""
         return self._verdict(self.findings)
 
     @property
     def of_rows(self) -> str:
-        """Verdict on synthetic rows alone."""
+        """Verdict on sharing synthetic rows, from attacks that do not use the model's scores."""
         return self._verdict([f for f in self.findings if not f.is_of_model])
 
     def _verdict(self, findings: Sequence[Finding]) -> str:
@@ -128,7 +129,7 @@ class Leaks:
         return f"{keep} {self._what_helps()} Then make a new report."
 
     def _what_helps(self) -> str:
-        """Returns the advice on settings that reduce a leak, as measured."""
+        """Returns advice on what reduces a leak, according to measurements."""
         if self.n_members < _FEW_MEMBERS:
             return (
                 f"A model of so few training rows ({self.n_members:,}) learns what distinguishes"
@@ -170,4 +171,4 @@ _SENTENCES = {
     "linkability": "they help to link two halves of a training row",
     "singling_out": "they single out individual training rows",
 }
-"""Sentences for findings."""
+"""Sentence for each attack that found a leak."""

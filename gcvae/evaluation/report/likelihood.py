@@ -1,4 +1,4 @@
-"""Likelihood part: log-likelihood of unseen rows under the model and under simpler models."""
+"""Likelihood part of a report: log-likelihood of unseen rows, compared with simpler models."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ UNLIKE = "Take unseen rows at random from the same source as the training rows."
 
 @dataclass(frozen=True)
 class RowLikelihoods:
-    """log p of equal numbers of members and unseen rows, in nats. Shape: (n,) each.
+    """Log-likelihoods of n training rows (members) and n unseen rows, in nats. Shape: (n,) each.
 
     Attributes:
-        members: Of members under the model.
-        unseen: Of unseen rows under the model; -inf if the model can not generate the row.
-        percentiles: Percentiles of unseen rows among the held-out rows, 0 to 100.
-        independent: Of unseen rows under independent columns.
-        copula: Of unseen rows under a plain Gaussian copula.
+        members: Log-likelihood of members under the model.
+        unseen: Log-likelihood of unseen rows under the model; -inf if it can not generate the row.
+        percentiles: Percentile of each unseen row's score among the held-out rows, 0 to 100.
+        independent: Log-likelihood of unseen rows under a model of independent columns.
+        copula: Log-likelihood of unseen rows under a Gaussian copula without latent variables.
     """
 
     members: Numbers
@@ -37,12 +37,12 @@ class RowLikelihoods:
 def likelihood_part(
     rows: RowLikelihoods | None, reason: str = "", mismatch: str | None = None
 ) -> Part:
-    """Returns the likelihood part of a report.
+    """Returns the likelihood part of a report, which tells how well the model describes new rows.
 
     Args:
-        rows: Log-likelihoods; None if there are none.
-        reason: Why there are none.
-        mismatch: Why unseen rows are not comparable, if so.
+        rows: Log-likelihoods; None if they could not be computed.
+        reason: Why they could not be computed, as a clause.
+        mismatch: Why unseen rows are not comparable with training rows, as a clause; else None.
     """
     if rows is None:
         return not_measured(reason, "Give a model and a holdout.")
@@ -86,8 +86,7 @@ def _around(values: Numbers) -> tuple[float, float]:
 
 
 def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = False) -> Figure:
-    """Returns the log-likelihood gain of the model over another, nats per unseen row; good above
-    0."""
+    """Returns the figure of the model's log-likelihood minus another model's, in nats per row."""
     gains = model - other
     return Figure(
         name,
@@ -103,7 +102,8 @@ def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = Fal
 
 
 def _gap(members: Numbers, unseen: Numbers) -> Figure:
-    """Returns the log-likelihood gap between training and unseen rows, a sign of memorisation."""
+    """Returns the figure of the log-likelihood gap between training and unseen rows, a sign of
+    memorisation."""
     error = math.hypot(
         float(members.std(ddof=1)) / math.sqrt(len(members)),
         float(unseen.std(ddof=1)) / math.sqrt(len(unseen)),
@@ -124,7 +124,7 @@ def _gap(members: Numbers, unseen: Numbers) -> Figure:
 
 
 def _calibration(percentiles: Numbers) -> Figure:
-    """Returns the largest deviation of the unseen rows' percentiles from a uniform distribution."""
+    """Returns the figure of the largest deviation of percentiles from a uniform distribution."""
     found = percentiles[np.isfinite(percentiles)] / 100
     if len(found) < LEAST_ROWS:
         note = "too few rows" if len(found) else "a minimal model gives no percentiles"
@@ -185,4 +185,4 @@ _SENTENCES = {
     "percentiles": "the percentiles of their scores are inaccurate",
     "impossible": "it cannot generate some of them",
 }
-"""Sentences for figures with a verdict other than green."""
+"""Clause for each figure whose verdict is amber."""

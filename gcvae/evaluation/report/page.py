@@ -1,6 +1,6 @@
 """Renders a report's JSON document as HTML with the template `page.html.jinja`.
 
-All texts of the document are escaped. The filters in this module format numbers.
+All texts are escaped. Private functions in this module are template filters that format numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MOST_LINES = 30
-"""Maximum number of rows of a table; the JSON document has all."""
+"""Maximum number of rows that a table of the page shows; the JSON document contains all."""
 _LONGEST_LABEL = 19
 _PARTS = "fidelity", "utility", "likelihood", "privacy"
 _MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–", "shown": "·"}
@@ -25,21 +25,21 @@ _NO_BREAK = "\u00a0"
 
 
 def html_page(report: Mapping[str, Any], subject: str = "") -> str:
-    """Returns the HTML page of a report's JSON document, without scripts or external files.
+    """Returns a report as one HTML page without scripts or external files.
 
     Args:
-        report: JSON document.
-        subject: Line under the title.
+        report: The report as JSON, from `TableReport.to_json`.
+        subject: Line under the title, such as file names and a date.
     """
     return _templates().get_template("page.html.jinja").render(report=report, subject=subject)
 
 
 def database_page(report: Mapping[str, Any], pages: Mapping[str, str]) -> str:
-    """Returns the first HTML page of a database report.
+    """Returns the HTML page of a database's report that links to the pages of its tables.
 
     Args:
-        report: JSON document.
-        pages: File name of each table's page.
+        report: The report as JSON.
+        pages: File name of each table's HTML page, by table.
     """
     template = _templates().get_template("database.html.jinja")
     return template.render(report=report, pages=pages, parts=_PARTS)
@@ -81,7 +81,7 @@ def _templates() -> Environment:
 
 
 def _provenance(report: Mapping[str, Any], sorts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Returns row counts, settings and seed, with which the report can be reproduced."""
+    """Returns (name, value) pairs of row counts, settings and seed, to reproduce the report."""
     rows = {sorts[name]: n for name, n in report["rows"].items()}
     tables = {f"rows of the {name} table": n for name, n in report["table_rows"].items()}
     settings = {name: n for name, n in report["settings"].items() if n is not None}
@@ -99,7 +99,7 @@ def _p_value(p: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    """Returns a share as a percentage with one decimal; with two if one would show zero.
+    """Returns a share as a percentage with one decimal, or two if it is below 0.1 %.
 
     >>> [_share(x) for x in (0.1234, -0.0004, None)]
     ['12.3\\xa0%', '−0.04\\xa0%', '–']
@@ -111,7 +111,7 @@ def _share(value: float | None) -> str:
 
 
 def _percent(share: float) -> str:
-    """Returns a share as a number of percent, without the sign; with a decimal below ten."""
+    """Returns a share in percent without the percent sign; with one decimal if it is below 10."""
     return f"{100 * share:.0f}" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}"
 
 
@@ -124,8 +124,8 @@ def _interval(ends: Sequence[float | None] | None, unit: str) -> str:
 
 
 def _abbreviated(text: str) -> str:
-    """Returns a long label with its middle replaced by an ellipsis.
+    """Returns a label; if it is too long, with an ellipsis before its last four characters.
 
-    Beginning and end stay, because labels with the same beginning often differ at the end.
+    The end is kept, because labels with the same beginning often differ at the end.
     """
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 5] + "…" + text[-4:]

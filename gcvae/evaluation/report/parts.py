@@ -1,9 +1,11 @@
-"""Part of a report: figures, verdict, and the verdict as a sentence.
+"""Part of a report: its figures, their joint verdict, and sentences for readers.
+
+Verdicts:
 
 green           no problem found
 amber           check before sharing the rows
 red             do not share the rows as they are
-not_measured    no statement possible; the sentence has the reason
+not_measured    no statement is possible; the part's sentence gives the reason
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from typing import Any
 
 GREEN, AMBER, RED, NOT_MEASURED = "green", "amber", "red", "not_measured"
 SHOWN = "shown"
-"""Verdict of a figure that does not count towards any part's verdict."""
+"""Verdict of a figure that is shown but does not contribute to a part's verdict."""
 MOST_VISIBLE = 0.65
-"""If only larger AUCs are detectable, the part is not measured."""
+"""If the rows are so few that only an AUC above this one is detectable, a part is not measured."""
 MORE_UNSEEN = (
     "Hold more rows out of training (report_share), or give a holdout: rows of the same source that"
     " were not used in training."
 )
-"""Advice if unseen rows are too few."""
+"""Advice that is shown if there are too few unseen rows."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,18 @@ class Figure:
 
     Attributes:
         name: Key, in lower case.
-        label: Label for readers.
-        value: None if it could not be measured.
-        floor: The same measure between two samples of real rows of the same size.
-        interval: Confidence interval, at the level that `note` or the part's settings state.
-        amber: Threshold of the verdict amber, in the direction of `worse`.
-        red: Threshold of the verdict red.
-        worse: `higher` or `lower`.
-        note: Explanation, or why there is no value.
-        unit: `share` (0 to 1), `nats`, or empty.
-        judged: The verdict, if it is not given by the thresholds.
+        label: Description for readers.
+        value: Measured value; None if it could not be measured.
+        floor: The same measure between two samples of real rows of the same size; None if it does
+            not apply.
+        interval: Confidence interval of the value, 95 % unless the part's `settings` or `note`
+            state another level; None without one.
+        amber: Value from which the verdict is amber, in the direction of `worse`; None for never.
+        red: Value from which the verdict is red; None for never.
+        worse: Which values are worse: `higher` or `lower`.
+        note: Explanation for readers, or the reason why there is no value.
+        unit: `share` (0 to 1), `nats`, or empty for a number without a unit.
+        judged: The verdict if it does not follow from the thresholds, else None.
     """
 
     name: str
@@ -57,7 +61,8 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Verdict by the thresholds; `not_measured` without a value, `shown` without thresholds."""
+        """`green`, `amber` or `red` by the thresholds; `not_measured` without a value, `shown`
+        without thresholds."""
         if self.judged is not None:
             return self.judged
         if self.value is None:
@@ -71,7 +76,7 @@ class Figure:
         return GREEN
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the figure as JSON; numbers that are not finite become null."""
+        """Returns the figure as a JSON object; NaN and infinity become None."""
         ends = None if self.interval is None else [_finite(end) for end in self.interval]
         return {
             "name": self.name,
@@ -90,14 +95,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """One of the four parts of a report.
+    """Part of a report: fidelity, utility, likelihood or privacy.
 
     Attributes:
         verdict: `green`, `amber`, `red` or `not_measured`.
-        sentence: The findings.
-        advice: What to do about them.
-        figures: All figures, including those that are only shown.
-        tables: Tables by name, as rows of JSON values.
+        sentence: Findings, in sentences for readers.
+        advice: What to do about the findings.
+        figures: All figures, including those that do not contribute to the verdict.
+        tables: Additional members of the part's JSON object, most of them tables.
     """
 
     verdict: str
@@ -107,7 +112,7 @@ class Part:
     tables: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the part as a JSON document."""
+        """Returns the part as a JSON object."""
         return {
             "verdict": self.verdict,
             "sentence": self.sentence,
@@ -117,12 +122,17 @@ class Part:
 
 
 def not_measured(reason: str, advice: str = "") -> Part:
-    """Returns a part without figures, for the given reason."""
+    """Returns a part with the verdict `not_measured` and no figures.
+
+    Args:
+        reason: Why nothing could be measured, as a clause.
+        advice: What to do about it.
+    """
     return Part(NOT_MEASURED, f"Not measured: {reason}.", advice)
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """Returns a share as a percentage.
+    """Returns a share (0 to 1) as text in percent.
 
     >>> percent(0.984, 1)
     '98.4 %'
@@ -131,7 +141,7 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def worst(verdicts: Any) -> str:
-    """Returns the worst measured verdict; `not_measured` if none was measured."""
+    """Returns the worst of some verdicts; `not_measured` if no verdict is green, amber or red."""
     found = set(verdicts)
     return next((v for v in (RED, AMBER, GREEN) if v in found), NOT_MEASURED)
 

@@ -1,4 +1,4 @@
-"""Privacy part: attacks that tell training rows from unseen rows, and their joint verdict."""
+"""Privacy part of a report: attacks that try to distinguish training rows from unseen rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gcvae.evaluation.report.rows import ReportRows
 from gcvae.progress import Report, report_to_nobody
 
 MOST_ROWS = 2_500
-"""Maximum number of attacked members, and of unseen rows."""
+"""Maximum number of attacked members (training rows), and of attacked unseen rows."""
 LEAST_ROWS = 30
 _LEAST_ISOLATED = 15
 _ROWS_FOR_RATE = 1_000
@@ -54,16 +54,20 @@ def privacy_part(
     seed: int,
     report: Report = report_to_nobody,
 ) -> Part:
-    """Returns the privacy part: results of attacks, and replay of personal or rare text.
+    """Returns the privacy part of a report.
+
+    It contains the results of the attacks, and the counts of personal data and rare texts of the
+    real table that occur in synthetic rows (replay).
 
     Args:
         rows: Rows of the report, in random order.
-        model_scores: Log-likelihood of the first `n_rows` members and unseen rows under the model,
-            and its ratio to a reference model; empty without a model. Shape: (2 n_rows,) each.
-        n_rows: Number of attacked members, and of unseen rows.
-        mismatch: Why unseen rows are not comparable, if so.
+        model_scores: Scores of the first `n_rows` members and then of the first `n_rows` unseen
+            rows, by attack: `likelihood` under the model, and `likelihood_ratio`, relative to a
+            reference model. Empty if the model's scores can not be used. Shape: (2 n_rows,) each.
+        n_rows: Number of attacked members, and of attacked unseen rows.
+        mismatch: Why unseen rows are not comparable with training rows, as a clause; else None.
         seed: Seed of the attacks.
-        report: Receives the progress.
+        report: Called with the fraction of the work that is done, 0 to 1.
     """
     part = _attacked(rows, model_scores, n_rows, mismatch=mismatch, seed=seed, report=report)
     return _with_replay(part, replay_of(rows))
@@ -78,7 +82,7 @@ def _attacked(
     seed: int,
     report: Report,
 ) -> Part:
-    """Runs the attacks and returns the part without replay."""
+    """Runs the attacks and returns the part without the replay figure."""
     if rows.unseen is None:
         return not_measured(
             "attacks need unseen rows to compare with, and there are none",
@@ -103,7 +107,7 @@ def _attacked(
 
 
 def _with_replay(part: Part, replay: Replay) -> Part:
-    """Returns the part with the replay figure; any replay makes the verdict red."""
+    """Returns the part with the replay figure; a single replayed cell makes the verdict red."""
     figure = Figure("replay", _REPLAY, float(replay.count), 0.0, red=1.0)
     part = replace(
         part,
@@ -134,7 +138,7 @@ def _score_findings(
     are_from_model: bool,
     report: Report,
 ) -> list[Finding]:
-    """Returns findings of attacks with scores, on all rows and on the most isolated ones."""
+    """Returns the findings of attacks that score rows, on all rows and on isolated rows."""
     scores = {**model_scores, **attacks.nearness_scores(targets)}
     report(0.3)
     scores["density_ratio"] = attacks.density_ratio_scores(targets)
@@ -154,7 +158,7 @@ def _score_findings(
 
 
 def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -> list[Finding]:
-    """Returns findings of attacks that succeed or fail for each row."""
+    """Returns the findings of attacks that either succeed or fail for each row."""
     assert rows.unseen is not None
     n_all = min(len(rows.members), len(rows.unseen))
     copied = attacks.copied_rows(
@@ -220,7 +224,7 @@ def _of_rates(name: str, label: str, members: Numbers, unseen: Numbers) -> Findi
 
 
 def _corrected(findings: list[Finding]) -> list[Finding]:
-    """Returns the findings corrected for the number of those that count."""
+    """Returns the findings, corrected for the number of attacks that contribute to the verdict."""
     judged = [f for f in findings if f.counts]
     p_values = iter(holm([f.p for f in judged]))
     return [
@@ -230,10 +234,10 @@ def _corrected(findings: list[Finding]) -> list[Finding]:
 
 
 def _rates_at_few_false(members: Numbers, unseen: Numbers) -> dict[str, Any]:
-    """Returns the TPR at 1 % FPR and the epsilon it implies; needs 1,000 rows.
+    """Returns the true positive rate at 1 % false positives, and the epsilon that it implies.
 
     The threshold is set on one half of the unseen rows; rates are measured on the other half and
-    the members.
+    the members. The result is None if there are fewer than 1,000 members or unseen rows.
     """
     if min(len(members), len(unseen)) < _ROWS_FOR_RATE:
         return {"at_one_percent": None}
@@ -257,7 +261,7 @@ def _rates_at_few_false(members: Numbers, unseen: Numbers) -> dict[str, Any]:
 
 
 def _epsilon(true: float, false: float) -> float:
-    """Returns max(0, log(TPR / FPR)), a lower bound on the epsilon of (epsilon, 0)-privacy."""
+    """Returns max(0, log(TPR / FPR)), a lower bound on epsilon in pure differential privacy."""
     return max(0.0, math.log(true / false)) if true > 0 and false > 0 else 0.0
 
 
@@ -320,8 +324,8 @@ _NO_REAL_ROWS = (
 
 
 def _descriptive(rows: ReportRows, seed: int) -> dict[str, Any]:
-    """Returns the share of synthetic rows nearer to members than to unseen rows, which misses
-    leaks."""
+    """Returns the share of synthetic rows nearer to members than to unseen rows, which does not
+    contribute to the verdict because distances miss leaks."""
     assert rows.unseen is not None
     n = min(len(rows.members), len(rows.unseen), MOST_ROWS)
     found = dcr_share(

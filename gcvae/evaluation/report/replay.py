@@ -1,4 +1,4 @@
-"""Replay: personal cells and rare texts of the real table that occur in synthetic rows.
+"""Counts replayed cells: personal data and rare texts of the real table in synthetic rows.
 
 First and last names are compared as pairs, because single names are common and synthetic names come
 from public lists.
@@ -23,11 +23,12 @@ _PARTS_OF_NAMES = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
 
 @dataclass(frozen=True)
 class Replay:
-    """Counts of replayed cells.
+    """Counts of synthetic cells that repeat personal data or a rare text of the real table.
 
     Attributes:
-        personal: Number of synthetic cells by personal column; first and last names count as pairs.
-        rare: Number of synthetic cells whose text few real rows have, by column.
+        personal: Number of synthetic cells that equal a real cell, by column of personal data; a
+            pair of first and last name counts as one cell.
+        rare: Number of synthetic cells whose text occurs in few real rows, by column.
     """
 
     personal: dict[str, int]
@@ -35,12 +36,12 @@ class Replay:
 
     @property
     def count(self) -> int:
-        """Total number of replayed cells."""
+        """Total number of synthetic cells that repeat personal data or a rare text."""
         return sum(self.personal.values()) + sum(self.rare.values())
 
     @property
     def sentence(self) -> str:
-        """The counts, in plain words."""
+        """Sentence for the report that states the counts."""
         found = [
             f"{n:,} cells of {name!r}" for name, n in {**self.personal, **self.rare}.items() if n
         ]
@@ -56,7 +57,7 @@ class Replay:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the counts as a JSON document."""
+        """Returns the counts as a JSON object."""
         return {"cells": self.count, "personal": self.personal, "rare_texts": self.rare}
 
 
@@ -68,14 +69,15 @@ def replayed(
     rare_rows: int,
     with_levels: bool = False,
 ) -> Replay:
-    """Counts synthetic cells that replay personal or rare text of the real table.
+    """Counts synthetic cells that repeat personal data or a rare text of the real table.
 
     Args:
-        schema: Schema of both.
-        real: Training rows, typed.
-        drawn: Synthetic rows, typed.
-        rare_rows: Texts that fewer real rows have are rare; with 1, none is.
-        with_levels: Whether the schema's levels are those that a model kept, of which none is rare.
+        schema: Schema of both tables.
+        real: Training rows, with cells of their columns' dtypes.
+        drawn: Synthetic rows, with cells of their columns' dtypes.
+        rare_rows: A text is rare if fewer real rows contain it; with 1, no text is rare.
+        with_levels: Whether the schema is that of a model. Its levels may then be generated, so
+            they do not count as rare.
     """
     present = [column for column in schema if column.name in real and column.name in drawn]
     personal = {
@@ -94,7 +96,7 @@ def replayed(
 
 
 def replay_of(rows: ReportRows) -> Replay:
-    """Returns the replay in a report's synthetic rows."""
+    """Returns the counts for a report: its synthetic rows against all rows that training used."""
     return replayed(
         rows.schema,
         rows.seen,
@@ -105,8 +107,8 @@ def replay_of(rows: ReportRows) -> Replay:
 
 
 def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
-    """Yields groups of columns whose cells are compared: each personal column; first and last name
-    together."""
+    """Yields names of columns that are compared together: each personal column alone, but a first
+    and a last name as a pair."""
     of_names = [c for c in columns if c.is_made_up and c.personal in _PARTS_OF_NAMES]
     first, last = ([c.name for c in of_names if c.personal is kind] for kind in _PARTS_OF_NAMES)
     yield from (list(pair) for pair in zip(first, last, strict=False))
@@ -114,15 +116,13 @@ def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
 
 
 def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:
-    """Returns the number of synthetic rows whose cells in these columns equal those of a real
-    row."""
+    """Returns the number of synthetic rows that equal a real row; missing cells equal nothing."""
     known = set(real.dropna().itertuples(index=False, name=None))
     return sum(row in known for row in drawn.dropna().itertuples(index=False, name=None))
 
 
 def _has_rare_texts(column: Column) -> bool:
-    """Returns whether the column is categorical, with suppressed rare levels, or has text as
-    keys."""
+    """Returns whether the column is an identifier or a category with text that may be rare."""
     if column.drop or column.personal is False:
         return False
     if column.kind.outcomes is Outcomes.KEYS:

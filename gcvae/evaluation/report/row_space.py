@@ -1,4 +1,4 @@
-"""Embeds rows in a space where similar rows are near, and finds nearest neighbours."""
+"""Embeds rows as points in a space where similar rows are near, and finds nearest neighbours."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from gcvae.schema.columns import TableSchema
 Points = npt.NDArray[np.float32]
 
 MOST_AXES = 1_000
-"""Maximum number of axes; with many columns fewer levels have their own axis."""
+"""Maximum number of axes for level columns; with many columns, fewer levels get their own axis."""
 _MOST_LEVELS = 30
 _CHUNK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
 class Space:
-    """Axes of a table's columns.
+    """Embedding of rows as points with A axes.
 
-        numbers     asinh((x - median) / spread), and an axis for missing cells
-        levels      an axis for each of the most frequent levels, sqrt(1/2) if the row has it, so
-                    that two rows of different levels have distance 1; one axis for all others
+        numbers     one axis for asinh((x - median) / spread), one that is 1 for a missing cell
+        levels      one axis for each of the most frequent levels, one for all other levels and one
+                    for missing cells; the axis of the row's level is sqrt(1/2), so that two rows
+                    with different levels have distance 1
 
     Attributes:
-        scales: Median and spread of each number column.
-        slices: Axes of each column, in the order of `features`.
+        features: Encoder of rows as a matrix.
+        scales: Median and spread of each number column, by its index in `features.columns`.
+        slices: Axes of each column, in the order of `features.columns`.
+        n_levels: Number of levels with an axis of their own in each level column.
     """
 
     features: Features
@@ -41,7 +44,7 @@ class Space:
     n_levels: int
 
     def embed(self, frame: pd.DataFrame) -> Points:
-        """Returns the rows as points. Shape: (n, number of axes)."""
+        """Returns n rows as points. Shape: (n, A)."""
         cells = self.features.matrix(frame)
         found = np.zeros((len(cells), self.slices[-1].stop if self.slices else 0), np.float32)
         for j, axes in enumerate(self.slices):
@@ -61,7 +64,7 @@ class Space:
 
 
 def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
-    """Returns the space of a table, regardless of which rows are members."""
+    """Returns the embedding of rows, with scales and levels taken from `frame`."""
     columns = measured_columns(schema)
     features = fit_features(frame, columns)
     n_level_columns = sum(features.are_levels)
@@ -78,14 +81,16 @@ def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
 
 
 def axes_of(space: Space, columns: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Returns the axes of the columns with these indices."""
+    """Returns the indices of the axes of some columns, which are given by index."""
     listed = [np.arange(space.slices[j].start, space.slices[j].stop) for j in columns]
     return np.concatenate(listed) if listed else np.zeros(0, np.int64)
 
 
 def nearest(rows: Points, others: Points, k: int = 1) -> tuple[Points, npt.NDArray[np.int64]]:
-    """Returns (distances, indices) of the k nearest rows of `others`, ascending. Shape: (n, k)
-    each."""
+    """Returns (distances, indices) of the k points in `others` that are nearest to each row.
+
+    They are sorted by distance. Shape: rows (n, A), others (m, A), results (n, min(k, m)).
+    """
     k = min(k, len(others))
     squares = (others * others).sum(axis=1)
     distances, numbers = [], []
@@ -104,8 +109,11 @@ def nearest(rows: Points, others: Points, k: int = 1) -> tuple[Points, npt.NDArr
 
 
 def _scale(numbers: Numbers) -> tuple[float, float]:
-    """Returns median and spread: interquartile range in units of a normal's, or standard
-    deviation."""
+    """Returns (median, spread) of the numbers that are not NaN.
+
+    The spread is the interquartile range divided by that of the standard normal distribution; the
+    standard deviation if that is 0; and 1 if both are.
+    """
     present = numbers[~np.isnan(numbers)]
     if not len(present):
         return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Utility part: learners trained on synthetic rows, tested on unseen real rows."""
+"""Utility part of a report: learners trained on synthetic rows, tested on unseen real rows."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ AMBER_SHARE, RED_SHARE = 0.9, 0.7
 
 @dataclass(frozen=True)
 class TargetScores:
-    """Scores of one learner that predicts one column.
+    """Scores of one learner that predicts one column of unseen real rows.
 
     Attributes:
-        measure: `auc` (two classes), `macro-auc`, or `r2`.
+        target: Name of the predicted column.
+        learner: `trees` (gradient boosting) or `linear` (ridge or logistic regression).
+        measure: `auc` (two classes), `macro-auc` (several classes), or `r2` (numbers).
         drawn: Score after training on synthetic rows.
         real: Score after training on as many real rows.
     """
@@ -57,19 +59,21 @@ class TargetScores:
 
     @property
     def real_skill(self) -> float:
-        """Skill of training on real rows: score above chance, scaled to 0 to 1."""
+        """Skill after training on real rows: the score, scaled to 0 for chance and 1 at best."""
         return (self.real - self.chance) / (1.0 - self.chance)
 
     @property
     def kept(self) -> float | None:
-        """Ratio of the skill from synthetic rows to that from real rows; None if the latter is
-        zero."""
+        """Ratio of the skill after training on synthetic rows to that on real rows, 0 to 1.2.
+
+        None if the skill after training on real rows is below 0.05.
+        """
         if self.real_skill < _LEAST_SKILL:
             return None
         return min(max((self.drawn - self.chance) / (self.real - self.chance), 0.0), 1.2)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the scores as a row of the report's table."""
+        """Returns the scores as a JSON object, a row of a table in the report."""
         return {
             "target": self.target,
             "learner": self.learner,
@@ -88,8 +92,14 @@ def utility_part(
 ) -> Part:
     """Returns the utility part of a report.
 
+    Args:
+        rows: Rows of the report.
+        targets: Names of the columns to predict; None for up to 12 columns, evenly spaced.
+        seed: Seed of the learners.
+        report: Called with the fraction of the work that is done, 0 to 1.
+
     Raises:
-        UnknownColumnError: A target is not a modelled column.
+        UnknownColumnError: A target is not a column that the model learns.
     """
     chosen = _targets(rows.schema, targets)
     if rows.unseen is None:
@@ -111,7 +121,7 @@ def utility_part(
 
 
 def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
-    """Returns the columns to predict: the named ones, or all up to the maximum number."""
+    """Returns the columns to predict: the named ones, or up to 12 evenly spaced ones."""
     columns = measured_columns(schema)
     if named is None:
         at = np.unique(
@@ -127,13 +137,13 @@ def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
 
 
 Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
-"""Synthetic rows, training rows, and unseen rows."""
+"""(synthetic rows, training rows, unseen rows)."""
 
 
 def _scores_of(
     target: Column, tables: Tables, schema: TableSchema, seed: int
 ) -> list[TargetScores]:
-    """Returns the scores of both learners; empty if a class has too few rows."""
+    """Returns the scores of both learners for a target; empty if there are too few rows."""
     drawn, real, unseen = (with_outcome(table, target.name) for table in tables)
     others = TableSchema(tuple(c for c in measured_columns(schema) if c.name != target.name))
     if min(len(drawn), len(real), len(unseen)) < LEAST_ROWS or not len(others):
@@ -144,8 +154,7 @@ def _scores_of(
 
 
 def _inputs(tables: Tables, others: TableSchema) -> tuple[dict[str, list[Numbers]], list[bool]]:
-    """Returns (inputs of each learner for the three tables, which inputs of the trees are
-    levels)."""
+    """Returns (inputs for the three tables by learner, which tree inputs are categorical)."""
     features = fit_features(tables[1], tuple(others))
     space = fit_space(tables[1], others)
     inputs = {
@@ -187,7 +196,7 @@ def _of_classes(
     classes = list(counts[counts >= _LEAST_CLASS].index[:_MOST_CLASSES])
     if len(classes) < 2:
         return []
-    code_of = {level: i for i, level in enumerate(classes)}  # the rarer ones are one class
+    code_of = {level: i for i, level in enumerate(classes)}  # rarer levels share a class
     y = [np.array([code_of.get(level, len(classes)) for level in part]) for part in labels]
     inputs, are_levels = _inputs(tables, others)
     trees = HistGradientBoostingClassifier(
@@ -207,7 +216,7 @@ def _of_classes(
 
 @contextmanager
 def _without_convergence_warnings() -> Iterator[None]:
-    """Silences the convergence warnings of scikit-learn."""
+    """Suppresses scikit-learn's convergence warnings in the block."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
