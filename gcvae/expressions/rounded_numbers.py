@@ -25,8 +25,8 @@ _LARGEST_WHOLE = 2**63 - 1
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 
 Truths = npt.NDArray[np.int8]
-"""Arrays of FALSE, UNKNOWN or TRUE, as in Kleene's logic: `and` is the minimum, `or` the maximum, `not`
-2 - x."""
+"""Arrays of FALSE, UNKNOWN or TRUE, as in Kleene's logic: `and` is the minimum, `or` the maximum,
+`not` 2 - x."""
 
 
 @dataclass(frozen=True)
