@@ -70,13 +70,9 @@ need these members."""
 def typed_table(
     name: str, frame: pd.DataFrame, links: LinkedTable
 ) -> tuple[TableSchema, pd.DataFrame]:
-    """Infers the schema of a table's columns. Returns (schema, rows with cells of the columns'
-    dtypes).
+    """Infers the schema of table `name`. Returns (schema, rows with cells of the columns' dtypes).
 
-    Args:
-        name: Name of the table, for error messages.
-        frame: Rows of the table, possibly as text.
-        links: Keys of the table, and the columns and rules that the user specified.
+    `links` contains the keys of the table, and the columns and rules that the user specified.
     """
     stated = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
@@ -108,15 +104,9 @@ def typed_table(
 def with_found_plans(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> DatabaseSchema:
-    """Returns the database schema, extended by the row orders and catalogues that a fit would
-    infer.
-
-    A catalogue is a reference table that is copied unchanged into every synthetic database.
-
-    Args:
-        typed: Rows of each table, with cells of the columns' dtypes.
-        schemas: Column schemas by table name.
-        links: Keys of the tables.
+    """Returns the database schema `links`, extended by the row orders and catalogues that a fit
+    infers from parsed tables. A catalogue is a reference table that is copied unchanged into every
+    sample.
     """
     (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
     return with_plans(links, plan_database(tables, of_tables, split_links)[0])
@@ -162,7 +152,8 @@ def written_schema(schema: TableSchema) -> TableSchema:
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
     """Returns the reduction, with a schema of only the columns that its rules use.
 
-    A reduction replaces columns that rules determine by residuals (`gcvae.rules.reduction`).
+    A reduction replaces a column y that a rule determines by its residual y - f(x), which is what
+    the model learns (`gcvae.rules.reduction`).
     """
     named = {name for r in reduction.rewritings for name in (r.column, *r.parents)}
     columns = tuple(column for column in reduction.schema if column.name in named)

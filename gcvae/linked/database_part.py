@@ -78,11 +78,8 @@ class DatabasePart:
     household_tails: tuple[float, ...] = ()
 
     def typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """Converts rows of the table to the dtypes of their columns.
-
-        Args:
-            name: Name of the table, for error messages.
-            frame: Rows of the table, possibly as text.
+        """Converts rows of the table, possibly texts, to the dtypes of their columns. Errors
+        contain `name`.
 
         Raises:
             TableError: A column is missing, or a cell can not be parsed.
@@ -119,12 +116,8 @@ def of_table(name: str) -> Iterator[None]:
 
 
 def degree_name(name: str, key: ForeignKey) -> str:
-    """Returns the name of the column that counts, for a row of the referenced table, its referring
-    rows.
-
-    Args:
-        name: Name of the referring table.
-        key: Foreign key of that table.
+    """Returns the name of the column that counts how many rows of table `name` refer to a row by
+    `key`.
     """
     return f"{name} {', '.join(key.columns)} count"
 

@@ -64,7 +64,8 @@ class DatabaseReport:
     """Quality reports of all tables of a synthetic database, and figures of their keys.
 
     Attributes:
-        tables: Report of each table's view (see the module's docstring), by table name.
+        tables: By table name, the report on its view: the table's columns, those of the parent row,
+            and summaries of the child rows.
         keys: Figures of the foreign keys of all tables.
         left_out: For each table without a report, the reason.
     """
@@ -94,7 +95,7 @@ class DatabaseReport:
             write_artifact(Path(folder) / name, content.encode())
 
     def pages(self) -> dict[str, str]:
-        """Returns the HTML pages, by file name."""
+        """Returns the HTML pages of the report: the content by file name."""
         names = {name: f"table-{i}.html" for i, name in enumerate(self.tables, 1)}
         pages = {names[name]: report.to_html(name) for name, report in self.tables.items()}
         return {"index.html": database_page(self.to_json(), names)} | pages
@@ -158,14 +159,11 @@ def view(
     rows: Mapping[str, list[Codes]],
     seed: int,
 ) -> pd.DataFrame:
-    """Returns the view of a table that is evaluated (see the module's docstring).
+    """Returns the view of table `name` that is evaluated: its columns, those of the parent row, and
+    summaries of the child rows.
 
-    Args:
-        name: Name of the table.
-        links, plans: Keys and plans of all tables.
-        tables: Tables by name, with cells of the columns' dtypes.
-        rows: For each table and foreign key, the row index that each row references.
-        seed: Seed of the choice of one row of each parent.
+    `rows` contains, for each table and foreign key, the row index that each row references. `seed`
+    determines which row of each parent is chosen.
     """
     parts = [_without_keys(name, links, tables)]
     number = plans[name].parent

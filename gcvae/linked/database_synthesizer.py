@@ -193,7 +193,7 @@ class DatabaseSynthesizer:
 
     @property
     def schemas(self) -> dict[str, TableSchema]:
-        """Column schemas of the generated tables, by name."""
+        """Column schemas of the generated tables, by table name."""
         return written_schemas(self._parts, self.splits)
 
     def sample(

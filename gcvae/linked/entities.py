@@ -123,13 +123,9 @@ def split_entities(
     """Divides each table in which a repeated key, such as a customer number, determines other
     columns.
 
-    Such a table becomes a table of entities (one row for each key) and a table of their rows.
-    Returns ((tables, column schemas, database schema), splits) after the division.
-
-    Args:
-        typed: Rows of each table, with cells of the columns' dtypes.
-        schemas: Column schemas by table name.
-        links: Keys of the tables; the member `entity` of a table specifies or forbids the division.
+    Such a table becomes a table of entities (one row for each key) and a table of their rows. The
+    member `entity` of a table in `links` specifies or forbids the division. Returns ((tables,
+    column schemas, database schema) after the division, splits).
     """
     parts: Parts = dict(typed), dict(schemas), links
     splits = []

@@ -188,7 +188,7 @@ class Households(LinkedRows):
 
     def roots(self) -> list[str]:
         """Returns the names of the root tables: those without a parent, or whose parent is a
-        catalogue.
+        catalogue, a table that is copied unchanged.
         """
         found = []
         for name, part in self.parts.items():
@@ -207,11 +207,12 @@ class Households(LinkedRows):
         """Returns the log-likelihood of each household of a root table and its standard error, in
         nats.
 
-        Shape: (n,), (n,).
+        A household is a row of the root table with all rows below it. Shape: (n,), (n,).
 
         Args:
             name: Name of the root table.
-            draws: Number of draws of the random effect of the top row.
+            draws: Number of draws of the random effect, the vector that the children of a row
+                share.
             seed: The same seed gives the same numbers.
             progress: Receives the number of finished households, and may raise to end the call.
         """
@@ -225,9 +226,11 @@ class Households(LinkedRows):
         return np.concatenate(found), np.concatenate(errors)
 
     def tails(self, name: str, seed: int, at: Codes | None = None) -> Tails:
-        """Returns the smallest tail probability of each household of a root table.
+        """Returns the smallest tail probability of each household: a row of a root table with all
+        rows below.
 
-        The random effect of each row is set to its posterior mean.
+        The random effect, the vector that the children of a row share, is set to its posterior
+        mean.
 
         Args:
             name: Name of the root table.

@@ -110,7 +110,8 @@ class LinkedRows:
 
         Args:
             name: Name of the child table.
-            effect: Random effect of each parent. Shape: (m, q), parents by dimensions.
+            effect: Random effect of each parent, the vector that its children share. Shape: (m, q),
+                parents by dimensions.
         """
         key, order = self.key(name), self.plans[name].order
         assert key is not None, "it has a parent"

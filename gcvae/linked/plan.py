@@ -108,7 +108,9 @@ def plan_database(
 
 
 def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
-    """Returns the database schema, extended by the orders and catalogues of the plans."""
+    """Returns the database schema, extended by the row orders of the plans and by the tables that
+    they copy unchanged.
+    """
     tables = {
         name: replace(
             table,

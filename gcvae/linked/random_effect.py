@@ -144,14 +144,8 @@ class RandomEffect:
         """Returns the mean and the Cholesky factor of the covariance of u | children for each
         parent.
 
-        A parent without children has the prior N(0, Lambda).
-
-        Args:
-            children: Columns of the children, with cells of their dtypes.
-            parents: Parent index of each child. Shape: (n,).
-            n_parents: Number of parents.
-
-        Shape: (n_parents, q), (n_parents, q, q).
+        `parents` contains the parent index of each of n children. A parent without children has the
+        prior N(0, Lambda). Shape: parents (n,) -> (n_parents, q), (n_parents, q, q).
         """
         q = self.n_directions
         if not q:
@@ -252,9 +246,7 @@ def share_between(children: pd.DataFrame, parents: Codes) -> float:
     """Returns the share of the children's variance that lies between parents, averaged over
     features.
 
-    Args:
-        children: Columns of the children, with cells of their dtypes.
-        parents: Parent index of each child. Shape: (n,).
+    Shape: parents (n,), the parent index of each child.
     """
     features = [Feature.fit(children[name]) for name in children.columns]
     phi = _stacked(features, children)

@@ -44,11 +44,7 @@ def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame
 
 
 def key_of(frame: pd.DataFrame) -> pd.MultiIndex | pd.Index[Any]:
-    """Returns the values of a key, row by row.
-
-    Args:
-        frame: The columns of the key.
-    """
+    """Returns the values of a key, row by row. `frame` contains the columns of the key."""
     return pd.MultiIndex.from_frame(frame) if frame.shape[1] > 1 else pd.Index(frame.iloc[:, 0])
 
 

@@ -96,7 +96,9 @@ def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.D
 
 
 def with_filler_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the frame with an additional column of two levels."""
+    """Returns the frame with an additional column of two alternating levels, so that it has one to
+    model.
+    """
     filler = np.where(np.arange(len(frame)) % 2, "a", "b")
     return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
 
@@ -325,14 +327,8 @@ class Steps:
         clock: Clock,
         columns: Sequence[str],
     ) -> Steps:
-        """Computes the context of a table's rows, which may have any order.
-
-        Args:
-            rows: Rows with cells of the columns' dtypes.
-            times: Time of each row.
-            parents: Parent index of each row. Shape: (n,).
-            clock: Conversion of times to numbers.
-            columns: Columns of the previous row to include.
+        """Computes the context of a table's rows, which may have any order; `columns` of the
+        previous row are part of it. Shape: parents (n,), the parent index of each row.
         """
         counts = clock.count(times)
         ranks = Ranks.of(parents, counts)
@@ -352,7 +348,7 @@ class Steps:
 
     @property
     def with_previous(self) -> Codes:
-        """Indices of the rows that have a previous row."""
+        """Indices of the rows that are not the first of their parent."""
         return np.flatnonzero(~np.isnan(self.gap))
 
     def take(self, at: Codes) -> Steps:
@@ -382,7 +378,14 @@ def fit_table(
     document: Mapping[str, Any] | None,
     held_out: Mask | None,
 ) -> TableModel:
-    """Fits the model of a table without a parent."""
+    """Fits the model of a table without a parent.
+
+    Args:
+        fitting: Settings of the fit.
+        frame: Columns of the table and its additional columns, with cells of their dtypes.
+        document: JSON schema document of the table.
+        held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
+    """
     rows = fitting.synthesizer(frame, document, None, held_out)
     return TableModel(tuple(map(str, frame.columns)), rows)
 
@@ -406,11 +409,12 @@ def fit_children(
         document: JSON schema document of the table.
         context: Context of each parent, also of parents without rows. Shape: m rows.
         parents: Parent index of each row. Shape: (n,).
-        effect: Random effect that the rows of one parent share; it is drawn anew for each row.
+        effect: Random effect, the vector that the rows of one parent share; it is drawn anew for
+            each row.
         effect_names: Names of the context columns that contain the random effect.
         order: Column that orders the rows of a parent; None if they are unordered.
-        held_out: Mask of the rows of held-out households; None lets the fit choose rows. Shape:
-            (n,).
+        held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
+            Shape: (n,).
     """
     noise = numpy_generator(fitting.seed, "effect of rows")
     own = frame.drop(columns=[order]) if order is not None else frame

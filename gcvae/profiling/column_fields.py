@@ -73,12 +73,8 @@ class Completion:
         return bool(wrong.any())
 
     def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
-        """Records a problem of a property that the user specified.
-
-        Args:
-            message: Message of the problem.
-            key: Name of the property, such as `decimals`.
-            expected: What would be right.
+        """Records a problem of the property `key` that the user specified; `expected` says what is
+        right.
         """
         place = f"{self.pointer}/{key}"
         name = self.column.name

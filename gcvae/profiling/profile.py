@@ -47,11 +47,8 @@ def profile_table(
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns the profile of one column as a JSON document; an identifier's has no values.
-
-    Args:
-        series: Parsed cells.
-        column: Schema of the column.
+    """Returns the profile of a column's parsed cells as a JSON document; an identifier's has no
+    values.
     """
     present = series[series.notna()]
     profile: dict[str, Any] = {

@@ -92,13 +92,8 @@ def _with_count(cells: Cells, i: int) -> str:
 
 
 def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
-    """Returns the warning on ambiguous numbers such as 1,234, with the schema property for the
-    other reading.
-
-    Args:
-        cells: Cells that are not missing.
-        taken: Number format by which they are read.
-        other: Number format that also reads them.
+    """Returns the warning that numbers such as 1,234 are read by the format `taken` although
+    `other` reads them too, with the schema property that selects `other`.
     """
     texts = cells.stripped
     sign = taken.thousands or taken.decimal
