@@ -61,11 +61,8 @@ def _time_of(moment: pd.Period) -> pd.Timestamp:
 
 
 def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:
-    """Converts a time without zone, in the column's time zone, to UTC, also without zone.
-
-    Args:
-        time: Time to convert.
-        column: Column of dates; its zone is UTC if it has none.
+    """Converts a time in the column's time zone (UTC if it has none) to UTC; both have no zone
+    attached.
     """
     local = time.tz_localize(zone_of(column), ambiguous=True, nonexistent="shift_forward")
     return local.tz_convert("UTC").tz_localize(None)

@@ -76,11 +76,7 @@ class Function:
     writes_numbers: bool = False
 
     def check(self, name: str, types: Sequence[Type]) -> None:
-        """Checks the number and types of arguments.
-
-        Args:
-            name: Name of the function, for error messages.
-            types: Types of the arguments of a call.
+        """Checks the number and types of the arguments of a call; `name` is shown in the error.
 
         Raises:
             ValueError: The number or a type does not match.
@@ -163,11 +159,10 @@ def known_zone(name: str) -> str:
 
 
 def check_part(name: str, column: Column | None) -> None:
-    """Checks that a column's dates contain the part that a function returns, such as the hour.
+    """Checks that a column's dates contain the part that the function `name` returns, such as the
+    hour.
 
-    Args:
-        name: Name of the function.
-        column: Column of the dates; None for other dates, which pass.
+    Dates that are not a column's (None) pass.
 
     Raises:
         ValueError: The column has no time of day, or no date.
@@ -308,11 +303,10 @@ def _concat(*parts: Texts | Amount) -> Texts:
 
 
 def are_missing(value: Any, kind: Type) -> Truths:
-    """Returns for each value whether it is missing, as truth values. Shape: (n,).
+    """Returns for each value of a term (see `Term.evaluate`) whether it is missing, as truth
+    values.
 
-    Args:
-        value: Values of a term (see `Term.evaluate`).
-        kind: Type of the values.
+    Shape: (n,).
     """
     if kind is Type.DATE:
         blank = value == NO_DATE

@@ -63,11 +63,8 @@ def amount_of(number: float) -> Amount:
 
 
 def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
-    """Returns the result of an arithmetic operation; division by zero is undefined (NaN).
-
-    Args:
-        operator: Operator between the numbers, such as `ast.Add()`.
-        left, right: Numbers on both sides of the operator.
+    """Returns the result of an operator such as `ast.Add()`; division by zero is undefined
+    (NaN).
     """
     with np.errstate(all="ignore"):
         values, error = _OPERATIONS[type(operator)](*left.rounded, *right.rounded)
@@ -77,11 +74,8 @@ def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
 
 
 def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
-    """Returns the truth of a comparison; numbers within their error bounds count as equal.
-
-    Args:
-        operator: Operator between the numbers, such as `ast.Lt()`.
-        left, right: Numbers on both sides of the operator.
+    """Returns the truth of a comparison by an operator such as `ast.Lt()`; numbers within the sum
+    of their error bounds count as equal.
     """
     a, b = left.values, right.values
     with np.errstate(all="ignore"):

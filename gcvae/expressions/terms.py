@@ -164,12 +164,7 @@ def compile_term(tree: ast.expr, schema: TableSchema, tables: Tables) -> Term:
 
 
 def column_values(cells: pd.Series[Any], column: Column) -> Any:
-    """Converts the cells of a column to the values that `Term.evaluate` uses. Shape: (n,).
-
-    Args:
-        cells: Parsed cells.
-        column: Schema of the column.
-    """
+    """Converts parsed cells of a column to the values that `Term.evaluate` uses. Shape: (n,)."""
     kind = type_of(column)
     known = cells.notna().to_numpy()
     if kind is Type.DATE:
@@ -299,14 +294,10 @@ def _zone(terms: Sequence[Term]) -> Any:
 
 
 def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
-    """Converts values to keys of lookup tables: texts, "true" and "false", or numbers as
+    """Converts values of a term to keys of lookup tables: texts, "true" and "false", or
     `number_key`.
 
     None for missing. Shape: (n,).
-
-    Args:
-        value: Values of a term (see `Term.evaluate`).
-        kind: Type of the values.
     """
     if kind is Type.TEXT:
         return np.asarray(value)

@@ -111,7 +111,11 @@ class Grid:
         return -math.log(self.per_unit)
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Returns the indices of cells, none of which is missing. Shape: (n,) -> (n,)."""
+        """Returns the grid index of each cell: its multiple of the resolution. No cell may be
+        missing.
+
+        Shape: (n,) -> (n,).
+        """
         if self.step is not None:
             return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
         if not self.has_decimals:
@@ -122,13 +126,10 @@ class Grid:
         return nearest
 
     def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
-        """Returns the numbers or dates at given indices.
+        """Returns the numbers or dates at given indices, clipped to the column's limits if
+        `limited`.
 
         Shape: (n,) -> (n,).
-
-        Args:
-            places: Indices.
-            limited: Whether to clip them to the column's limits.
         """
         inside = np.clip(places, self.low, self.high) if limited else places
         if self.step is not None:
@@ -154,16 +155,17 @@ class LevelGrid:
 
     @property
     def low(self) -> int:
-        """First index."""
+        """Index of the first level, 0."""
         return 0
 
     @property
     def high(self) -> int:
-        """Last index."""
+        """Index of the last level."""
         return len(self.column.typed_levels) - 1
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Returns the indices of cells; NO_LEVEL (-2) for a level that the schema does not contain.
+        """Returns the index of each cell's level; NO_LEVEL (-2) for a level that the schema does
+        not contain.
 
         Shape: (n,) -> (n,).
         """

@@ -201,7 +201,9 @@ class Reduction:
         return found
 
     def reduced_table(self, table: TypedTable) -> TypedTable:
-        """Transforms a table in memory; returns a view of a table in files."""
+        """Transforms a table in memory; for a table in files, returns an object that transforms
+        what it reads.
+        """
         if isinstance(table, pd.DataFrame):
             return self.reduce(table)
         return ReducedFiles(self, table) if self.rewritings else table  # type: ignore[return-value]
@@ -277,9 +279,6 @@ def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
     """Sorts rewritings so that each follows those of the columns on which it depends; cycles are
     left out.
-
-    Args:
-        found: Rewritings by name of the original column.
     """
     ordered: dict[str, Rewriting] = {}
     waiting = dict(found)

@@ -144,7 +144,7 @@ class Computed:
 
     @property
     def rule(self) -> Rule:
-        """The rule that computes y."""
+        """Rule whose formula f computes y."""
         return self.prediction.rule
 
     @property
@@ -154,7 +154,7 @@ class Computed:
 
     @property
     def is_inequality(self) -> bool:
-        """Whether the formula is an inequality."""
+        """Whether the rule is an inequality, y >= f(x) or y <= f(x)."""
         return self.prediction.form.is_inequality
 
     @property
@@ -215,7 +215,8 @@ class Residual(Computed):
     def of(
         cls, rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int = 1
     ) -> Residual | None:
-        """Fits the residual of a rule's column on a table; returns None if the column has no grid.
+        """Fits the residual y - f(x) of a rule's column y on a table; returns None if y has no
+        fixed resolution.
 
         Args:
             rule: Formula or inequality.
@@ -308,7 +309,9 @@ class Residual(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The residual: whole numbers, or a single level if every row has the same residual."""
+        """Schema of the residual: whole numbers, or a single level if every row has the same
+        residual.
+        """
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if self.lowest == self.highest:  # other residuals have no probability
             levels = (self.lowest,)
@@ -317,7 +320,7 @@ class Residual(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the residuals of rows of the original table.
+        """Returns the residuals y - f(x) of rows of the original table.
 
         Args:
             frame: Rows of the original table, with cells of the columns' dtypes.
@@ -380,7 +383,7 @@ class Residual(Computed):
         return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` finds the cells of a parent."""
+        """Returns whether `solutions` can restrict this column of f."""
         minimum = self.prediction.parents[parent].minimum
         is_positive = isinstance(minimum, int | float) and minimum > 0
         return can_solve(self.prediction.form, parent, is_positive)
@@ -388,10 +391,10 @@ class Residual(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of residuals for which y lies between two indices.
+        """Returns the intervals of residuals for which y lies in given intervals.
 
         Residuals beyond `limits` are clipped when rows are generated, so that they count as the
-        limit. See `Rewriting.part_intervals`.
+        limit. Arguments as in `Rewriting.part_intervals`.
         """
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
@@ -421,10 +424,8 @@ class Residual(Computed):
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of a column of f for which y lies between two indices, for usual
-        residuals.
-
-        See `Rewriting.solutions`.
+        """Returns the intervals of a column of f for which y lies in given intervals, if the
+        residual y - f(x) is a usual one. Arguments as in `Rewriting.solutions`.
         """
         ends = [
             solutions(
@@ -549,11 +550,8 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """Returns the formula with the rounding of ties (to even, or away from 0) that fits more rows.
-
-    Args:
-        prediction: The formula.
-        table: Table with the columns of the formula; only its first chunk is read.
+    """Returns the formula with the rounding of ties (to even, or away from 0) that fits more rows
+    of the table's first chunk.
     """
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction

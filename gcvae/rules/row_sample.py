@@ -244,13 +244,7 @@ def validated(
 
 
 def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
-    """Returns how often a column agrees with the formula of a rule.
-
-    Args:
-        rule: Formula.
-        frame: Columns of the rule, with cells of their dtypes.
-        schema: Schema of the columns.
-    """
+    """Returns how often a column in a typed frame agrees with the formula of a rule."""
     formula = Prediction.of(rule, schema)
     values = formula.values(frame[rule.column])
     return agreement_with(values, formula.evaluated(frame), formula.agrees)

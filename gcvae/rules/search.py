@@ -187,15 +187,10 @@ def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
 
 
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
-    """Counts the rows of a table that satisfy each rule.
+    """Counts the rows of a parsed table that satisfy each rule.
 
     Rules that can not be evaluated on their columns, for instance those that are off, count no
     rows.
-
-    Args:
-        rules: Rules to count.
-        table: Table with cells of the columns' dtypes.
-        schema: Schema of the table.
     """
     counts = [_Counts() for _ in rules]
     fitting = [_fits(rule, schema) for rule in rules]

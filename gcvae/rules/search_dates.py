@@ -126,12 +126,9 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """Evaluates a numeric expression in each row; NaN where it has no value. Shape: (n,).
+    """Evaluates a numeric expression in each row of a typed frame; NaN where it has no value.
 
-    Args:
-        text: The expression.
-        frame: Columns of the expression, with cells of their dtypes.
-        schema: Schema of the columns.
+    Shape: (n,).
     """
     tree = parse_expression(text)
     rows = Rows({name: column_values(frame[name], schema[name]) for name in names_in(tree)})

@@ -177,12 +177,8 @@ def _kept_by_all(
 
 
 def inequality(low: str, high: str, exempt: Iterable[float | str]) -> Rule:
-    """Returns the rule that a column is at least as large as another, or equals an exempt value.
-
-    Args:
-        low: Name of the smaller column.
-        high: Name of the larger column.
-        exempt: Values of `high` to which the inequality does not apply.
+    """Returns the rule that column `high` is at least column `low`, or equals one of the exempt
+    values.
     """
     y = quoted_name(high)
     isolated = [f"{y} == {value!r}" for value in exempt]

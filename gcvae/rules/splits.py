@@ -59,11 +59,8 @@ class Split:
 
     @classmethod
     def of(cls, column: Column, taken: Collection[str] = ()) -> Split | None:
-        """Returns the split that a column's steps and endings define; None if they define none.
-
-        Args:
-            column: Schema of the column.
-            taken: Names of other columns, which parts must not have.
+        """Returns the split that a column's steps (spacings) and endings (common remainders)
+        define; None if they define none. Parts must not have the names `taken`.
 
         Raises:
             SchemaError: Steps and endings contradict each other.
@@ -125,14 +122,18 @@ class Split:
 
     @property
     def kept_by_all(self) -> tuple[int, int]:
-        """(step, remainder) that the grid indices of all cells share."""
+        """(step, remainder) of the grid indices of all cells: each index, the cell's multiple of
+        the resolution, leaves this remainder when divided by the step.
+        """
         if self.months or not self.steps:
             return 1, 0
         return self.steps[-1], (self._origin + self.ending) % self.steps[-1]
 
     @property
     def has_ending(self) -> bool:
-        """Whether the last part is the same in every cell."""
+        """Whether the last part is the same in every cell, because all cells are multiples of a
+        wider step than the resolution.
+        """
         return not self.steps or self.steps[-1] > 1
 
     @cached_property
@@ -195,16 +196,21 @@ class Split:
         return placed_values(values, at, self.written.missing.allowed or not known.all())
 
     def keeps(self, places: Indices) -> npt.NDArray[np.bool_]:
-        """Returns whether the parts of each grid index reproduce it. Shape: (n,)."""
+        """Returns whether each grid index, a multiple of the column's resolution, equals the sum of
+        its parts.
+
+        Shape: (n,).
+        """
         digits = self._digits(places)[: self._n_parts - self.has_ending]
         return np.asarray(self._joined(digits) == places)
 
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of a part for which the cell lies between two grid indices, given
-        earlier parts.
+        """Returns the values of a part for which the cell may lie in given intervals, given earlier
+        parts.
 
+        `low` and `high` are grid indices, multiples of the column's resolution.
         Shape: low, high (n, m) -> (n, m) twice.
         """
         names = list(self.part_names)
@@ -363,7 +369,8 @@ class Split:
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """Returns the splits of all columns of a schema that have steps or endings.
+    """Returns the splits of all columns of a schema that have steps (spacings) or endings (common
+    remainders).
 
     Args:
         schema: Schema of the original table.
@@ -383,12 +390,8 @@ def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split
 
 
 def step_of(places: int, grid: Grid) -> Step:
-    """Converts a step from multiples of the resolution to the form of a schema, such as 0.5 or "1
-    hour".
-
-    Args:
-        places: Step in multiples of the column's resolution.
-        grid: Grid of the column.
+    """Converts a step in multiples of the grid's resolution to the form of a schema, such as 0.5 or
+    "1 hour".
     """
     if grid.step is not None:
         return duration_text(places * grid.step)

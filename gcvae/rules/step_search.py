@@ -84,8 +84,8 @@ Found = tuple[tuple[Step, ...], tuple[str, ...]]
 
 
 def may_have_steps(column: Column) -> bool:
-    """Returns whether to search for steps: the user specified none, and the column has a
-    resolution.
+    """Returns whether to search for steps (spacings of the values, such as 0.05 or 15 minutes): the
+    user specified none, and the column has a fixed resolution.
     """
     is_open = column.steps is None and column.endings is None
     return is_open and column.is_modelled and column.kind.is_real and Grid.of(column) is not None
@@ -94,7 +94,8 @@ def may_have_steps(column: Column) -> bool:
 def with_steps(
     values: pd.Series[Any], codes: npt.NDArray[np.integer[Any]], column: Column
 ) -> Column:
-    """Returns the column with the steps and endings of its cells, if there are any.
+    """Returns the column with its steps (spacings such as 0.05) and endings (common remainders such
+    as .99), if its cells have any.
 
     Args:
         values: Distinct values, none of which is missing. Shape: (U,).
@@ -113,13 +114,7 @@ def with_steps(
 
 
 def are_exact(places: Indices, present: pd.Series[Any], grid: Grid) -> bool:
-    """Returns whether every number is a multiple of the column's resolution.
-
-    Args:
-        places: Grid index of each number. Shape: (n,).
-        present: The numbers. Shape: (n,).
-        grid: Grid of the column.
-    """
+    """Returns whether every number is a multiple of the column's resolution. Shape: (n,), (n,)."""
     numbers = present.to_numpy(dtype=np.float64)
     decimals = grid.column.decimals or 0
     return bool((np.round(places / grid.per_unit, decimals) == numbers).all())
@@ -180,11 +175,11 @@ def _steps_of_time(grid: Grid) -> list[int]:
 
 @dataclass(frozen=True)
 class Halves:
-    """Grid indices of the cells that are not frequent values, in two halves.
+    """Cells that are not frequent values, in two halves, as multiples of the column's resolution.
 
     Attributes:
-        training: Indices that propose steps. Shape: (n / 2,).
-        validation: Indices that validate them. Shape: (n / 2,).
+        training: Half that proposes steps. Shape: (n / 2,).
+        validation: Half that validates them. Shape: (n / 2,).
         share: Share of all cells that are not frequent values.
     """
 
@@ -193,7 +188,7 @@ class Halves:
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """Returns the remainders of the indices modulo a step."""
+        """Returns the halves with each index replaced by its remainder modulo a step."""
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:

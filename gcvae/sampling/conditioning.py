@@ -36,8 +36,8 @@ from gcvae.sampling.particles import (
 from gcvae.sampling.regions import Regions
 
 LEAST_PROBABILITY = 1e-6
-"""Minimum probability of a condition, to the power of the number of columns that it names. Less
-probable conditions raise an error."""
+"""Minimum probability of a condition on one column; for n columns, its n-th power. Less probable
+conditions raise an error."""
 LEAST_EFFECTIVE_SHARE = 1e-3
 """Minimum effective sample size of the pilot's particles, as a share of their number. Conditions
 with a smaller share raise an error."""
@@ -168,7 +168,9 @@ class ConditionedModel:
 
     @property
     def has_density(self) -> bool:
-        """Whether the condition's probability is a density."""
+        """Whether the condition names numbers that are not rounded, so that its probability is a
+        density.
+        """
         return any(region is not None and region.has_density for region in self.regions)
 
     def particles_for(self, rows: int) -> int:

@@ -5,7 +5,7 @@
 
 A value has the format of the table or of JSON; null is a missing cell. A range applies to numbers,
 dates and ordered levels, and includes both ends. "2022", "2022-Q2" and "2022-05" are ranges of
-dates; "2022-05-17" is a range of times of day in a column with times.
+dates, and so is "2022-05-17" in a column with times of day.
 """
 
 from __future__ import annotations
@@ -74,13 +74,8 @@ class Condition:
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
-        """Returns the rows after drawing a possible level wherever several levels share the row's
-        code.
-
-        Args:
-            rows: Encoded rows that satisfy the condition.
-            codec: Codec of the table.
-            generator: Random generator.
+        """Returns the encoded rows after drawing a possible level wherever several levels share a
+        row's code.
         """
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
@@ -259,14 +254,10 @@ def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
 
 
 def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
-    """Checks that the numbers and dates of rows lie within their columns' limits.
+    """Checks that the numbers and dates of parsed rows lie within their columns' limits.
 
     Columns that a rule computes are exempt, because they extend as far as the columns of the rule
     do.
-
-    Args:
-        typed: Rows with cells of the columns' dtypes.
-        codec: Codec of the table.
 
     Raises:
         TableError: A value is beyond its column's limits, so that the model can not generate it.

@@ -64,10 +64,8 @@ class Acceptance:
     def to_json(self, pointers: Sequence[str]) -> dict[str, Any]:
         """Returns the acceptance as an entry of the model's training record.
 
-        `log_standard_error` is that of log(share): sqrt((1 - a) / (a n)).
-
-        Args:
-            pointers: JSON pointer of each hard rule in the schema.
+        `pointers` are JSON pointers of the hard rules in the schema. `log_standard_error` is that
+        of log(share): sqrt((1 - a) / (a n)).
         """
         return {
             "rows": self.rows,

@@ -80,13 +80,10 @@ class DependentRegion:
         return replace(self, target=self.target.take(indices_of_rows(rows, len(self.target.low))))
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell within its region for each particle. Returns the cells with the region's
-        probability.
+        """Draws a cell within its region for each of N particles, with the region's probability.
 
-        Args:
-            column: Distribution of the part given the earlier columns.
-            noise: Uniform random numbers. Shape: (N,).
-            codes, values: Encoded columns, of which the earlier ones are drawn. Shape: (N, D).
+        `column` is the distribution of the part given the earlier columns, `noise` is uniform.
+        Shape: noise (N,); codes and values (N, D), the columns drawn so far.
         """
         target = self.target.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
@@ -127,12 +124,10 @@ class RegionsByRow:
         return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each particle, from the region that applies to its row.
+        """Draws a cell for each of N particles, from the region that applies to its row.
 
-        Args:
-            column: Distribution of the column given the earlier ones.
-            noise: Uniform random numbers. Shape: (N,).
-            codes, values: Encoded columns, of which the earlier ones are drawn. Shape: (N, D).
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
         """
         n = len(noise)
         drawn = Drawn.to_fill(noise)
@@ -368,9 +363,6 @@ class _ParentProposals:
 def exact_columns(regions: Iterable[object]) -> set[str]:
     """Returns the columns whose numbers must be drawn exactly, because restrictions of other
     columns depend on them.
-
-    Args:
-        regions: Regions of all columns.
     """
     found: set[str] = set()
     for region in regions:
@@ -383,20 +375,16 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
 
 
 def dependent_parts(region: object) -> list[DependentRegion]:
-    """Returns the dependent regions among the regions of one column."""
+    """Returns the regions of a column that follow from the restriction of its original column."""
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 
 
 def evaluation_rank(codec: TableCodec, name: str) -> int:
-    """Returns the rank in which restrictions of a column are evaluated: 0, 1 or 2.
+    """Returns the rank in which restrictions of column `name` are evaluated: 0, 1 or 2.
 
     Columns without a rule come first; inequalities, which leave most freedom, come last. An unknown
     column is proposed by the first rule that restricts it.
-
-    Args:
-        codec: Codec of the table.
-        name: Name of the column.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

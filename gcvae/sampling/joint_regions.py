@@ -80,13 +80,11 @@ class JointRegion:
         return replace(self, which=self.which[indices_of_rows(rows, len(self.which))])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each particle, among the codes of the combinations that are still
+        """Draws a cell for each of N particles, among the codes of the combinations that are still
         possible.
 
-        Args:
-            column: Distribution of the column given the earlier ones.
-            noise: Uniform random numbers. Shape: (N,).
-            codes, values: Encoded columns, of which the earlier ones are drawn. Shape: (N, D).
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
         """
         n = len(noise)
         allowed = np.ones((n, self.n_codes), dtype=bool)

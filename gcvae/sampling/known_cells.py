@@ -56,10 +56,6 @@ class KnownRows:
 
         A number beyond its column's limits or decimals is replaced by the nearest possible one.
 
-        Args:
-            frame: The rows.
-            constrained: Model with its hard rules.
-
         Raises:
             ConditionError: A known cell is impossible, or violates a hard rule.
             TableError: A cell can not be parsed, or there are no rows.
@@ -123,7 +119,7 @@ class KnownRows:
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks."""
+        """Number of blocks of BLOCK_ROWS rows, of which the last may be shorter."""
         return -(-len(self) // BLOCK_ROWS)
 
     def block_numbers(self, among: range) -> range:
@@ -142,8 +138,9 @@ class KnownRows:
     ) -> tuple[pd.DataFrame, Tensor]:
         """Returns (completed rows of a block, effective number of particles of each row).
 
-        The completions of a row are consecutive. `generator` draws all cells except identifiers,
-        which `seed` and the row number determine. Shape: (n * n_outputs rows), (n,).
+        Particles are weighted draws, of which the completions of a row are chosen. The completions
+        of a row are consecutive. `generator` draws all cells except identifiers, which `seed` and
+        the row number determine. Shape: (n * n_outputs rows), (n,).
 
         Args:
             number: Number of the block.

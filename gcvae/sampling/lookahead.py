@@ -64,10 +64,8 @@ class LookaheadRegion:
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """Draws a cell for each of N particles, with the log of Z / h as its log weight.
 
-        Args:
-            column: Distribution of the column given the earlier ones.
-            noise: Uniform random numbers. Shape: (N,).
-            codes, values: Encoded columns, of which the earlier ones are drawn. Shape: (N, D).
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
         """
         log_h = self._log_h(codes)
         drawn = column.draw_within(replace(self.own, log_share=self.own.log_share + log_h), noise)
@@ -101,15 +99,9 @@ class LookaheadRegion:
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion]:
-    """Returns the lookahead regions of columns that come before a conditioned column of their
-    dependency.
-
-    A column of several dependencies uses the one with the fewest exceptions.
-
-    Args:
-        model: Model with its functional dependencies.
-        order: Order in which the decoder generates the columns; None for models without one.
-        regions: Region of each column; None for an unconditioned one.
+    """Returns, by index, the lookahead regions of columns that the decoder generates (`order`)
+    before a conditioned column of their dependency. A column of several dependencies uses the one
+    with the fewest exceptions.
     """
     found: dict[int, LookaheadRegion] = {}
     if order is None:

@@ -49,7 +49,7 @@ class Particles:
 
     @staticmethod
     def joined(parts: Sequence[Particles]) -> Particles:
-        """Concatenates particles."""
+        """Concatenates particles, in order."""
         names = ("latent", "codes", "values", "log_weight")
         return Particles(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
 
@@ -93,7 +93,8 @@ def draw_particles(
 def complete(
     model: GenerativeModel, regions: Regions, particles: Particles, generator: AnyGenerator
 ) -> tuple[Tensor, Tensor]:
-    """Draws the remaining columns of particles. Returns (codes, values).
+    """Draws the columns of particles that are not drawn yet. Returns (codes, values) of all D
+    columns.
 
     Shape: (N, D) each, particles by columns.
     """

@@ -29,11 +29,8 @@ Regions = Sequence[AnyRegion | None]
 
 
 def level_region(log_share: Numbers) -> Region:
-    """Returns the region of a column of levels, the same for all rows.
-
-    Args:
-        log_share: Log of the possible share of each code; -inf excludes a code. Shape: (K,), K
-            codes.
+    """Returns the region of a column of levels, the same for all rows, from the log of the possible
+    share of each of K codes; -inf excludes a code. Shape: (K,).
     """
     nothing = torch.zeros(1, 0, dtype=torch.float64)
     return Region(torch.from_numpy(log_share)[None], nothing, nothing)

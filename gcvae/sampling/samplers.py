@@ -86,7 +86,7 @@ def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
 def free_blocks(
     constrained: ConstrainedModel, rows: int, seed: int, among: range | None
 ) -> Iterator[pd.DataFrame]:
-    """Yields rows without a condition, in blocks. See `Sampler.blocks`."""
+    """Yields generated rows without a condition, in blocks; arguments as in `Sampler.blocks`."""
     for first_row, n in block_ranges(rows, among):
         generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
         block = constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
@@ -293,14 +293,16 @@ class RowsSampler:
     seed: int
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the median over the first block of the rows' effective number of particles."""
+        """Returns the effective number of particles (weighted draws) of a row, the median over the
+        first block.
+        """
         return {"effective_particles": round(float(self._first[1].median()), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields the completed rows in blocks, in order.
+        """Yields the completed rows in blocks, in order; arguments as in `Sampler.blocks`.
 
         Raises:
-            SettingError: `rows` is not the number of rows of the table.
+            SettingError: `rows` is not the number of rows with known cells.
         """
         if rows != len(self.known):
             expected = f"{len(self.known)}, or leave rows out"

@@ -47,8 +47,8 @@ _PROPOSED = 0.8
 _LEFT_BLANK = 0.1
 """Share of the particles that leave it missing, if it can be; half of those without a solution."""
 _NEGLIGIBLE_NATS = 20.0
-"""Nats by which a solution may be less likely than a missing cell. Less likely solutions are ignored,
-because they lie beyond all values of the column."""
+"""Nats by which a solution may be less likely than a missing cell. Less likely solutions lie beyond
+all values of the column, and are ignored."""
 _LEAST_LOG_MASS = -600.0
 _LARGEST_NOISE = 1.0 - 1e-15
 
@@ -201,12 +201,11 @@ class SolvedRegion:
         return replace(self, constraint=self.constraint.take(at), is_open=is_open)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each particle, with log p - log q of its proposal q as its log weight.
+        """Draws a cell for each of N particles, with log p - log q of its proposal q as its log
+        weight.
 
-        Args:
-            column: Distribution of the column given the earlier ones.
-            noise: Uniform random numbers. Shape: (N,).
-            codes, values: Encoded columns, of which the earlier ones are drawn. Shape: (N, D).
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
         """
         codec, parent = self.constraint.codec, self.constraint.parent
         is_open = np.broadcast_to(self.is_open, len(noise))

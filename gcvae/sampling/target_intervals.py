@@ -32,8 +32,8 @@ class TargetIntervals:
     """Possible values of a column in n rows, or in all rows alike (n = 1).
 
     Attributes:
-        low, high: First and last grid index of m intervals; an interval with low > high is empty.
-            Shape: (n, m) each.
+        low, high: First and last value of m intervals, as multiples of the column's resolution; an
+            interval with low > high is empty. Shape: (n, m) each.
         is_known: Mask of the rows in which the column is restricted. Shape: (n,).
         missing: Mask of the rows in which a missing cell is possible. Shape: (n,).
     """
@@ -78,12 +78,12 @@ class TargetIntervals:
 
 
 def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
-    """Returns the region of the grid indices within intervals; all cells in rows without a
-    restriction.
+    """Returns the region of the multiples of a column's resolution within intervals; all cells in
+    rows without a restriction.
 
     Args:
         codec: Codec of numbers on a grid, or of levels that are whole numbers.
-        target: Possible values, on the grid of the codec's column.
+        target: Possible values of the codec's column.
     """
     target_low, target_high = _disjoint(target.low, target.high)
     n, m = target_low.shape

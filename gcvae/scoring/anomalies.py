@@ -127,14 +127,10 @@ def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tenso
 
 
 def column_tails(column: ColumnDistribution, codes: Tensor, values: Tensor) -> Tensor:
-    """Returns for each cell the total probability of all outcomes of its column that are no
+    """Returns for each of N cells the total probability of all outcomes of its column that are no
     likelier.
 
-    Shape: (N,), (N,) -> (N,).
-
-    Args:
-        column: Distribution of the column for each of N rows.
-        codes, values: Encoded cells.
+    Shape: codes and values (N,) -> (N,).
     """
     mass = column.log_beta.double().exp()
     own = mass.gather(-1, codes.long().clamp(min=0)[:, None])[:, 0]
@@ -162,9 +158,8 @@ def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
 def row_tails(tails: Numbers, known: Numbers) -> Numbers:
     """Returns the statistic T of each row (see the module's docstring).
 
-    Args:
-        tails: Tail probability of each cell. Shape: (n, D).
-        known: Whether each cell is known. Shape: (n, D).
+    Shape: tails and known (n, D), the tail probability of each cell and whether it is known ->
+    (n,).
     """
     if not tails.shape[1]:
         return np.ones(len(tails))
@@ -174,9 +169,7 @@ def row_tails(tails: Numbers, known: Numbers) -> Numbers:
 def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
     """Returns the column of each row's smallest tail probability; None if all are 1.
 
-    Args:
-        codec: Codec of the table.
-        tails: Tail probability of each cell. Shape: (n, D).
+    Shape: tails (n, D), rows by columns of the codec.
     """
     owners = [codec.reduction.owners.get(c.name, c.name) for c in codec.columns]
     if not owners:

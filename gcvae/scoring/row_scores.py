@@ -414,14 +414,7 @@ class RowScorer:
 def score(
     model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, noise: RowNoise
 ) -> BoundEstimate:
-    """Returns the bound on the log-likelihood of each row, in the codec's units.
-
-    Args:
-        model: Trained model.
-        rows: Encoded rows.
-        options: How to score.
-        noise: Random numbers of each row.
-    """
+    """Returns the bound on the log-likelihood of each encoded row, in the codec's units."""
     keep_freed_memory()
     with torch.no_grad():
         if options.draws is not None:

@@ -140,7 +140,7 @@ class ScoreOptions:
 
     @property
     def typical_draws(self) -> int:
-        """Expected number of draws of z for a row."""
+        """Expected number of draws of z for a typical row, to estimate the work."""
         if self.draws is not None:
             return self.draws
         assert self.tolerance is not None, "it is one of both"
@@ -154,8 +154,8 @@ class ScoreOptions:
 
     @property
     def has_percentiles(self) -> bool:
-        """Whether percentiles are possible: held-out rows were scored by density without
-        jitters.
+        """Whether percentiles are possible, because held-out rows were scored by the same measure:
+        density, without jitters.
         """
         return self.measure == "density" and self.jitters == 0
 

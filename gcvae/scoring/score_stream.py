@@ -50,7 +50,7 @@ class ScoreTotals:
         self._variance.add(float((block["standard_error"] ** 2).sum()))
 
     def add_all(self, totals: ScoreTotals) -> None:
-        """Adds the rows of other totals."""
+        """Adds the sums and counts of other totals."""
         self.rows += totals.rows
         self.n_impossible += totals.n_impossible
         self._sum.add_all(totals._sum)
@@ -113,7 +113,7 @@ class RareTotals:
         self.n_unknown += int(block[IS_RARE].isna().sum())
 
     def add_all(self, totals: RareTotals) -> None:
-        """Adds the rows of other totals."""
+        """Adds the counts of other totals."""
         self.rows += totals.rows
         self.n_rare += totals.n_rare
         self.n_unknown += totals.n_unknown
@@ -129,10 +129,8 @@ Totals = ScoreTotals | RareTotals
 
 
 def new_totals(scoring: str) -> Totals:
-    """Returns totals of no rows.
-
-    Args:
-        scoring: `full`, or `flag` for a model that only reveals whether a row is rare.
+    """Returns totals of no rows, for a model whose scoring is `full`, or `flag` (only whether rows
+    are rare).
     """
     return RareTotals() if scoring == FLAG else ScoreTotals()
 
