@@ -1,4 +1,4 @@
-"""Time spans that are compared with dates: "2022", "2022-Q2", "2022-05", "2022-05-17"."""
+"""Time spans in comparisons with dates: "2022", "2022-Q2", "2022-05", "2022-05-17"."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ _SPAN = re.compile(r"\d{4}(-?Q[1-4]|-\d\d(-\d\d)?)?")
 
 
 def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | None:
-    """Returns the first and the last moment of a time span, at the column's resolution.
+    """Returns the first and the last moment of a time span, in steps of the column's resolution.
 
-    None if it is not a time span, or is a date in the column's own format.
+    Returns None if `wanted` is not a time span, or is a date in the column's own format.
+
+    Args:
+        wanted: Text such as "2022-Q2", a pandas Period, a date, or any other value.
+        column: Column of dates with which the span is compared.
     """
     step = resolution(column.date_format, column.decimals)
     if isinstance(wanted, str) and _SPAN.fullmatch(wanted):
@@ -50,11 +54,15 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
 
 
 def _time_of(moment: pd.Period) -> pd.Timestamp:
-    """Returns the time of a period of a microsecond; `Period.start_time` counts in nanoseconds."""
+    """Converts a period of one microsecond to a time; `Period.start_time` would count in
+    nanoseconds.
+    """
     return pd.Timestamp(np.int64(moment.ordinal).astype(TIMES))
 
 
 def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:
-    """Converts a naive time of the column's time zone to UTC; unchanged for naive columns."""
+    """Converts a time in the column's time zone (UTC if it has none) to UTC; both have no zone
+    attached.
+    """
     local = time.tz_localize(zone_of(column), ambiguous=True, nonexistent="shift_forward")
     return local.tz_convert("UTC").tz_localize(None)

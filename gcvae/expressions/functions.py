@@ -1,17 +1,17 @@
-"""Functions of expressions: argument and result types, and vectorised evaluation.
+"""Functions of expressions: the types of their arguments and results, and vectorised evaluation.
 
     round(x, 2)  floor(x)  ceil(x)  abs(x)  min(x, y, ...)  max(x, y, ...)        numbers
     year(d)  quarter(d)  month(d)  day(d)  weekday(d)  hour(d)  minute(d)  second(d)  week(d)
     day_of_year(d)  day_of_week(d)                                                parts of a date
     days(d, e)  months(d, e)  years(d, e)                                completed, from d to e
     days_in_month(year, month)                              28 to 31, of the Gregorian calendar
-    clock(t, minutes)                        the time of day so many minutes after t, 517 for 05:17
+    clock(t, minutes)                     the time of day `minutes` after t, written 517 for 05:17
     lower(t)  upper(t)  prefix(t, 2)  concat(t, u, ...)                           texts
     is_missing(c)                                                                 of any column
 
-A function of a missing value is missing, except `is_missing`. Parts of a date use the column's time
-zone, or a named one: `hour(d, "Europe/Berlin")`. `weekday` is the English name; `day_of_week`
-counts from Monday, 0. `concat` also accepts whole numbers.
+A function returns a missing value if an argument is missing, except `is_missing`. Parts of a date
+refer to the column's time zone, or to a named one: `hour(d, "Europe/Berlin")`. `weekday` is the
+English name; `day_of_week` counts from Monday, 0. `concat` also accepts whole numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gcvae.schema.suggestions import nearest
 from gcvae.spelling.date_text import WEEKDAYS, is_time_of_day, offset_of, resolution
 
 NO_DATE = -(2**63)
-"""NaT, a missing date."""
+"""Value of a missing date (NaT) in microseconds."""
 _LONGEST = 1_000_000
 """Maximum length of a prefix."""
 Times = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ Texts = npt.NDArray[Any]
 
 
 class Type(StrEnum):
-    """Type of a term."""
+    """Type of the value of an expression or a part of it."""
 
     NUMBER = "a number"
     DATE = "a date"
@@ -54,17 +54,17 @@ class Type(StrEnum):
 
 @dataclass(frozen=True)
 class Function:
-    """A function of an expression.
+    """A function that expressions may call.
 
     Attributes:
         takes: Type of each argument.
         gives: Type of the result.
-        compute: Computes the result from the arguments' values.
+        compute: Computes the result from the values of the arguments.
         is_repeated: Whether the last argument may be repeated.
         optional: Number of trailing arguments that may be omitted.
-        by_clock: Whether it takes the `zone` of its date: the column's, or one named as last
-            argument.
-        writes_numbers: Whether numbers are accepted as text.
+        by_clock: Whether the result depends on a time zone. `compute` then takes the argument
+            `zone`: that of the date's column, or one that the expression names as last argument.
+        writes_numbers: Whether numbers are accepted as arguments and converted to text.
     """
 
     takes: tuple[Type, ...]
@@ -76,10 +76,10 @@ class Function:
     writes_numbers: bool = False
 
     def check(self, name: str, types: Sequence[Type]) -> None:
-        """Checks number and types of arguments.
+        """Checks the number and types of the arguments of a call; `name` is shown in the error.
 
         Raises:
-            ValueError: They do not match.
+            ValueError: The number or a type does not match.
         """
         least, most = len(self.takes) - self.optional, len(self.takes)
         if len(types) < least or (len(types) > most and not self.is_repeated):
@@ -98,7 +98,9 @@ class Function:
 
 
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
-    """Rounds to `digits` decimals. A tie within the rounding error equals both neighbours."""
+    """Rounds to `digits` decimals (0 if None). If the exact number may be a tie, its error bound is
+    half a unit, so that it equals both neighbours.
+    """
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
         values, error = (part * scale for part in x.rounded)
@@ -110,7 +112,7 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
 
 
 def _stepped(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
-    """Returns floor or ceil with a tolerance for rounding errors.
+    """Returns floor or ceil (`step`) with a tolerance for rounding errors.
 
     A number that differs from a whole number by at most its error becomes that whole number.
     """
@@ -143,7 +145,7 @@ def zone_of(column: Column) -> Any:
 
 
 def known_zone(name: str) -> str:
-    """Returns the name of a time zone.
+    """Returns `name` after checking that it is a time zone of the IANA database.
 
     Raises:
         ValueError: There is no such zone.
@@ -157,10 +159,13 @@ def known_zone(name: str) -> str:
 
 
 def check_part(name: str, column: Column | None) -> None:
-    """Checks that a column's dates have the part that a function uses.
+    """Checks that a column's dates contain the part that the function `name` returns, such as the
+    hour.
+
+    Dates that are not a column's (None) pass.
 
     Raises:
-        ValueError: They do not.
+        ValueError: The column has no time of day, or no date.
     """
     if column is None:
         return
@@ -173,7 +178,9 @@ def check_part(name: str, column: Column | None) -> None:
 
 
 def _by_clock(times: Times, zone: Any) -> pd.DatetimeIndex:
-    """Returns the times in a zone, unchanged without one; NaT if missing."""
+    """Converts times in UTC to local times of a zone; unchanged if `zone` is None. NaT stays
+    NaT.
+    """
     index = pd.DatetimeIndex(np.atleast_1d(times).view(TIMES))
     if zone is None:
         return index
@@ -202,8 +209,9 @@ def _days(first: Times, last: Times) -> Amount:
 
 
 def _months(first: Times, last: Times) -> Amount:
-    """Returns completed months: a month is complete on the same day of the next, or after its last
-    day."""
+    """Returns the number of completed months, each of which ends on the same day of the next month,
+    or after its last day.
+    """
     first, last = np.broadcast_arrays(first, last)
     a, b = _by_clock(first, None), _by_clock(last, None)
     months = 12.0 * (b.year - a.year) + (b.month - a.month)
@@ -218,7 +226,7 @@ def _years(first: Times, last: Times) -> Amount:
 
 
 def _days_in_month(year: Amount, month: Amount) -> Amount:
-    """Returns the number of days of a month; missing if the month is not 1 to 12."""
+    """Returns the number of days of a month; missing unless the month is 1 to 12."""
     y, m = np.broadcast_arrays(year.values.astype(np.float64), month.values.astype(np.float64))
     known = np.logical_and(year.known, month.known) & np.isin(m, np.arange(1, 13))
     first = 12 * (np.where(known, np.floor(y), 1970) - 1970) + np.where(known, m, 1) - 1
@@ -230,7 +238,10 @@ def _days_in_month(year: Amount, month: Amount) -> Amount:
 
 
 def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
-    """Returns the time of day `minutes` after `start`, as a number such as 517 for 05:17."""
+    """Returns the time of day `minutes` after `start`, as a number such as 517 for 05:17.
+
+    `midnight` is the number that stands for 00:00, 0 if None.
+    """
     begin = start.values.astype(np.float64)
     at = begin // 100 * 60 + begin % 100 + minutes.values
     whole = np.where(at == np.floor(at), at % 1440, np.nan)
@@ -242,7 +253,7 @@ def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Am
 
 
 def _numbers(values: npt.NDArray[Any]) -> Amount:
-    """Returns exact whole numbers; NaN is missing."""
+    """Returns numbers with an error of zero; NaN is missing."""
     return Amount(values, 0.0, ~np.isnan(values))
 
 
@@ -250,7 +261,9 @@ def _numbers(values: npt.NDArray[Any]) -> Amount:
 
 
 def _mapped(change: Callable[..., str]) -> Callable[..., Texts]:
-    """Returns a function of texts, row by row; missing if an argument is missing."""
+    """Returns a vectorised version of a function of texts; the result is missing if an argument
+    is.
+    """
 
     def mapped(*texts: Texts) -> Texts:
         rows = np.broadcast_arrays(*texts)
@@ -290,7 +303,11 @@ def _concat(*parts: Texts | Amount) -> Texts:
 
 
 def are_missing(value: Any, kind: Type) -> Truths:
-    """Returns which values are missing. Shape: (n,)."""
+    """Returns for each value of a term (see `Term.evaluate`) whether it is missing, as truth
+    values.
+
+    Shape: (n,).
+    """
     if kind is Type.DATE:
         blank = value == NO_DATE
     elif kind is Type.TEXT:

@@ -1,9 +1,10 @@
 """Numbers with a bound on their rounding error, so that 0.1 + 0.2 equals 0.3.
 
-A computed number has a bound on its distance from the exact result; two numbers are equal if they
-differ by no more than their bounds. Columns compared without arithmetic are compared exactly.
+Every computed number carries a bound on its distance from the exact result. Two numbers are equal
+if they differ by no more than the sum of their bounds. Columns compared without arithmetic have
+bounds of zero.
 
-A comparison is true, false, or unknown if a number is missing or undefined, such as x / 0.
+A comparison is unknown if a number is missing, or undefined such as x / 0.
 """
 
 from __future__ import annotations
@@ -24,19 +25,21 @@ _LARGEST_WHOLE = 2**63 - 1
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 
 Truths = npt.NDArray[np.int8]
-"""FALSE, UNKNOWN or TRUE: `and` is the minimum, `or` the maximum, `not` 2 - x (Kleene)."""
+"""Arrays of FALSE, UNKNOWN or TRUE, as in Kleene's logic: `and` is the minimum, `or` the maximum,
+`not` 2 - x."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Numbers with bounds on their errors.
+    """Numbers with bounds on their rounding errors.
 
     Shape: all (n,) or ().
 
     Attributes:
-        values: int64 or float64; NaN is undefined.
-        error: float64; 0 for numbers of a column or a literal.
-        known: False for missing numbers.
+        values: The numbers, int64 or float64; NaN for an undefined one such as x / 0.
+        error: Bound on the distance of each number from the exact result, float64; 0 for the
+            numbers of a column or a literal.
+        known: Whether each number is known; False for a missing one.
     """
 
     values: npt.NDArray[Any]
@@ -45,7 +48,7 @@ class Amount:
 
     @property
     def rounded(self) -> tuple[Numbers, Numbers]:
-        """Returns the numbers as float64, and their errors including that of the conversion.
+        """The numbers as float64, and bounds on their errors including that of the conversion.
 
         Shape: (n,), (n,).
         """
@@ -54,13 +57,15 @@ class Amount:
 
 
 def amount_of(number: float) -> Amount:
-    """Returns the amount of a literal; exact if it is whole and fits int64."""
+    """Converts a literal number; a whole number that fits int64 stays exact."""
     whole = isinstance(number, int) and abs(number) <= _LARGEST_WHOLE
     return Amount(np.asarray(number, dtype=np.int64 if whole else np.float64))
 
 
 def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
-    """Returns left operator right; division by zero is undefined."""
+    """Returns the result of an operator such as `ast.Add()`; division by zero is undefined
+    (NaN).
+    """
     with np.errstate(all="ignore"):
         values, error = _OPERATIONS[type(operator)](*left.rounded, *right.rounded)
         error = error + _EPSILON * np.abs(values)
@@ -69,7 +74,9 @@ def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
 
 
 def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
-    """Returns left operator right, up to rounding errors."""
+    """Returns the truth of a comparison by an operator such as `ast.Lt()`; numbers within the sum
+    of their error bounds count as equal.
+    """
     a, b = left.values, right.values
     with np.errstate(all="ignore"):
         difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
@@ -80,7 +87,10 @@ def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
 
 
 def truths(are_true: Mask, are_known: Any) -> Truths:
-    """Returns truth values, UNKNOWN where not known. Shape: (n,), (n,) -> (n,)."""
+    """Returns FALSE or TRUE for each of `are_true`, and UNKNOWN where `are_known` is False.
+
+    Shape: (n,), (n,) -> (n,).
+    """
     return np.where(are_known, np.where(are_true, TRUE, FALSE), UNKNOWN).astype(np.int8)
 
 

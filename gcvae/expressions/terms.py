@@ -1,6 +1,6 @@
-"""Compiles expressions over a schema's columns: types, and vectorised evaluation.
+"""Compiles expressions over a schema's columns: determines types, and evaluates whole columns.
 
-Every term has one of four types, determined by the schema:
+A term is a part of an expression. Each has one of four types, determined by the schema:
 
     number   continuous or integer columns, and levels that are numbers
     date     datetime columns; date - date is a number of days, date + number a later date
@@ -10,8 +10,8 @@ Every term has one of four types, determined by the schema:
 A comparison with a missing cell, or with an undefined number such as x / 0, is unknown; `unknown
 and false` is false, `unknown or true` is true.
 
-No Python code is evaluated: the allowed nodes become numpy operations on whole columns. Functions
-are defined in `functions`.
+No Python code is evaluated: the allowed nodes of the syntax tree become numpy operations on
+columns. Functions are defined in `functions`.
 """
 
 from __future__ import annotations
@@ -76,12 +76,13 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 @dataclass(frozen=True)
 class Rows:
-    """Cells of rows.
+    """Cells of the rows in which an expression is evaluated.
 
     Attributes:
-        values: Values of each named column, from `column_values`.
-        blanks_are_unknown: Whether a missing cell is unobserved instead of missing.
-        said: By column, whether its missing cells are really missing, if that is known.
+        values: Values by column name, as `column_values` returns them.
+        blanks_are_unknown: Whether a missing cell is one not yet observed, so that `is_missing` is
+            unknown for it.
+        said: By column name, whether its unobserved cells are known to be missing.
     """
 
     values: Mapping[str, Any]
@@ -91,16 +92,18 @@ class Rows:
 
 @dataclass(frozen=True)
 class Term:
-    """A part of an expression.
+    """A compiled part of an expression, such as a column, a literal or a comparison.
 
     Attributes:
-        text: Source text.
+        text: Source text of the part.
         type: Type of its value.
-        evaluate: Returns its value in each row: an Amount; microseconds since 1970; texts; Truths.
-        column: The column, if it is one or a date derived from one.
-        literal: The literal, if it is one.
-        last: For a literal time span, the last moment; its value is the first.
-        outcomes: All texts that it can be, if they are few and it is not a column.
+        evaluate: Returns its value in each row: an Amount for numbers, microseconds since 1970 for
+            dates, texts, or Truths.
+        column: The column, if the part is one or is a date computed from one; else None.
+        literal: The value of a literal; else None.
+        outcomes: All texts that a function can return, such as weekdays; None if they are unknown.
+        last: For a literal time span such as "2022", the term of its last moment (`evaluate`
+            returns the first); else None.
     """
 
     text: str
@@ -113,50 +116,55 @@ class Term:
 
     @property
     def is_column(self) -> bool:
-        """Whether it is a column."""
+        """Whether the term is a column without any operation."""
         return self.column is not None and self.text == quoted_name(self.column.name)
 
     @property
     def is_nominal(self) -> bool:
-        """Whether it has levels without an order."""
+        """Whether the term is a column of unordered levels."""
         kind = None if self.column is None else self.column.kind
         return kind is not None and kind.outcomes is Outcomes.NOMINAL_LEVELS
 
     @property
     def order(self) -> tuple[Level, ...] | None:
-        """Levels of an ordinal text column, lowest first."""
+        """Levels of an ordinal column, lowest first; None for other terms."""
         if self.column is None or self.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
             return None
         return self.column.levels
 
 
 def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None = None) -> Term:
-    """Compiles a tree to a term of truth values.
+    """Compiles a syntax tree to a term whose value is true, false or unknown in each row.
+
+    Args:
+        tree: Syntax tree from `parse_expression`.
+        schema: Schema of the columns.
+        tables: Lookup tables by name, for parts such as `rates[country]`.
 
     Raises:
-        ValueError: Types do not match, or it is not a truth value.
-        UnknownColumnError: The schema does not have a column.
+        ValueError: The types of the parts do not match, or the value is not a truth value.
+        UnknownColumnError: The expression names a column that the schema does not contain.
     """
     return _truth(compile_term(tree, schema, tables or {}), "the expression")
 
 
 def compile_term(tree: ast.expr, schema: TableSchema, tables: Tables) -> Term:
-    """Compiles a tree to a term over the columns of a schema.
+    """Compiles a syntax tree to a term over the columns of a schema.
 
     Args:
-        tree: From `parse_expression`.
+        tree: Syntax tree from `parse_expression`.
         schema: Schema of the columns.
-        tables: Lookup tables for `name[key]`, by name.
+        tables: Lookup tables by name, for parts such as `rates[country]`.
 
     Raises:
-        ValueError: Types do not match.
-        UnknownColumnError: The schema does not have a column.
+        ValueError: The types of the parts do not match.
+        UnknownColumnError: The expression names a column that the schema does not contain.
     """
     return _Compiler(schema, tables).term(tree)
 
 
 def column_values(cells: pd.Series[Any], column: Column) -> Any:
-    """Returns the typed cells of a column in the form that terms use. Shape: (n,)."""
+    """Converts parsed cells of a column to the values that `Term.evaluate` uses. Shape: (n,)."""
     kind = type_of(column)
     known = cells.notna().to_numpy()
     if kind is Type.DATE:
@@ -173,13 +181,15 @@ def column_values(cells: pd.Series[Any], column: Column) -> Any:
 
 @dataclass(frozen=True)
 class _Compiler:
-    """Compiles the nodes of a tree to terms."""
+    """Compiles the nodes of a syntax tree to terms."""
 
     schema: TableSchema
     tables: Tables = field(default_factory=dict)
 
     def _looked_up(self, name: str, key: Term) -> Term:
-        """Returns the lookup of a key's text in a table; missing if there is no entry."""
+        """Compiles `name[key]`, the entry of a lookup table; missing where the table has no
+        entry.
+        """
         if name not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise ValueError(f"there is no table {name}; the rule's tables are: {known}")
@@ -221,7 +231,7 @@ class _Compiler:
         raise ValueError(f"a list stands where no list can: {_shown(node)}")
 
     def _called(self, name: str, arguments: Sequence[ast.expr]) -> Term:
-        """Returns a function applied to terms."""
+        """Compiles a call of a function."""
         terms = [self.term(argument) for argument in arguments]
         if name == "is_missing":
             return _missing(terms)
@@ -252,7 +262,7 @@ class _Compiler:
         )
 
     def _chain(self, node: ast.Compare) -> Term:
-        """Compiles a < b < c as a < b and b < c."""
+        """Compiles a comparison; a < b < c as a < b and b < c."""
         sides = [node.left, *node.comparators]
         links = [
             self._link(left, operator, right)
@@ -272,7 +282,9 @@ class _Compiler:
 
 
 def _zone(terms: Sequence[Term]) -> Any:
-    """Returns the zone for a part of a date: a named one, or that of the date's column."""
+    """Returns the time zone for a part of a date: the one named in the call, or that of the date's
+    column.
+    """
     if len(terms) > 1:
         named = terms[1].literal
         if not isinstance(named, str):
@@ -282,7 +294,8 @@ def _zone(terms: Sequence[Term]) -> Any:
 
 
 def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
-    """Returns values as keys of lookup tables: text, `true`, whole numbers without a decimal point.
+    """Converts values of a term to keys of lookup tables: texts, "true" and "false", or
+    `number_key`.
 
     None for missing. Shape: (n,).
     """
@@ -301,7 +314,7 @@ def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
 
 
 def number_key(number: float) -> str:
-    """Returns a number as the key of a lookup table.
+    """Returns the text of a number as a key of a lookup table; whole numbers have no decimal point.
 
     >>> number_key(3.0), number_key(0.19)
     ('3', '0.19')
@@ -312,7 +325,7 @@ def number_key(number: float) -> str:
 
 
 def _entries(entries: Mapping[str, Level], kind: Type, keys: npt.NDArray[Any]) -> Any:
-    """Returns the entries of keys, as values of their type. Shape: (n,)."""
+    """Returns the entries of a lookup table for keys, as values of type `kind`. Shape: (n,)."""
     found = [entries.get(key) for key in keys.tolist()]
     known = np.array([entry is not None for entry in found], dtype=bool)
     if kind is Type.TEXT:
@@ -336,10 +349,10 @@ def _column_term(column: Column) -> Term:
 
 
 def type_of(column: Column) -> Type:
-    """Returns the type of a column's cells.
+    """Returns the type of a column's cells in expressions.
 
     Raises:
-        ValueError: The column has no values.
+        ValueError: The column has no value in any row, so that its type is unknown.
     """
     levels = column.typed_levels
     if column.datetime_format is not None:
@@ -377,7 +390,7 @@ def _fixed(literal: Level, kind: Type, value: Any) -> Term:
 
 
 def _missing(terms: Sequence[Term]) -> Term:
-    """Returns the term of whether a column's cell is missing."""
+    """Compiles `is_missing(column)`."""
     if len(terms) != 1 or terms[0].column is None or terms[0].text.startswith("is_missing"):
         raise ValueError("is_missing takes a column")
     [term] = terms
@@ -429,7 +442,7 @@ _SYMBOLS: dict[type[ast.operator], str] = {
 
 
 def _part(term: Term) -> str:
-    """Returns a term's text as part of a longer one, with parentheses if needed."""
+    """Returns the text of a term within a longer expression, in parentheses if needed."""
     is_leaf = term.literal is not None or " " not in term.text
     return term.text if is_leaf or term.text.startswith("`") else f"({term.text})"
 
@@ -445,7 +458,9 @@ def _require_number(term: Term, whole: str) -> None:
 
 
 def _date_arithmetic(left: Term, operator: ast.operator, right: Term, text: str) -> Term:
-    """Returns date - date in days, or date + days, days + date and date - days as dates."""
+    """Compiles date - date to a number of days; date + days, days + date and date - days to
+    dates.
+    """
     subtract = isinstance(operator, ast.Sub)
     if subtract and left.type is right.type:
         return Term(
@@ -473,7 +488,7 @@ def _days_between(later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64]) 
 
 
 def _moved(times: npt.NDArray[np.int64], days: Amount, sign: float) -> npt.NDArray[np.int64]:
-    """Returns dates shifted by days, clipped to the years 1 to 9999."""
+    """Adds `sign` times a number of days to dates, clipped to the years 1 to 9999."""
     with np.errstate(all="ignore"):
         distance = np.rint(sign * days.values.astype(np.float64) * DAY)
     exists = days.known & ~np.isnan(distance) & (times != NO_DATE)
@@ -519,7 +534,7 @@ def _compared_values(
 
 
 def _amount(term: Term, rows: Rows) -> Amount:
-    """Returns the values of a term as numbers, dates in microseconds."""
+    """Evaluates a term to numbers; dates are in microseconds."""
     found = term.evaluate(rows)
     if term.type is Type.NUMBER:
         return found  # type: ignore[no-any-return]
@@ -527,7 +542,8 @@ def _amount(term: Term, rows: Rows) -> Amount:
 
 
 def _rounded_column(left: Term, right: Term) -> Column | None:
-    """Returns the column to whose grid the other side of an equality is rounded, or None.
+    """Returns the column to whose grid the other side of an equality is rounded; None if it is
+    exact.
 
     Two columns on the same grid are compared exactly.
     """
@@ -541,14 +557,16 @@ def _rounded_column(left: Term, right: Term) -> Column | None:
 
 
 def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
-    """Returns the tolerance of an equality with a column. Shape: (n,)."""
+    """Returns the tolerance of an equality with a rounded column. Shape: (n,)."""
     size = np.maximum(*(np.abs(amount.values.astype(np.float64)) for amount in (first, second)))
     scale = 1e6 if column.has_times else 1.0
     return scale * slack(column, size / scale, is_rounded=True)
 
 
 def _compared_with_span(left: Term, operator: ast.cmpop, right: Term) -> Term:
-    """Compares a date with a time span: in it, before its first moment or after its last one."""
+    """Compiles the comparison of a date with a time span, which lies in it, before its first moment
+    or after its last one.
+    """
     if left.last is not None and right.last is None:
         left, right, operator = right, left, _TURNED.get(type(operator), type(operator))()
     first, last = replace(right, last=None), right.last
@@ -588,14 +606,17 @@ def _same_texts(left: npt.NDArray[Any], operator: ast.cmpop, right: npt.NDArray[
 
 
 def _ranks(texts: npt.NDArray[Any], order: pd.Index[Any]) -> Amount:
-    """Returns indices in the order; unseen levels and missing cells have none."""
+    """Returns the index of each text in an order of levels; unknown for unseen levels and missing
+    cells.
+    """
     places = order.get_indexer(pd.Index(np.atleast_1d(texts), dtype=object)).reshape(texts.shape)
     return Amount(places.astype(np.int64), known=places >= 0)
 
 
 def _check_level(term: Term, other: Term) -> None:
-    """Checks that a text compared with a column is one of its levels, because it may be
-    misspelled."""
+    """Raises a ValueError if a text compared with a column is not one of its levels, perhaps
+    misspelled.
+    """
     levels = other.outcomes if other.column is None else other.column.levels
     if term.literal is None or levels is None or term.literal in levels:
         return
@@ -605,7 +626,8 @@ def _check_level(term: Term, other: Term) -> None:
 
 def _coerced(term: Term, other: Term) -> Term:
     """Converts a literal to the type of the other side: a date, a number, or a word of a boolean
-    column."""
+    column.
+    """
     if term.literal is None or other.column is None or isinstance(term.literal, bool):
         return term
     if other.type is Type.DATE and term.type is Type.TEXT:
@@ -650,7 +672,9 @@ def _moment(text: str, time: np.datetime64) -> Term:
 
 
 def _is_in_percent(column: Column) -> bool:
-    """Returns whether a column's cells are written as percentages; `23 %` is 23 then."""
+    """Returns whether a column's cells are written as percentages; `23 %` then means 23, not
+    0.23.
+    """
     form = column.number_format
     return form is not None and "%" in (form.prefix.strip(), form.suffix.strip())
 

@@ -1,4 +1,4 @@
-"""Descriptions of a database's model, and ZIP files of generated tables."""
+"""Describes a fitted database as JSON, and writes generated tables to ZIP files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def database_record(
 ) -> dict[str, Any]:
     """Describes a fit as a JSON document.
 
-    Each table has its numbers of `rows` and `columns`, its `parent`, whether it `is_copied`, and
-    the `plan` in words.
+    For each table, the document contains the numbers of `rows` and `columns`, the name of the
+    `parent` table (null without one), whether the table `is_copied` unchanged, and the `plan` in
+    words. `splits` lists the tables from which a table of entities was separated.
     """
     records = [p.model.rows.training_record for p in parts.values() if p.model is not None]
     tables = {
@@ -63,8 +64,9 @@ def database_record(
 def written_schemas(
     parts: Mapping[str, DatabasePart], splits: Sequence[Split]
 ) -> dict[str, TableSchema]:
-    """Returns the column schemas of the generated tables; columns of numbered levels are left
-    out.
+    """Returns the column schemas of the generated tables, by table name.
+
+    Columns are left out whose levels the model replaced by their indices (`Split.levels`).
     """
     found = {name: part.schema for name, part in parts.items()}
     for split in reversed(splits):
@@ -79,7 +81,9 @@ def written_schemas(
 def schemas_of_texts(
     record: Mapping[str, Any], schemas: Mapping[str, TableSchema]
 ) -> dict[str, TableSchema]:
-    """Returns the schemas of the tables that were uploaded as text, according to their `format`."""
+    """Returns the schemas of the tables that were uploaded as text files rather than Parquet; the
+    member `tables` of the upload's `record` gives the `format` of each table.
+    """
     formats = {name: table.get("format", "parquet") for name, table in record["tables"].items()}
     return {name: s for name, s in schemas.items() if formats.get(name) not in (None, "parquet")}
 
@@ -92,14 +96,16 @@ def write_database(
     typed: Mapping[str, TableSchema] | None = None,
     escape_formulas: bool = False,
 ) -> dict[str, PackedTable]:
-    """Writes generated tables to a ZIP file. Returns the location of each table in it.
+    """Writes generated tables to a ZIP file, and returns where each table lies in that file.
 
     Args:
         target: Empty file.
-        tables: Generated tables.
+        tables: Generated tables by name.
         format: Format of the files in the archive, `csv` or `parquet`.
-        typed: Schemas of `schemas_of_texts`; these tables have typed values in Parquet files.
-        escape_formulas: Escape formulas in CSV files (`gcvae.files.table_stream`).
+        typed: Schemas by table name (`schemas_of_texts`). In Parquet files, the cells of these
+            tables are converted from text to the dtypes of their columns.
+        escape_formulas: Whether to escape cells of CSV files that a spreadsheet would run as
+            formulas (`gcvae.files.table_stream`).
     """
     write = {
         name: partial(_write_csv, frame, escape_formulas)

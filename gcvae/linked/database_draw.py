@@ -1,4 +1,4 @@
-"""Generation of a database: rows given parents, then references, then computed columns and keys."""
+"""Generates a database: rows given their parents, then references, computed columns and keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,15 @@ _MOST_ROUNDS = 30
 
 
 class Drawing:
-    """Generates one database."""
+    """Generates a synthetic database from the fitted tables.
+
+    Attributes:
+        links: Keys of the tables.
+        parts: Fitted tables by name, parents before their children.
+        seed: The same seed gives the same database.
+        frames: Rows of each table generated so far, with the additional columns of its model.
+        rows: For each table and index of a foreign key, the row index that each row references.
+    """
 
     def __init__(self, links: DatabaseSchema, parts: Mapping[str, DatabasePart], seed: int) -> None:
         self.links, self.parts, self.seed = links, parts, seed
@@ -35,7 +43,13 @@ class Drawing:
         self.rows: dict[str, dict[int, Codes]] = {name: {} for name in parts}
 
     def tables(self, parents: int | None, scale: float) -> dict[str, pd.DataFrame]:
-        """Generates all tables, in the format of the real ones."""
+        """Generates all tables, with the columns and dtypes of the real tables.
+
+        Args:
+            parents: Number of rows of each table without a parent; None for `scale` times the
+                number of rows of the real table.
+            scale: Factor of the number of rows.
+        """
         for name, part in self.parts.items():
             self._draw(name, part, parents, scale)
         for name, part in self.parts.items():
@@ -56,11 +70,12 @@ class Drawing:
     def computed(
         self, known: LinkedRows, frames: Mapping[str, pd.DataFrame]
     ) -> dict[str, pd.DataFrame]:
-        """Returns known rows with their computed columns: copies, rules and totals.
+        """Returns known rows after computing again the columns that rules, totals and copies
+        determine.
 
         Args:
             known: Rows of all tables.
-            frames: The same rows with their additional columns.
+            frames: The same rows with the additional columns of their models.
         """
         self.frames = dict(frames)
         self.rows = {name: dict(enumerate(known.rows[name])) for name in self.parts}
@@ -89,15 +104,15 @@ class Drawing:
         rows: pd.DataFrame,
         parents: Codes,
     ) -> pd.DataFrame:
-        """Returns generated rows of one table in the table's format, with references and keys; all
-        other tables are known.
+        """Returns generated rows of one table with references, keys and computed columns, in the
+        format of the real table. The rows of all other tables are known.
 
         Args:
             known: Rows of all tables.
-            frames: Rows of all tables with their additional columns.
+            frames: Rows of all tables with the additional columns of their models.
             name: Name of the table to complete.
             rows: Rows that the table's model generated.
-            parents: Parent index of each row.
+            parents: Row index of each row's parent.
         """
         part = self.parts[name]
         self.frames = {**frames, name: rows}
@@ -162,8 +177,8 @@ class Drawing:
         return found
 
     def _context(self, name: str, child: str) -> pd.DataFrame:
-        """Returns the context of a child table's rows: the effect on them, then columns of
-        `name`.
+        """Returns the context of a child table's rows: the random effect on the children, then the
+        columns of table `name` and its ancestors.
         """
         effect = [
             c for c in self.parts[name].child_columns[child] if c.startswith(f"{child} effect ")
@@ -181,7 +196,7 @@ class Drawing:
         return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _refer(self, name: str, part: DatabasePart) -> None:
-        """Assigns the references other than the one to the parent."""
+        """Chooses the row that each reference leads to, except references to the parent."""
         if part.catalogue is not None:
             return
         for i, (columns, codec) in part.borrowed.items():
@@ -222,7 +237,11 @@ class Drawing:
             self.rows[name][i] = rows
 
     def _paired_references(self, name: str, number: int) -> list[Codes]:
-        """Returns the reference that is in a unique key together with this one, if there is one."""
+        """Returns the row indices of another reference that shares a unique key with reference
+        `number`.
+
+        The list has one array, or none if no unique key contains the columns of two references.
+        """
         links = self.links[name]
         keys = [set(key.columns) for key in links.foreign_keys]
         others = [
@@ -237,8 +256,8 @@ class Drawing:
     def _restored(
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
-        """Returns the rows with the columns that rules compute from the time column and the parent
-        row.
+        """Returns the rows after computing the columns that rules determine from the time column
+        and the parent row.
         """
         part = self.parts[name]
         if not len(part.reduction) or part.plan.parent is None:
@@ -252,7 +271,9 @@ class Drawing:
         return part.reduction.restore(found)[kept]
 
     def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
-        """Returns the table with keys, references and the columns copied from referenced rows."""
+        """Returns the table after adding keys, references and the columns copied from referenced
+        rows.
+        """
         if name in written:
             return written[name]
         part, frame = self.parts[name], self.frames[name]
@@ -288,7 +309,13 @@ class Drawing:
 
 
 def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFrame:
-    """Converts keys to the data types of the real keys if they can be converted without loss."""
+    """Converts key columns to the dtypes of the real keys; columns that would lose values are
+    unchanged.
+
+    Args:
+        frame: Table, whose columns are replaced in place.
+        dtypes: Names of pandas dtypes, by column.
+    """
     for name, dtype in dtypes.items():
         if str(frame[name].dtype) != dtype:
             with suppress(TypeError, ValueError, OverflowError):
@@ -299,7 +326,9 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Rows that would repeat unique values were left out of a generated table."""
+    """Warns that a generated table is shorter, because rows that repeat a unique key were left
+    out.
+    """
 
 
 def _warn_of_left_out_rows(name: str, n_rows: int) -> None:
@@ -317,13 +346,15 @@ def repeats(
     key: ForeignKey | None = None,
     parents: Codes | None = None,
 ) -> Mask:
-    """Returns the mask of rows that repeat unique values of an earlier row. Shape: (n,).
+    """Returns a mask of the rows that repeat a value of a primary or unique key of an earlier row.
+
+    Shape: (n,).
 
     Args:
-        frame: Rows of the table; unique keys with columns that it lacks are not checked.
-        table: Keys of the table.
-        key: Reference to the parent, whose columns the frame lacks.
-        parents: Parent index of each row. Shape: (n,).
+        frame: n rows of the table. Keys with a column that the frame lacks are not checked.
+        table: Primary key and unique keys of the table.
+        key: Reference to the parent, whose columns the frame lacks; None without a parent.
+        parents: Row index of each row's parent, which stands for the columns of `key`. Shape: (n,).
     """
     found = np.zeros(len(frame), dtype=bool)
     of_parent = {} if key is None else dict.fromkeys(key.columns, parents)

@@ -1,4 +1,6 @@
-"""Model file of a database: one safetensors file with a model file for each table."""
+"""Reads and writes the model file of a database: a safetensors file that contains the model file of
+each table.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ def _bytes(tensor: Tensor) -> bytes:
 
 
 def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Returns the document of a fitted table, and adds its models and rows to `tensors`."""
+    """Returns the JSON document of a fitted table, and adds its models and rows to `tensors`.
+
+    Args:
+        prefix: Prefix of the table's names in `tensors`.
+        part: Fitted table.
+        tensors: Content of the file as tensors of bytes, which this function extends.
+    """
     found: dict[str, Any] = {
         "schema": part.schema.to_json(),
         "plan": {
@@ -96,7 +104,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
 
 
 def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> DatabasePart:
-    """Reads a fitted table from a document of `written_part`."""
+    """Reads a fitted table from its JSON document and the tensors (`written_part`)."""
     plan, kept, model = document["plan"], None, None
     if "kept" in document:
         kept = pd.read_parquet(BytesIO(_bytes(tensors[document["kept"]])))

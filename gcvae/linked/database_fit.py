@@ -1,4 +1,4 @@
-"""Fit of a database: builds the frame of columns that each table's model learns, and fits the
+"""Fits a database: builds a frame of the columns that each table's model learns, and fits the
 models.
 """
 
@@ -63,13 +63,17 @@ _SPELLING = (
     "steps",
     "endings",
 )
-"""Schema members about the format of cells, which models of typed rows do not need."""
+"""Schema members that describe how cells are written. The models learn parsed cells, so they do not
+need these members."""
 
 
 def typed_table(
     name: str, frame: pd.DataFrame, links: LinkedTable
 ) -> tuple[TableSchema, pd.DataFrame]:
-    """Infers the schema of a table's columns. Returns (schema, typed rows)."""
+    """Infers the schema of table `name`. Returns (schema, rows with cells of the columns' dtypes).
+
+    `links` contains the keys of the table, and the columns and rules that the user specified.
+    """
     stated = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
     own |= {column for key in links.foreign_keys for column in key.columns}
@@ -100,7 +104,10 @@ def typed_table(
 def with_found_plans(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> DatabaseSchema:
-    """Returns the schema of typed tables with the orders and catalogues that a fit finds."""
+    """Returns the database schema `links`, extended by the row orders and catalogues that a fit
+    infers from parsed tables. A catalogue is a reference table that is copied unchanged into every
+    sample.
+    """
     (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
     return with_plans(links, plan_database(tables, of_tables, split_links)[0])
 
@@ -108,10 +115,17 @@ def with_found_plans(
 def completed_schema(
     frames: Mapping[str, pd.DataFrame], document: Mapping[str, Any] | None
 ) -> tuple[DatabaseSchema, dict[str, TableSchema]]:
-    """Returns (completed schema of a database, column schemas of its tables).
+    """Infers everything about a database that the user did not specify.
+
+    Returns (schema of the database, column schemas of its tables by name).
+
+    Args:
+        frames: Tables by name.
+        document: JSON document of the schema, with all members optional; None infers everything.
 
     Raises:
-        SchemaError, TableError: As for a fit.
+        SchemaError: The document is malformed, or does not fit the tables.
+        TableError: A table can not be modelled.
     """
     links = infer_database(frames, document)
     frames = without_blanks(frames)
@@ -122,23 +136,32 @@ def completed_schema(
 
 
 _ROWS_TO_TELL_DATES = 200
+"""Number of rows from which `is_time_or_fraction` infers whether texts are dates."""
 
 
 def written_schema(schema: TableSchema) -> TableSchema:
-    """Returns the schema without lists of levels, which may name suppressed categories."""
+    """Returns the schema without the lists of levels, because rare levels may identify people.
+
+    Columns with listed levels become identifiers; only those of pandas dtype category keep their
+    list.
+    """
     listed = {c.name for c in schema if c.kind is ColumnKind.CATEGORICAL and c.dtype != "category"}
     return with_keys(schema, listed)
 
 
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
-    """Returns the reduction with only the columns that its rules use."""
+    """Returns the reduction, with a schema of only the columns that its rules use.
+
+    A reduction replaces a column y that a rule determines by its residual y - f(x), which is what
+    the model learns (`gcvae.rules.reduction`).
+    """
     named = {name for r in reduction.rewritings for name in (r.column, *r.parents)}
     columns = tuple(column for column in reduction.schema if column.name in named)
     return replace(reduction, schema=replace(reduction.schema, columns=columns))
 
 
 def is_time_or_fraction(cells: pd.Series[Any]) -> bool:
-    """Whether the cells of a key are dates or fractions."""
+    """Returns whether the cells of a key column are dates or fractional numbers."""
     if pd.api.types.is_datetime64_any_dtype(cells.dtype) or not len(cells):
         return len(cells) > 0
     if pd.api.types.is_float_dtype(cells.dtype):
@@ -150,10 +173,11 @@ def is_time_or_fraction(cells: pd.Series[Any]) -> bool:
 
 
 def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float, float]]:
-    """Returns (start, step) of a primary key of dates or fractions, which no text template
-    describes.
+    """Returns {column: (start, step)} if the primary key is one column of dates or fractional
+    numbers.
 
-    Times are in microseconds.
+    New values of such a key are counted as start + step * i; other keys are generated from text
+    templates. Dates are in microseconds since 1970. The dictionary is empty for all other keys.
     """
     if len(links.primary_key) != 1 or not len(frame):
         return {}
@@ -172,8 +196,10 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
 
 
 class DatabaseFit(LinkedRows):
-    """Fits all tables, children before parents: a parent's additional columns summarise its
-    children.
+    """Fits the models of all tables of a database.
+
+    Frames are built for children before parents, because a parent's additional columns summarise
+    its children; models are fitted in the opposite order.
     """
 
     def __init__(
@@ -188,7 +214,18 @@ class DatabaseFit(LinkedRows):
         progress: Callable[[str, float], None] | bool | None,
         dtypes: Mapping[str, Mapping[str, str]],
     ) -> None:
-        """Plans the tables and builds their frames."""
+        """Plans the tables and builds the frame of columns that each model learns.
+
+        Args:
+            links: Keys of the tables.
+            schemas: Column schemas by table name.
+            typed: Rows of each table, with cells of the columns' dtypes.
+            preset, settings, seed, device: As for `Synthesizer.fit`, for every table.
+            progress: Function that receives a table's name and the fraction of its fit that is
+                done, or whether to show a progress bar for each table; None lets `Synthesizer.fit`
+                decide.
+            dtypes: Names of the dtypes of the columns that the user passed, by table and column.
+        """
         self.dtypes = dtypes
         self.schemas = schemas
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
@@ -210,8 +247,10 @@ class DatabaseFit(LinkedRows):
             self._gather(name)
 
     def _held_out(self) -> dict[str, Mask | None]:
-        """Returns the mask of held-out rows of each table: all rows of random households; None for
-        tables of fewer than ten households.
+        """Returns a mask of the held-out rows of each table; None for a table from which none are
+        held out.
+
+        Rows are held out by household: with a parent row, all rows below that row.
         """
         found: dict[str, Mask | None] = {}
         share = configure(self.preset, self.settings).held_out_share
@@ -229,8 +268,8 @@ class DatabaseFit(LinkedRows):
         return found
 
     def _parent_columns(self, name: str) -> dict[str, str]:
-        """Returns the columns of the parent row that rules may use: name in the parent table by
-        name in the rules.
+        """Returns the columns of the parent table that rules may use: {name in the rules: name in
+        the parent table}.
         """
         key = self.key(name)
         if key is None:
@@ -244,7 +283,7 @@ class DatabaseFit(LinkedRows):
         }
 
     def _reduction(self, name: str) -> Reduction:
-        """Returns the rules that compute columns from the time column or the parent row."""
+        """Returns the rules that determine columns from the time column or from the parent row."""
         key, plan, schema = self.key(name), self.plans[name], self.schemas[name]
         if key is None or plan.is_catalogue or not len(self.typed[name]):
             return Reduction(schema)
@@ -260,7 +299,7 @@ class DatabaseFit(LinkedRows):
         return outer_reduction(self.joined(name, self._parent_columns(name)), joined, given)
 
     def _reduced(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
-        """Returns (schema, frame) with residuals in place of computed columns."""
+        """Returns (schema, frame) in which residuals replace the columns that rules determine."""
         reduction, outside = self.reductions[name], set(self._parent_columns(name))
         if not len(reduction):
             return self.schemas[name], self.typed[name]
@@ -270,7 +309,9 @@ class DatabaseFit(LinkedRows):
         return replace(schema, columns=kept), frame[[column.name for column in kept]]
 
     def _modelled(self, name: str) -> list[str]:
-        """Returns the names of the columns to model: without references and copied columns."""
+        """Returns the names of the columns that a table's model learns, which exclude references,
+        copied columns and keys counted from a grid.
+        """
         table, plan = self.links[name], self.plans[name]
         of_keys = {column for key in table.foreign_keys for column in key.columns}
         primary = set(table.primary_key)
@@ -280,8 +321,8 @@ class DatabaseFit(LinkedRows):
         return [c for c in self.reduced[name][1].columns if c not in left_out]
 
     def _gather(self, name: str) -> None:
-        """Builds the frame of a table, and adds its count and random effect to its parent's
-        frame.
+        """Builds the frame of a table, and adds to its parent's frame the number of children and
+        their random effect.
         """
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]
         frame = self.reduced[name][1][self._modelled(name)].copy()
@@ -315,12 +356,16 @@ class DatabaseFit(LinkedRows):
         self.frames[key.table] = added if before is None else pd.concat([before, added], axis=1)
 
     def _is_learned(self, name: str, column: str) -> bool:
-        """Whether a column of a frame has a modelled kind."""
+        """Returns whether models learn this column: additional columns, and columns of a modelled
+        kind.
+        """
         schema = self.reduced[name][0]
         return column not in schema or schema[column].is_modelled
 
     def _borrow(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
-        """Returns (columns that distinguish the rows of a referenced table, their codec)."""
+        """Returns (names of the columns by which the rows of a referenced table are chosen, their
+        codec).
+        """
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {c for k in links.foreign_keys for c in k.columns} | set(plan.copied)
@@ -332,7 +377,9 @@ class DatabaseFit(LinkedRows):
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
     def _context(self, name: str) -> pd.DataFrame:
-        """Returns the columns of a table and its ancestors that are context of its children."""
+        """Returns the columns of a table and its ancestors on which the models of its children
+        depend.
+        """
         own = [
             c
             for c in self.frames[name].columns
@@ -346,7 +393,9 @@ class DatabaseFit(LinkedRows):
         return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _document(self, name: str) -> dict[str, Any]:
-        """Returns the schema document of a table's model: kinds of columns, and rules."""
+        """Returns the JSON schema document with which a table's model is fitted: columns and
+        rules.
+        """
         schema, parts = self.reduced[name][0], self.reductions[name].owners
         counts = {columns[0] for columns in self.child_column_names[name].values()}
         counts |= self.degree_columns.get(name, set())
@@ -354,7 +403,7 @@ class DatabaseFit(LinkedRows):
             {
                 k: v
                 for k, v in schema[str(c)].to_json().items()
-                if c in parts or k not in _SPELLING  # residuals have limits of their rules_context
+                if c in parts or k not in _SPELLING  # a residual's limits come from its rule
             }
             if c in schema
             else {"name": str(c), "kind": "integer"}
@@ -365,11 +414,11 @@ class DatabaseFit(LinkedRows):
         return {"columns": columns} | ({} if rules is None else {"rules": list(rules)})
 
     def parts(self) -> dict[str, DatabasePart]:
-        """Fits all tables; parents come before their children."""
+        """Fits all tables. Returns the fitted tables by name, parents before their children."""
         return {name: self._part(name) for name in self.plans}
 
     def _part(self, name: str) -> DatabasePart:
-        """Fits one table; errors name it."""
+        """Fits one table. Input errors name the table."""
         with of_table(name):
             return self._fitted(name)
 
@@ -436,8 +485,8 @@ class DatabaseFit(LinkedRows):
         )
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
-        """Returns the progress option of a table's fit: a bar, or a function that calls the
-        caller's.
+        """Returns the progress option for the fit of one table: whether to show a bar, or a
+        function that reports to the caller's function.
         """
         option = self.progress
         if option is None or isinstance(option, bool):
@@ -445,13 +494,13 @@ class DatabaseFit(LinkedRows):
         return lambda progress: option(name, progress.fraction)
 
     def _key_dtypes(self, name: str) -> dict[str, str]:
-        """Returns the data types of a table's key columns in the input."""
+        """Returns the dtypes of a table's key columns as the user passed them."""
         given, typed = self.dtypes.get(name, {}), self.typed[name]
         return {c: given.get(c, str(typed[c].dtype)) for c in key_columns(name, self.links)}
 
     def _disjoint(self, name: str) -> dict[int, tuple[int, ...]]:
-        """Returns for each reference the others to the same table that never lead to the same row,
-        such as home and away team.
+        """Returns, for each foreign key, the other foreign keys that never lead to the same row as
+        it does, such as home team and away team.
         """
         keys, rows = self.links[name].foreign_keys, self.rows[name]
         return {
@@ -470,13 +519,15 @@ class DatabaseFit(LinkedRows):
         return self.typed[name].drop(columns=key_columns(name, self.links))
 
     def _effect_names(self, name: str) -> list[str]:
-        """Returns the names of the dimensions of the effect on a table."""
+        """Returns the names of the columns of the random effect on a table's rows."""
         key = self.key(name)
         assert key is not None, "it has a parent"
         columns = self.child_column_names[key.table][name]
         return [c for c in columns if c.startswith(f"{name} effect ")]
 
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
-        """Returns the context of each parent: the effect on this table, its row, its ancestors."""
+        """Returns the context of each parent: the random effect on its children, its columns, and
+        those of its ancestors.
+        """
         effect = self.frames[key.table][self._effect_names(name)]
         return limited_context(pd.concat([effect, self._context(key.table)], axis=1))

@@ -1,4 +1,4 @@
-"""A fitted table of a database: schema, model and the columns that its relations add."""
+"""A fitted table of a database: its schema, model and the columns added for related tables."""
 
 from __future__ import annotations
 
@@ -31,30 +31,32 @@ from gcvae.schema.columns import TableSchema
 class DatabasePart:
     """One fitted table of a database.
 
+    Foreign keys are identified by their index in `LinkedTable.foreign_keys`.
+
     Attributes:
         schema: Schema of the table's columns.
-        plan: How the table is modelled.
+        plan: Parent, order and copied columns of the table.
         n_rows: Number of rows of the real table.
-        model: Model of the rows; None for a catalogue.
-        child_columns: Additional columns for each child table, by its name: number of children,
-            random effect, time of the first child.
-        context: Names of the columns of the rows' context.
-        borrowed: For each reference that is assigned after generation, by index: the columns of the
-            referenced row that are modelled with the row, and their codec.
+        model: Model of the rows; None for a catalogue, a table that is copied unchanged.
+        child_columns: By name of a child table, the columns that summarise a row's children: their
+            number, random effect, and time of the first child.
+        context: Names of the columns on which the model of the rows depends.
+        borrowed: For each reference that is chosen after the rows are generated, by index: the
+            columns of the referenced row that are modelled with the row, and their codec.
         degrees: For each such reference to a catalogue, the share of the rows that refer to each
-            row of the catalogue. For other tables, the number of references is a column of the
-            referenced table's model.
+            row of the catalogue. For references to other tables, the referenced table's model
+            learns these numbers as a column.
         catalogue: Rows of a catalogue with their additional columns; None for other tables.
         totals: Columns that are sums over rows of child tables.
         order: Names of the table's columns, in order.
-        reduction: Rules that compute columns from the time column or the parent row.
-        parent_columns: Columns of the parent row that rules may use: name in the parent table by
-            name in the rules.
-        key_dtypes: Data types of the key columns.
+        reduction: Rules that determine columns from the time column or from the parent row.
+        parent_columns: Columns of the parent row that rules may use: {name in the rules: name in
+            the parent table}.
+        key_dtypes: Names of the dtypes of the key columns.
         disjoint: For each reference, the other references that never lead to the same row.
-        grids: Start and step of keys that are dates or fractions, from which new keys are counted.
+        grids: For each key column of dates or fractions, (start, step) of its generated values.
         household_tails: Sorted anomaly statistics (`households.Tails.statistic`) of the held-out
-            households of a table without a modelled parent.
+            households of a root table, from which p-values are computed; empty for other tables.
     """
 
     schema: TableSchema
@@ -76,7 +78,8 @@ class DatabasePart:
     household_tails: tuple[float, ...] = ()
 
     def typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """Parses rows of the table into typed values.
+        """Converts rows of the table, possibly texts, to the dtypes of their columns. Errors
+        contain `name`.
 
         Raises:
             TableError: A column is missing, or a cell can not be parsed.
@@ -89,13 +92,15 @@ class DatabasePart:
             return parse_table(frame[list(self.order)], self.schema)
 
     def is_time(self, column: str) -> bool:
-        """Whether a key column with a grid contains dates."""
+        """Returns whether a column contains dates."""
         return self.schema[column].has_times
 
 
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
-    """Adds the table's name and pointer to input errors raised in the block."""
+    """Context manager that adds the table's name and JSON pointer to input errors raised in its
+    block.
+    """
     try:
         yield
     except InputError as error:
@@ -111,12 +116,14 @@ def of_table(name: str) -> Iterator[None]:
 
 
 def degree_name(name: str, key: ForeignKey) -> str:
-    """Returns the name of the column with the number of rows that reference a row."""
+    """Returns the name of the column that counts how many rows of table `name` refer to a row by
+    `key`.
+    """
     return f"{name} {', '.join(key.columns)} count"
 
 
 def taken_cells(cells: pd.Series[Any], rows: Codes) -> Any:
-    """Returns the cells of the given rows, missing where the row index is `NO_ROW`."""
+    """Returns the cells at given row indices; a missing value for the index `NO_ROW` (-1)."""
     if not len(cells):
         return pd.Series([None] * len(rows), dtype=cells.dtype if cells.dtype == object else None)
     found = cells.take(np.maximum(rows, 0)).reset_index(drop=True)

@@ -1,13 +1,12 @@
-"""Quality report of a synthetic database: the report of a view of each table, and figures of its
-keys.
+"""Quality report of a synthetic database: reports on a view of each table, and figures of its keys.
 
     view of T:  columns of T | of its parent's row | for each child table: number of rows,
-                means of numbers, numbers of different levels
+                means of numeric columns, numbers of distinct values of other columns
 
-Each view is evaluated as a table (`gcvae.evaluation.report`), so that detectors, attacks and pairs
-of columns cover relations across keys. The view of a child table has one random row of each parent,
-because siblings share their parent's cells and would be recognised by them. The figures of keys are
-the share of valid references and the distribution of the numbers of children.
+Each view is evaluated as a single table (`gcvae.evaluation.report`), so that the comparison covers
+relations between tables. The view of a child table contains one random row of each parent: siblings
+repeat their parent's cells, by which a classifier would recognise them. The figures of keys are the
+share of valid references and the distribution of the numbers of children.
 """
 
 from __future__ import annotations
@@ -32,21 +31,24 @@ from gcvae.linked.references import NO_ROW, all_row_numbers
 from gcvae.training.reporting.model_report import make_report
 
 _FEW_VALUES = 20
-"""Columns with at most so many distinct numbers are treated as levels."""
+"""Numeric columns with at most this number of distinct values are treated as categorical."""
 _FLOORS = 50
+"""Number of draws from the real numbers of children for `KeyFigures.floor`."""
 Tables = Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """Comparison of one foreign key between synthetic and real tables.
+    """Compares one foreign key between a synthetic and a real database.
 
     Attributes:
         table, columns, referred: Table and columns of the key, and the referenced table.
-        found: Share of the values that are not missing which lead to a row.
-        unlike: Kolmogorov-Smirnov distance between the numbers of children in synthetic and real
-            tables.
-        floor: Mean of that distance for equally many draws from the real numbers.
+        found: Share of the synthetic references that lead to a row, among those that are not
+            missing.
+        unlike: Kolmogorov-Smirnov distance between the numbers of children of a referenced row in
+            the synthetic and in the real tables.
+        floor: Mean of that distance between the real numbers and samples of them, which shows how
+            large the distance is by chance alone.
     """
 
     table: str
@@ -59,12 +61,13 @@ class KeyFigures:
 
 @dataclass(frozen=True, repr=False)
 class DatabaseReport:
-    """Reports of all tables, and figures of their keys.
+    """Quality reports of all tables of a synthetic database, and figures of their keys.
 
     Attributes:
-        tables: Report of each table's view, except tables with too few rows.
+        tables: By table name, the report on its view: the table's columns, those of the parent row,
+            and summaries of the child rows.
         keys: Figures of the foreign keys of all tables.
-        left_out: Reason why a table has no report.
+        left_out: For each table without a report, the reason.
     """
 
     tables: Mapping[str, TableReport]
@@ -72,7 +75,7 @@ class DatabaseReport:
     left_out: Mapping[str, str]
 
     def __repr__(self) -> str:
-        """Returns one line of verdicts per table."""
+        """Returns one line for each table with the verdicts of its report."""
         return "\n".join(f"{name}: {report!r}" for name, report in self.tables.items())
 
     def to_json(self) -> dict[str, Any]:
@@ -84,13 +87,15 @@ class DatabaseReport:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Writes `index.html` and a page for each table into a folder, which is created."""
+        """Writes `index.html` and an HTML page for each table into a folder, which is created if
+        needed.
+        """
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, content in self.pages().items():
             write_artifact(Path(folder) / name, content.encode())
 
     def pages(self) -> dict[str, str]:
-        """Returns the HTML pages, by file name."""
+        """Returns the HTML pages of the report: the content by file name."""
         names = {name: f"table-{i}.html" for i, name in enumerate(self.tables, 1)}
         pages = {names[name]: report.to_html(name) for name, report in self.tables.items()}
         return {"index.html": database_page(self.to_json(), names)} | pages
@@ -105,11 +110,13 @@ def database_report(
     seed: int,
     progress: Callable[[str, float], None] | None,
 ) -> DatabaseReport:
-    """Returns the report of typed tables, without catalogues, which are copies.
+    """Compares synthetic with real tables. Catalogues, which are copied unchanged, have no report.
 
     Args:
-        links, plans: Keys and plans of the model.
-        real, drawn, holdout: Typed tables by name.
+        links: Keys of the tables.
+        plans: Plan of each table of the model.
+        real, drawn, holdout: Real, synthetic and unseen real tables by name, with cells of the
+            columns' dtypes; `holdout` may be None.
         seed: The same seed gives the same report.
         progress: Receives the name of a table and the fraction of its report that is done.
     """
@@ -152,7 +159,12 @@ def view(
     rows: Mapping[str, list[Codes]],
     seed: int,
 ) -> pd.DataFrame:
-    """Returns the view of a typed table (see the module's docstring)."""
+    """Returns the view of table `name` that is evaluated: its columns, those of the parent row, and
+    summaries of the child rows.
+
+    `rows` contains, for each table and foreign key, the row index that each row references. `seed`
+    determines which row of each parent is chosen.
+    """
     parts = [_without_keys(name, links, tables)]
     number = plans[name].parent
     if number is not None:
@@ -179,7 +191,11 @@ def _without_keys(name: str, links: DatabaseSchema, tables: Tables) -> pd.DataFr
 
 
 def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.DataFrame:
-    """Returns number, means and level counts of each parent's children. Shape: (m,) -> n rows."""
+    """Returns, for each parent, the number of children and the mean or distinct count of their
+    columns.
+
+    Shape: parents (m,), the parent index of each child; the frame has n rows.
+    """
     found: dict[str, Any] = {f"{child} count": np.bincount(parents, minlength=n)}
     for column in map(str, frame.columns):
         cells = frame[column].reset_index(drop=True)
@@ -226,5 +242,5 @@ def _keys(
 
 
 def _unlike(first: Codes, second: Codes) -> float:
-    """Returns the Kolmogorov-Smirnov distance."""
+    """Returns the Kolmogorov-Smirnov distance between two samples of counts."""
     return float(ks_2samp(first, second, method="asymp").statistic)

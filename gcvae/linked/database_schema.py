@@ -1,4 +1,4 @@
-"""Schema of a database: its tables, their keys, and the order of their rows.
+"""Schema of a database: its tables, their keys, and the columns that order their rows.
 
 {"tables": {"users": {"primary_key": ["id"]},
             "sessions": {"foreign_keys": [{"columns": ["user_id"], "table": "users"}],
@@ -20,12 +20,13 @@ _KEY_MEMBERS = ("columns", "table", "references")
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """Columns whose values are keys of a referenced table, or missing.
+    """Columns of a table whose values are keys of rows of a referenced table, or are missing.
 
     Attributes:
-        columns: Columns of the table that has the foreign key.
-        table: Referenced table; it may be the same table.
-        references: Columns of the referenced table, in the order of `columns`.
+        columns: Columns of the referring table.
+        table: Name of the referenced table, which may be the referring table.
+        references: Columns of the referenced table, in the order of `columns`; empty stands for its
+            primary key until `DatabaseSchema.with_references` fills them in.
     """
 
     columns: tuple[str, ...]
@@ -47,19 +48,22 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class LinkedTable:
-    """One table of a database.
+    """Keys and other properties of one table of a database.
 
     Attributes:
-        primary_key: Columns whose values together are unique; empty if the table has no key.
+        primary_key: Columns whose values together identify a row; empty if the table has no key.
         foreign_keys: References to other tables.
-        unique: Further sets of columns whose values together are unique where none is missing.
-        order: Column of dates or numbers that orders the rows of a parent.
-        keep: Whether the table is a catalogue, such as genres, and is copied unchanged into every
-            sample. None: inferred.
-        entity: Column with repeated keys that determine other columns: the table is modelled as a
-            table of entities and a table of their rows. False: no such column. None: inferred.
-        columns: Columns of the table's schema document (`TableSchema`).
-        rules: Rules of that document.
+        unique: Additional sets of columns whose values together do not repeat, except where a
+            value is missing.
+        order: Column of dates or numbers that orders the rows of each parent; None if not
+            specified.
+        keep: Whether the table is a catalogue, a reference table such as a list of genres, and is
+            copied unchanged into every sample. None: inferred.
+        entity: Column with repeated keys that determine other columns, such as the customers of a
+            table of orders. The model divides such a table into a table of entities and a table of
+            their rows. False: no such column. None: inferred.
+        columns: Schemas of columns that the user specified, as in a document of `TableSchema`.
+        rules: Rules that the user specified, as in that document; None: inferred.
     """
 
     primary_key: tuple[str, ...] = ()
@@ -73,7 +77,9 @@ class LinkedTable:
 
     @property
     def document(self) -> dict[str, Any] | None:
-        """Schema document of the columns and rules that are stated; None if nothing is."""
+        """JSON schema document of the columns and rules that the user specified; None without
+        any.
+        """
         rules = {} if self.rules is None else {"rules": list(self.rules)}
         found = ({"columns": list(self.columns)} if self.columns else {}) | rules
         return found or None
@@ -94,12 +100,16 @@ class LinkedTable:
 
 @dataclass(frozen=True)
 class DatabaseSchema:
-    """The tables of a database, by name."""
+    """Schema of the tables of a database.
+
+    Attributes:
+        tables: Tables by name.
+    """
 
     tables: Mapping[str, LinkedTable] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> LinkedTable:
-        """Returns the table of that name."""
+        """Returns the table of the given name."""
         return self.tables[name]
 
     def to_json(self) -> dict[str, Any]:
@@ -108,10 +118,10 @@ class DatabaseSchema:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads a schema document, all of whose members are optional.
+        """Reads the JSON document of a schema; every member of a table is optional.
 
         Raises:
-            SchemaError: A member is unknown or malformed, or a key names an unknown table.
+            SchemaError: A member is unknown or malformed, or a foreign key names an unknown table.
         """
         problems: list[Problem] = []
         listed = document.get("tables") if isinstance(document, Mapping) else None
@@ -131,12 +141,12 @@ class DatabaseSchema:
         return cls(tables)
 
     def with_references(self) -> Self:
-        """Returns the schema with primary keys as the targets of foreign keys that state no
-        columns.
+        """Returns the schema after filling in the primary key for foreign keys without
+        `references`.
 
         Raises:
-            SchemaError: A referenced table has no primary key with that number of columns, a key
-                references itself, or two foreign keys share a column.
+            SchemaError: The referenced table has no primary key with the same number of columns, a
+                key references itself, or two foreign keys share a column.
         """
         problems, tables = [], {}
         for name, table in self.tables.items():
@@ -165,13 +175,13 @@ class DatabaseSchema:
         return type(self)(tables)
 
     def check(self, columns: Mapping[str, Sequence[str]]) -> None:
-        """Checks that all tables and columns of the schema exist.
+        """Checks that the tables contain every column that the schema names.
 
         Args:
-            columns: Column names of each table.
+            columns: Column names of each table, by table name.
 
         Raises:
-            SchemaError: Some do not; it has a pointer to each.
+            SchemaError: A table or column does not exist; the error has a JSON pointer to each.
         """
         problems = []
         for name, table in self.tables.items():
@@ -214,13 +224,13 @@ class DatabaseSchema:
 def _no_column(
     column: str, table: str, names: Sequence[str], steps: Sequence[str | int]
 ) -> Problem:
-    """Returns the problem of an unknown column, with the most similar name."""
+    """Returns the problem of an unknown column; it suggests the most similar name."""
     message = f"table {table!r} has no column {column!r}"
     return unknown_name(message, column, names, pointer=json_pointer(*steps), column=column)
 
 
 def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedTable:
-    """Reads one table of a document, and adds its errors to `problems`."""
+    """Reads one table of a JSON document, and adds its errors to `problems`."""
     if not isinstance(document, Mapping):
         message = f"table {name!r} is {document!r}"
         problems.append(Problem(message, json_pointer("tables", name), expected="an object"))
@@ -279,7 +289,7 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
 
 
 def _read_key(document: object, steps: Sequence[str | int], problems: list[Problem]) -> ForeignKey:
-    """Reads one foreign key of a document, and adds its errors to `problems`."""
+    """Reads one foreign key of a JSON document, and adds its errors to `problems`."""
     expected = '{"columns": ["user_id"], "table": "users"}'
     if not isinstance(document, Mapping) or not {"columns", "table"} <= document.keys():
         message = f"the foreign key is {document!r}"
@@ -301,7 +311,7 @@ def _read_key(document: object, steps: Sequence[str | int], problems: list[Probl
 
 
 def _names(value: object, steps: Sequence[str | int], problems: list[Problem]) -> tuple[str, ...]:
-    """Reads a list of column names, or a single one."""
+    """Reads a list of column names, or one column name, and adds an error to `problems`."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence) and all(isinstance(name, str) for name in value):

@@ -51,11 +51,13 @@ _REFERENCE_ROWS = 1_000
 
 
 class DatabaseSynthesizer:
-    """Learns linked tables and generates synthetic databases.
+    """Learns the tables of a database and generates synthetic databases with valid keys.
 
     Attributes:
-        schema: Tables, keys and orders, completed by inference. Entities are tables.
-        splits: Tables that are modelled as a table of entities and a table of their rows.
+        schema: Keys and row orders of the tables, whether specified or inferred; the tables of
+            entities from `splits` are among them.
+        splits: Tables that the model divides into a table of entities, such as customers in a table
+            of orders, and a table of their rows.
 
     Examples:
         >>> users = pd.DataFrame({"id": range(40), "plan": ["free", "paid"] * 20})
@@ -74,12 +76,12 @@ class DatabaseSynthesizer:
         parts: Mapping[str, DatabasePart],
         splits: tuple[Split, ...] = (),
     ) -> None:
-        """Combines fitted tables. Call `fit` or `load` instead."""
+        """Combines fitted tables; users call `fit` or `load` instead."""
         self.schema, self.splits = schema, splits
         self._parts = dict(parts)
 
     def __repr__(self) -> str:
-        """Lists the tables."""
+        """Returns a short text with the names of the tables."""
         return f"<DatabaseSynthesizer: {', '.join(self._parts)}>"
 
     @classmethod
@@ -95,24 +97,25 @@ class DatabaseSynthesizer:
         invalid_references: str = "refuse",
         progress: Callable[[str, float], None] | bool | None = None,
     ) -> DatabaseSynthesizer:
-        """Fits a model of each table given the row of its parent.
+        """Fits a model of each table, given the row of its parent.
 
         Args:
             tables: Data frames or paths of files, by table name.
-            schema: Known tables, keys and columns (`DatabaseSchema`); inference completes it.
-            preset: Preset of every table; `settings`, `seed` and `device` also are those of
-                `Synthesizer.fit`.
-            invalid_references: Treatment of rows whose foreign key does not exist: `refuse`, `drop`
-                or `null`.
+            schema: Known tables, keys and columns (`DatabaseSchema`); everything else is inferred.
+            preset: Preset of the settings of every table. `settings`, `seed` and `device` also have
+                the meaning of `Synthesizer.fit` for every table.
+            invalid_references: What to do if a foreign key leads to no row: `refuse` raises an
+                error, `drop` leaves out the row, `null` makes its key missing.
             progress: Function that receives a table's name and the fraction of its fit that is
-                done; or, as in `Synthesizer.fit`, whether to show a bar for each table.
+                done; or whether to show a progress bar for each table. None: as in
+                `Synthesizer.fit`.
 
         Raises:
             TableError: A key is not unique, a reference leads to no row, or a table can not be
                 modelled.
             SchemaError: The schema names a table or column that does not exist.
-            SettingError: `invalid_references` is another value, or the settings include one
-                that only single tables have, such as differential privacy.
+            SettingError: `invalid_references` is another value, or a setting applies to single
+                tables only, such as differential privacy.
         """
         if invalid_references not in ("refuse", "drop", "null"):
             message = f"invalid_references is {invalid_references!r}"
@@ -154,7 +157,9 @@ class DatabaseSynthesizer:
     def _with_household_tails(
         self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
-        """Returns the model with the anomaly statistics of households that did not train it."""
+        """Returns the model with the anomaly statistics of held-out households, for p-values of new
+        ones.
+        """
         parts = dict(self._parts)
         if self._has_anomalies:
             households = Households(self.schema, parts, self.splits, frames)
@@ -170,7 +175,7 @@ class DatabaseSynthesizer:
 
     @property
     def plans(self) -> dict[str, str]:
-        """Description of how each table is generated, by name."""
+        """Description in words of how each table is generated, by table name."""
         found = {}
         for name, part in self._parts.items():
             keys, plan = self.schema[name].foreign_keys, part.plan
@@ -183,12 +188,12 @@ class DatabaseSynthesizer:
 
     @property
     def training_record(self) -> dict[str, Any]:
-        """Description of the fit (see `database_record`)."""
+        """JSON description of the fit (see `database_record`)."""
         return database_record(self.schema, self._parts, self.splits, self.plans)
 
     @property
     def schemas(self) -> dict[str, TableSchema]:
-        """Column schemas of the generated tables, by name."""
+        """Column schemas of the generated tables, by table name."""
         return written_schemas(self._parts, self.splits)
 
     def sample(
@@ -203,9 +208,9 @@ class DatabaseSynthesizer:
 
         Args:
             parents: Number of rows of each table without a parent.
-            scale: Number of rows of these tables as a multiple of the real number, if `parents` is
-                None.
-            seed: The same seed gives the same rows.
+            scale: If `parents` is None, the number of rows of each table without a parent is this
+                multiple of the number of rows of the real table.
+            seed: The same seed gives the same rows. None: a random seed.
 
         Raises:
             SettingError: `parents` or `scale` is not a positive number.
@@ -226,21 +231,23 @@ class DatabaseSynthesizer:
     ) -> dict[str, pd.Series[Any]]:
         """Returns the log-likelihood of each household, in nats.
 
-        A household is a row of a table without a parent, with all rows below it.
+        A household is a row of a table without a parent, with all rows below it, such as a customer
+        with all orders.
 
-        The random effect is integrated out by importance sampling from its posterior. References
-        other than the parent's are scored by the columns of the rows that they lead to. Keys and
-        personal columns are not scored.
+        The random effect, a latent vector that the children of a parent share, is integrated out by
+        importance sampling from its posterior. A reference to a row other than the parent is scored
+        by some columns of that row. Keys and personal columns are not scored.
 
         Args:
-            tables: Database of the same tables, with rows and columns in any order. Catalogues are
-                optional.
-            draws: Number of draws of the random effect of each root row; each level below has half
-                of it.
+            tables: All tables of the fitted database, with rows and columns in any order.
+                Catalogues, the tables that are copied unchanged, are optional.
+            draws: Number of draws of the random effect of each household's top row; each level
+                below has half as many.
             seed: The same seed gives the same numbers.
 
         Returns:
-            By table, a series with the index of its rows; for an entity table, with its keys.
+            By table without a parent, a series with the index of its rows; for a table of entities,
+            the index contains their keys.
 
         Raises:
             TableError: A table or column is missing, a cell can not be parsed, a key is repeated,
@@ -263,17 +270,17 @@ class DatabaseSynthesizer:
         seed: int = 0,
         progress: Callable[[float], None] | None = None,
     ) -> dict[str, pd.DataFrame]:
-        """Returns log-likelihood and anomaly of each household.
+        """Returns the log-likelihood and the anomaly of each household (see `log_likelihood`).
 
         Args:
             tables, draws, seed: As for `log_likelihood`.
-            progress: Receives the fraction that is done, and may raise.
+            progress: Receives the fraction that is done; an exception that it raises ends the call.
 
         Returns:
-            By table, a frame with the index of `log_likelihood`: `log_likelihood`, its
-                `standard_error`
-            over the draws (missing for one draw or a likelihood of zero), and the columns of
-            `anomalies`, which are missing if the preset's model has no anomalies.
+            By table, a frame with the index of `log_likelihood`. Its columns are `log_likelihood`
+            in nats, its `standard_error` over the draws (missing for one draw or a likelihood of
+            zero), and the columns of `anomalies`, which are missing if the preset's model has no
+            anomalies.
 
         Raises:
             TableError: As for `log_likelihood`.
@@ -298,16 +305,19 @@ class DatabaseSynthesizer:
     def extend(
         self, tables: Mapping[str, Any], rows: int, *, seed: int | None = None
     ) -> dict[str, pd.DataFrame]:
-        """Generates further rows of every sequence, after the last row of each parent.
+        """Continues every sequence: generates rows after the last row of each parent.
+
+        A sequence is the rows of one parent in a table with an `order`, such as the days of a shop.
 
         Args:
-            tables: Database of the same tables: parents with the first rows of their sequences.
-            rows: Number of rows to add for each parent that has any.
-            seed: The same seed gives the same rows.
+            tables: All tables of the fitted database; the rows of ordered tables are the beginnings
+                of the sequences.
+            rows: Number of rows to add for each parent that already has at least one.
+            seed: The same seed gives the same rows. None: a random seed.
 
         Returns:
-            By ordered table, its new rows, grouped by parent and in order, with new keys and with
-            references to their parents. No rows are generated below them.
+            By ordered table, the new rows, grouped by parent and in order, with new keys and with
+            references to their parents. Tables below an ordered table get no new rows.
 
         Raises:
             SettingError: No table of the database has an order, or `rows` is not a positive number.
@@ -331,18 +341,18 @@ class DatabaseSynthesizer:
     def impute(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
         """Returns the database with missing cells filled; known cells stay unchanged.
 
-        Tables are completed parents first. A row is completed given its known cells, its completed
-        parent row, and the numbers and random effects of its children. Columns that the fit found
-        to be computed, copied or determined get the value that the relation gives. Keys and
+        Parents are completed before their children. A row is completed given its known cells, its
+        completed parent row, and the numbers and random effects of its children. A column that a
+        rule, a copy or a functional dependency determines gets the determined value. Keys and
         personal columns stay missing.
 
         Args:
-            tables: Database of the same tables, with rows and columns in any order. Catalogues are
-                optional.
+            tables: All tables of the fitted database, with rows and columns in any order.
+                Catalogues, the tables that are copied unchanged, are optional.
             seed: The same seed gives the same cells.
 
         Returns:
-            By given table, a frame with its index, columns and order of rows.
+            By table that was passed, a frame with the same index, columns and order of rows.
 
         Raises:
             TableError: As for `log_likelihood`.
@@ -351,7 +361,7 @@ class DatabaseSynthesizer:
         completed = Households(self.schema, self._parts, self.splits, frames).impute(seed)
         for split in reversed(self.splits):
             completed[split.table] = split.joined(completed[split.table], completed[split.parent])
-        # Keys and personal columns, which no model has.
+        # No model learns keys and personal columns.
         unmodelled = {
             name: {c for key in self.schema[name].foreign_keys for c in key.columns}
             | {c.name for c in part.model.rows.schema if not c.is_modelled}
@@ -373,17 +383,16 @@ class DatabaseSynthesizer:
         return found
 
     def anomalies(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
-        """Returns a p-value for each household (see `log_likelihood`), and its oddest cell.
+        """Returns a p-value for each household (see `log_likelihood`), and its least likely cell.
 
         Args:
             tables, seed: As for `log_likelihood`.
 
         Returns:
-            By table, a frame with the index of `log_likelihood`: `anomaly`, the p-value among
-                held-out
-            households (a share p of new households of the same source has an anomaly of at most p),
-            and the location of the oddest cell: `odd_table`, `odd_row` (index in that table) and
-            `odd_cell` (column).
+            By table, a frame with the index of `log_likelihood`. Column `anomaly` is the p-value of
+            a household among held-out ones: a share p of new households from the same source has a
+            value of at most p. Columns `odd_table`, `odd_row` (index in that table) and `odd_cell`
+            (column name) locate its least likely cell.
 
         Raises:
             TableError: As for `log_likelihood`.
@@ -396,12 +405,14 @@ class DatabaseSynthesizer:
 
     @property
     def _has_anomalies(self) -> bool:
-        """Whether the models of all tables have anomalies."""
+        """Whether the models of all tables can rank anomalies."""
         models = [part.model for part in self._parts.values() if part.model is not None]
         return all(model.rows.scorer.has_anomalies for model in models)
 
     def _anomalies(self, households: Households, name: str, seed: int) -> pd.DataFrame:
-        """Returns the anomalies of a root table; missing values if a model has none."""
+        """Returns the anomalies of a root table's households; all cells are missing if a model has
+        none.
+        """
         index, columns = households.index[name], (ANOMALY, "odd_table", "odd_row", ODD_CELL)
         if not self._has_anomalies:
             return pd.DataFrame(None, index, columns)
@@ -445,13 +456,14 @@ class DatabaseSynthesizer:
         return database_report(self.schema, plans, *sides, seed, progress)
 
     def _typed_tables(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-        """Parses all tables into typed values, with entities as separate tables."""
+        """Converts the cells of all tables to the columns' dtypes, and separates the tables of
+        entities.
+        """
         frames, _ = divided_tables(self._frames(tables), self.splits)
         return {name: part.typed(name, frames[name]) for name, part in self._parts.items()}
 
     def _frames(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-        """Reads the tables of a database, with the model's own rows of catalogues that are not
-        given.
+        """Reads the tables of a database; catalogues that were not passed are taken from the model.
 
         Raises:
             TableError: A table is unknown or missing.
@@ -471,11 +483,11 @@ class DatabaseSynthesizer:
         return frames
 
     def _households(self, tables: Mapping[str, Any]) -> Households:
-        """Reads the tables into households."""
+        """Reads the tables and links their rows to households."""
         return Households(self.schema, self._parts, self.splits, self._frames(tables))
 
     def save(self, path: str | Path) -> None:
-        """Writes the model file atomically.
+        """Writes the model to a file, which is replaced only once the new one is complete.
 
         Raises:
             UnwritableFileError: The folder does not exist, or the file can not be written.
@@ -501,10 +513,11 @@ class DatabaseSynthesizer:
 
     @classmethod
     def load(cls, path: str | Path) -> DatabaseSynthesizer:
-        """Reads a model file.
+        """Reads a model from a file.
 
         Raises:
-            ArtifactError: The file is missing or damaged, or is not the model of a database.
+            ArtifactError: The file is missing or damaged, or does not contain the model of a
+                database.
         """
         data = read_artifact(path)
         try:
@@ -514,7 +527,7 @@ class DatabaseSynthesizer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DatabaseSynthesizer:
-        """Reads the model from the content of a file. Raises as `load`."""
+        """Reads a model from the content of its file. Raises the errors of `load`."""
         tensors, manifest = unpack_tensors(data)
         if manifest.get("format") == FORMAT:
             raise ArtifactError("the file holds a model of one table: Synthesizer.load reads it")
@@ -531,7 +544,7 @@ class DatabaseSynthesizer:
 
 
 def _frame(name: str, table: Any, *, keep_index: bool = False) -> pd.DataFrame:
-    """Reads a table into a frame; cells of a file are text."""
+    """Reads a table into a data frame; the cells of a file are text."""
     with of_table(name):
         is_file = isinstance(table, str | Path)
         frame = read_table(table, may_be_empty=True) if is_file else data_frame(table)

@@ -1,13 +1,14 @@
-"""Entities within one table: repeated keys and the columns that they determine become a table.
+"""Finds entities within one table: repeated keys that determine other columns.
 
     orders(order_no, customer_id, country, email, ...)
         -> orders by customer_id (customer_id, country, email),  orders(order_no, customer_id, ...)
     sales(store, department, week, amount)
         -> sales by store, department (store, department),  sales(store, department, week, amount)
 
-An entity is a repeated key that determines other columns, or a series: a parent row and a level
-that together have at most one row per date. The table is modelled as parent and child tables, which
-are joined after generation.
+An entity is a repeated key that determines other columns, such as a customer; or a series: a parent
+row and a level that together have at most one row per date, such as a department of a store. The
+table is modelled as a table of entities and a table of their rows, which are joined after
+generation.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _MOST_SERIES_LEVELS = 500
 
 @dataclass(frozen=True)
 class Split:
-    """A table that is modelled as a table of entities and a table of their rows.
+    """Describes how a table is divided into a table of entities and a table of their rows.
 
     Attributes:
-        table: Name of the table.
+        table: Name of the divided table, which is also the name of the table of rows.
         key: Columns that identify an entity.
-        determined: Columns that the key determines.
-        columns: All columns of the table, in order.
-        levels: Levels of the key's last column, if it is replaced by their indices.
+        determined: Columns whose values the key determines; only the table of entities has them.
+        columns: All columns of the original table, in order.
+        levels: Values of the key's last column if the model uses their indices instead; else empty.
     """
 
     table: str
@@ -55,7 +56,7 @@ class Split:
         return f"{self.table} by {', '.join(self.key)}"
 
     def joined(self, rows: pd.DataFrame, parents: pd.DataFrame) -> pd.DataFrame:
-        """Joins rows and entities to rows of the table."""
+        """Joins the rows and their entities to rows of the original table."""
         of_parents = parents[[*self.key, *self.determined]]
         found = rows.merge(of_parents, on=list(self.key), how="left")[list(self.columns)]
         if self.levels:
@@ -65,8 +66,10 @@ class Split:
         return found
 
     def divided(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Mask]]:
-        """Divides a table. Returns (rows, entities, mask of the entities whose rows differ, by
-        determined column).
+        """Divides a table into rows and entities.
+
+        Returns (rows, entities, differing). `differing` has for each determined column a mask of
+        the entities whose rows do not all contain the same value.
         """
         if self.levels:
             codes = pd.Index(self.levels).astype(str).get_indexer(frame[self.key[-1]].astype(str))
@@ -88,7 +91,7 @@ class Split:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the split from a document of `to_json`."""
+        """Reads the split from a JSON document (`to_json`)."""
         parts = (tuple(document[name]) for name in ("key", "determined", "columns", "levels"))
         return cls(document["table"], *parts)
 
@@ -96,10 +99,11 @@ class Split:
 def divided_tables(
     tables: Mapping[str, pd.DataFrame], splits: tuple[Split, ...]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Mask]]]:
-    """Divides tables by their splits. Returns (tables with entity tables, differing).
+    """Divides tables into rows and entities. Returns (tables with the tables of entities,
+    differing).
 
-    `differing` has, by entity table and determined column, the mask of the entities whose rows
-    differ in that column. The frames have an index from 0.
+    `differing` has, by table of entities and determined column, a mask of the entities whose rows
+    do not all contain the same value. The index of every frame counts from 0.
     """
     found = {name: frame.reset_index(drop=True) for name, frame in tables.items()}
     differing: dict[str, dict[str, Mask]] = {}
@@ -116,7 +120,13 @@ Parts = tuple[dict[str, pd.DataFrame], dict[str, TableSchema], DatabaseSchema]
 def split_entities(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> tuple[Parts, tuple[Split, ...]]:
-    """Finds and divides entities. Returns ((tables, column schemas, database schema), splits)."""
+    """Divides each table in which a repeated key, such as a customer number, determines other
+    columns.
+
+    Such a table becomes a table of entities (one row for each key) and a table of their rows. The
+    member `entity` of a table in `links` specifies or forbids the division. Returns ((tables,
+    column schemas, database schema) after the division, splits).
+    """
     parts: Parts = dict(typed), dict(schemas), links
     splits = []
     for name in list(links.tables):
@@ -172,7 +182,9 @@ def _apply(
 
 
 def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
-    """Returns the schema with the named columns as identifiers, without lists of their values."""
+    """Returns the schema with the named columns as identifiers, which removes the lists of their
+    values.
+    """
     document = schema.to_json()
     kept = ("name", "missing", "dtype", "parquet_type")
     document["columns"] = [
@@ -185,7 +197,7 @@ def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
 
 
 def _bare(name: str, kind: str) -> Column:
-    """Returns the schema of a column with only a kind."""
+    """Returns the schema of a column that specifies only its name and kind."""
     document = {"version": 1, "columns": [{"name": name, "kind": kind}]}
     return TableSchema.from_json(document).columns[0]
 
@@ -195,8 +207,8 @@ def _entity(
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,
 ) -> Split | None:
-    """Finds the repeated key that determines most other columns, or the one that the schema
-    states.
+    """Returns a split by the repeated key that determines most other columns, or by the column that
+    the schema specifies; None if there is none.
     """
     table, frame = links[name], typed[name]
     if table.entity is False or table.keep:
@@ -232,7 +244,7 @@ def _entity(
 
 
 def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
-    """Whether cells are constant for each key, and not constant in all rows."""
+    """Returns whether all rows of a key have the same cell, and not all rows of the table."""
     if cells.nunique(dropna=False) < 2:
         return False
     codes = pd.factorize(cells)[0]
@@ -245,7 +257,9 @@ def _series(
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,
 ) -> Split | None:
-    """Finds a column that, together with the parent's key, has at most one row per date."""
+    """Returns a split by a column that has, together with the parent's key, at most one row per
+    date; None if there is none.
+    """
     table, frame = links[name], typed[name]
     if not table.foreign_keys or table.entity is False or table.keep:
         return None

@@ -1,15 +1,17 @@
-"""Log-likelihood and anomaly of a household: a row with all rows below it, such as a customer's.
+"""Log-likelihood and anomaly of a household: a row with all rows below it, such as a customer with
+all orders.
 
     p(a, n, x) = ∫ p(a, n, u) Π_k p(x_k | a, n, u) du · n! / Π m!
                ≈ mean over s of  p(a, n, u_s) Π_k p(x_k | a, n, u_s) / q(u_s | x)  · n! / Π m!,
 
-with u_s drawn from q, the posterior of the random effect (`random_effect`). The children of a row
-are a set, so all orders are counted; m are the multiplicities of equal rows. The rows of a sequence
-have one order, and the gap to the previous row is part of a row. Grandchildren are integrated in
-the same way.
+where a is the row, n its number of children, x_k the k-th child, and u the random effect that the
+children share; u_s is drawn from its posterior q (`random_effect`). The children are a set, so the
+probabilities of all their orders are added; m are the multiplicities of equal rows. The rows of a
+sequence have one order, and the gap to the previous row is part of a row. Rows below the children
+are integrated in the same way.
 
-Columns that the fit found to be computed, copied or determined add no density. A row that violates
-such a relation has likelihood zero, or the largest share of violations that the fit tolerates.
+Columns that are computed, copied or determined by others add no density. A row that violates such a
+relation has likelihood zero, or the largest share of violations that the fit tolerates.
 """
 
 from __future__ import annotations
@@ -43,15 +45,18 @@ from gcvae.scoring.score_options import ScoreOptions
 _LEAST_DRAWS = 2
 _ROOTS_AT_ONCE = 200
 _OF_A_ROW = 0.3
-"""Standard error of a row's score, in nats. The errors of a household's rows are independent."""
+"""Accepted standard error of a row's score, in nats. The errors of a household's rows are
+independent."""
 
 
 @dataclass
 class Tails:
-    """Smallest tail probability among the cells of each row and of all rows below it.
+    """For each row, the smallest tail probability among its cells and those of all rows below it.
 
-    Shape: least (n,): the smallest tail probability; cells (n,): number of cells; table, row,
-    column (n,): location of the cell with the smallest tail probability.
+    Attributes:
+        least: Smallest tail probability. Shape: (n,).
+        cells: Number of cells. Shape: (n,).
+        table, row, column: Location of the cell with the smallest tail probability. Shape: (n,).
     """
 
     least: Numbers
@@ -66,9 +71,11 @@ class Tails:
         return np.asarray(np.minimum(self.least * self.cells, 1.0))
 
     def with_children(self, found: Tails, parents: Codes) -> None:
-        """Merges the tails of a child table's rows into their parents' in place.
+        """Merges the tails of a child table's rows into those of their parents, in place.
 
-        Shape: parents (m,).
+        Args:
+            found: Tails of m child rows.
+            parents: Parent index of each child row. Shape: (m,).
         """
         self.cells += np.bincount(parents, found.cells, len(self.cells))
         order = np.argsort(-found.least, kind="stable")  # of each parent the oddest is last
@@ -104,7 +111,11 @@ def _standard_error(of_draws: Numbers) -> Numbers:
 
 @dataclass
 class _Violations:
-    """Rows that violate relations of the fit, by column: their mask, and their log-probability."""
+    """Rows that violate a relation found by the fit.
+
+    Attributes:
+        found: By column of the relation, the mask of the rows and the log-probability of each.
+    """
 
     found: dict[str, tuple[Mask, float]] = field(default_factory=dict)
 
@@ -115,14 +126,15 @@ class _Violations:
 
 
 class Households(LinkedRows):
-    """Scores households: rows of a root table, each with all rows below it.
+    """Scores, extends and imputes households: rows of a root table, each with all rows below it.
 
     Attributes:
-        parts: Fitted tables; `models` has the models of those that are not catalogues.
-        frames: Rows of each table with their additional columns (`linked_rows`).
-        trained: Training rows, by table, if other rows are to be scored as new rows.
-        broken: Rows that violate a computed, copied or determined column, by table.
-        index: Index of the caller's rows, by table; the keys of an entity table.
+        parts: Fitted tables by name.
+        models: Models of the tables that are not catalogues (copied unchanged).
+        frames: Rows of each table with the additional columns of its model (`linked_rows`).
+        trained: Indices of training rows, by table, for the anomalies of held-out rows; else empty.
+        broken: By table, the rows that violate a computed, copied or determined column.
+        index: By table, the index of the caller's frame; for a table of entities, their keys.
     """
 
     def __init__(
@@ -132,7 +144,7 @@ class Households(LinkedRows):
         splits: tuple[Split, ...],
         tables: Mapping[str, pd.DataFrame],
     ) -> None:
-        """Reads and links the tables.
+        """Parses the tables and links their rows.
 
         Raises:
             TableError: A table or column is missing, a cell can not be parsed, a key is repeated,
@@ -175,7 +187,9 @@ class Households(LinkedRows):
             self._gather(name)
 
     def roots(self) -> list[str]:
-        """Returns the root tables: those without a parent, or whose parent is a catalogue."""
+        """Returns the names of the root tables: those without a parent, or whose parent is a
+        catalogue, a table that is copied unchanged.
+        """
         found = []
         for name, part in self.parts.items():
             key = self.key(name)
@@ -193,7 +207,14 @@ class Households(LinkedRows):
         """Returns the log-likelihood of each household of a root table and its standard error, in
         nats.
 
-        Shape: (n,), (n,). `progress` receives the number of finished households, and may raise.
+        A household is a row of the root table with all rows below it. Shape: (n,), (n,).
+
+        Args:
+            name: Name of the root table.
+            draws: Number of draws of the random effect, the vector that the children of a row
+                share.
+            seed: The same seed gives the same numbers.
+            progress: Receives the number of finished households, and may raise to end the call.
         """
         found, errors = [np.zeros(0)], [np.zeros(0)]
         for first in range(0, len(self.typed[name]), _ROOTS_AT_ONCE):
@@ -205,15 +226,24 @@ class Households(LinkedRows):
         return np.concatenate(found), np.concatenate(errors)
 
     def tails(self, name: str, seed: int, at: Codes | None = None) -> Tails:
-        """Returns the tails of the households of a root table, or of its rows `at`.
+        """Returns the smallest tail probability of each household: a row of a root table with all
+        rows below.
 
-        The random effect is set to its posterior mean.
+        The random effect, the vector that the children of a row share, is set to its posterior
+        mean.
+
+        Args:
+            name: Name of the root table.
+            seed: The same seed gives the same numbers.
+            at: Row indices of the households; None for all.
         """
         at = np.arange(len(self.typed[name])) if at is None else at
         return self._tails(name, at, self._context_above(name, at), seed)
 
     def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` further rows for each parent of an ordered table, in the table's format."""
+        """Generates `n` rows after the last row of each parent of an ordered table, in the format
+        of the real table.
+        """
         part, model, key = self.parts[name], self.models[name], self.key(name)
         assert key is not None, "an ordered table has a parent"
         counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))
@@ -238,7 +268,8 @@ class Households(LinkedRows):
         return drawing.complete(self, self.frames, name, rows, at[parents])
 
     def impute(self, seed: int) -> dict[str, pd.DataFrame]:
-        """Returns the typed tables with missing cells drawn, parents before their children.
+        """Returns the parsed tables with missing cells drawn from the model, parents before their
+        children.
 
         A row is completed given its known cells, its completed parent row, and the numbers and
         random effects of its children. Keys stay missing.
@@ -262,7 +293,7 @@ class Households(LinkedRows):
     # Reading
 
     def _typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """Parses a table into the values that its model uses."""
+        """Parses a table into cells of the dtypes that its model uses."""
         part = self.parts[name]
         if part.catalogue is not None:
             return part.catalogue
@@ -278,7 +309,9 @@ class Households(LinkedRows):
             return typed.assign(**values)
 
     def _gather(self, name: str) -> None:
-        """Adds the additional columns of a table's rows, and its summary to the parent's rows."""
+        """Builds the frame of a table's rows with additional columns, and adds to its parent's
+        frame the number of children and their random effect.
+        """
         part, frame = self.parts[name], self.typed[name]
         if part.catalogue is not None:
             self.frames[name] = part.catalogue
@@ -317,8 +350,8 @@ class Households(LinkedRows):
             self.frames[key.table] = pd.concat([before, self.child_columns(name, mean)], axis=1)
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        """Returns the columns of referenced rows. Missing references count as violations if
-        training had none.
+        """Returns the columns of referenced rows; missing references are violations if the training
+        table contained none.
         """
         found = self.borrowed_cells(name, number, columns)
         there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
@@ -331,7 +364,7 @@ class Households(LinkedRows):
         return found
 
     def _posterior(self, name: str) -> tuple[Numbers, Numbers]:
-        """Returns q(u | children) of the parents of a table: means and Cholesky factors."""
+        """Returns q(u | children) for each parent of a table's rows: means and Cholesky factors."""
         key, effect = self.key(name), self.models[name].effect
         assert key is not None, "it has a parent"
         assert effect is not None, "its parents have an effect"
@@ -342,7 +375,9 @@ class Households(LinkedRows):
     # Scoring
 
     def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
-        """Returns the context of rows: columns of their parents and further ancestors."""
+        """Returns the context of rows: random effects and columns of their parents and other
+        ancestors; None for a table without a parent.
+        """
         key = self.key(name)
         if key is None:
             return None
@@ -354,7 +389,9 @@ class Households(LinkedRows):
         return pd.concat(parts, axis=1)
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-        """Returns (typed rows of a table's model, columns that are not scored)."""
+        """Returns (rows as the table's model expects them, names of the columns that are not
+        scored).
+        """
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
@@ -366,7 +403,7 @@ class Households(LinkedRows):
         self, name: str, at: Codes, context: pd.DataFrame | None, draws: int, seed: int
     ) -> Numbers:
         """Returns log p of rows and all rows below them given their context, for S draws of the
-        effects.
+        random effects.
 
         Shape: at (n,) -> (S, n).
         """
@@ -407,7 +444,7 @@ class Households(LinkedRows):
         context: pd.DataFrame | None,
         seed: int,
     ) -> Numbers:
-        """Returns log p of rows alone, without the rows below them, given their context.
+        """Returns log p of the rows given their context, without the rows below them.
 
         Shape: (n,).
         """
@@ -423,7 +460,7 @@ class Households(LinkedRows):
         return found + model.scorer.given(typed, encoded, unknown, options)
 
     def _context_of(self, name: str, context: pd.DataFrame, at: Codes) -> Any:
-        """Encodes the context of rows, with the steps of a sequence."""
+        """Encodes the context of rows; in a sequence, with their rank, time and previous row."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
         conditions = context[list(self.parts[name].context)]
@@ -446,7 +483,7 @@ class Households(LinkedRows):
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
-        """Returns (rows of a child table, index in `at` of each row's parent)."""
+        """Returns (indices of the children of rows `at`, index in `at` of each child's parent)."""
         parents, order = self.parents(child), self.by_parent[child]
         sizes = np.bincount(parents, minlength=int(at.max(initial=0)) + 1)
         starts = np.cumsum(sizes) - sizes
@@ -455,7 +492,7 @@ class Households(LinkedRows):
         return order[starts[at[repeats]] + inside], repeats
 
     def _log_orders(self, child: str, below: Codes, parents: Codes, n: int) -> Numbers:
-        """Returns the log number of distinct orders of each parent's rows. Shape: (n,)."""
+        """Returns the log number of distinct orders of each parent's children. Shape: (n,)."""
         if self.models[child].sequence is not None:
             return np.zeros(n)
         found = gammaln(np.bincount(parents, minlength=n) + 1.0)
@@ -468,7 +505,9 @@ class Households(LinkedRows):
     # Anomalies
 
     def _tails(self, name: str, at: Codes, context: pd.DataFrame | None, seed: int) -> Tails:
-        """Returns the tails of rows of a table and of all rows below them, given their context."""
+        """Returns the smallest tail probability of each row and all rows below it, given their
+        context.
+        """
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
@@ -500,7 +539,9 @@ class Households(LinkedRows):
     def _add_gaps(
         self, name: str, at: Codes, context: pd.DataFrame, seed: int, found: Tails
     ) -> None:
-        """Merges the tails of the gaps of a sequence's rows, located at its time column."""
+        """Merges the tail probabilities of the gaps between a sequence's rows, as cells of its time
+        column.
+        """
         sequence, conditions = self.models[name].sequence, self._gaps(name, at, context)
         assert sequence is not None, "it has an order"
         gaps, with_previous = sequence.gaps, self.steps[name].take(at).with_previous
@@ -530,8 +571,8 @@ class Households(LinkedRows):
     def _child_context(
         self, child: str, rows: pd.DataFrame, context: pd.DataFrame, parents: Codes
     ) -> pd.DataFrame:
-        """Returns the context of a child table's rows: the effect on them, then their parent's
-        columns.
+        """Returns the context of a child table's rows: the random effect, then the columns of the
+        parent and its ancestors.
         """
         effects = [c for c in rows.columns if c.startswith(f"{child} effect ")]
         whole = pd.concat([rows[effects], context], axis=1)

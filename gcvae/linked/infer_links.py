@@ -1,10 +1,10 @@
-"""Inference of keys from column names, uniqueness and inclusion of values.
+"""Infers keys of tables from column names, uniqueness and inclusion of values.
 
     primary key    a column whose cells are unique and present, and whose name is like a key's
     foreign key    a column whose values are all among those of another table's primary key,
                    and whose name is like that key, that table, or both
 
-Members that the given document states are not inferred.
+Keys that the user specifies are not inferred.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _KEY_WORDS = frozenset({"id", "key", "no", "nr", "num", "number", "code", "uuid"
 def infer_database(
     tables: Mapping[str, pd.DataFrame], given: Mapping[str, Any] | None = None
 ) -> DatabaseSchema:
-    """Infers the schema of tables.
+    """Infers the primary and foreign keys of tables that the user did not specify.
 
     Args:
         tables: Tables by name.
-        given: Schema document, all of whose members are optional.
+        given: JSON document of the schema, with all members optional; None infers everything.
 
     Raises:
         SchemaError: The document is malformed, or names an unknown table or column.
@@ -69,8 +69,8 @@ def infer_database(
 
 
 def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns the columns of two or more foreign keys that are unique together, the key of a link
-    table.
+    """Returns the columns of two or more foreign keys that together identify a row, as in a link
+    table; an empty tuple if there are none.
     """
     columns = list(dict.fromkeys(c for key in table.foreign_keys for c in key.columns))
     if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
@@ -79,16 +79,18 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
 
 
 _SAME_NAME = 3
+"""Value of `_likeness` for a column with the name of another table's key."""
 _SUPERIORS = frozenset({"parent", "manager", "boss", "supervisor", "superior", "to", "lead"})
 """Words in the names of columns that reference another row of the same table."""
 _LEAST_INCLUDED = 0.9
-"""Minimum share of existing keys for a foreign key that has the name of the primary key. The other
-values are invalid references, which a fit refuses."""
+"""Minimum share of values that exist as keys, if a foreign key has the name of the primary key. The
+remaining values are invalid references, which a fit refuses."""
 
 
 def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Returns the document's tables, completed by those that it does not name; malformed ones
-    unchanged.
+    """Returns the tables of the document, and an empty entry for each table that it does not name.
+
+    A malformed list is returned unchanged.
     """
     listed = document.get("tables", {})
     if not isinstance(listed, Mapping):
@@ -118,7 +120,7 @@ def _joined(name: str) -> str:
 
 
 def is_called_a_key(column: str) -> bool:
-    """Whether a column's name is like a key's: `customer_id`, `InvoiceNo`."""
+    """Returns whether a column is named like a key, such as `customer_id` or `InvoiceNo`."""
     words = _words(column)
     if not words:
         return False
@@ -126,7 +128,7 @@ def is_called_a_key(column: str) -> bool:
 
 
 def _is_like_a_key(column: str, table: str) -> bool:
-    """Whether a column's name is like a key's or equals the table's."""
+    """Returns whether a column is named like a key or like its table."""
     return is_called_a_key(column) or "".join(_words(column)) == _joined(table)
 
 
@@ -135,7 +137,10 @@ def _is_unique(cells: pd.Series[Any]) -> bool:
 
 
 def _primary_key(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
-    """Returns the unique column with a key's name; `id` or the table's name is preferred."""
+    """Returns the unique column that is named like a key, preferably `id` or the table's name.
+
+    Returns an empty tuple if there is none.
+    """
     found = [c for c in frame.columns if _is_like_a_key(c, name) and _is_unique(frame[c])]
     own = _joined(name)
 
@@ -149,7 +154,9 @@ def _primary_key(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
 def _foreign_keys(
     name: str, tables: Mapping[str, pd.DataFrame], schema: Mapping[str, LinkedTable]
 ) -> tuple[ForeignKey, ...]:
-    """Infers references to primary keys of one column."""
+    """Infers which columns refer to the primary key of a table; only keys of one column are
+    considered.
+    """
     found = []
     for column in tables[name].columns:
         if (column,) == schema[name].primary_key and len(schema) == 1:
@@ -173,7 +180,7 @@ def _foreign_keys(
 
 
 def _likeness(name: str, column: str, other: str, key: str) -> int:
-    """Returns the similarity of a column's name to the key of another table, from 0 (none) to 4."""
+    """Returns how similar a column's name is to another table's key, from 0 (not at all) to 4."""
     words, key_words, own = _words(column), _words(key), _joined(other)
     is_own_key = _joined(name) in ("".join(words), "".join(words[:-1]))
     if is_own_key and name != other and column != key:
@@ -189,6 +196,6 @@ def _likeness(name: str, column: str, other: str, key: str) -> int:
 
 
 def _share_included(values: pd.Series[Any], keys: pd.Series[Any]) -> float:
-    """Returns the share of values that are keys; numbers are compared with texts by their text."""
+    """Returns the share of values that exist as keys. A number equals a text that spells it."""
     values, keys = comparable(values, keys)
     return float(values.isin(keys).mean())

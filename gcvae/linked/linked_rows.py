@@ -1,10 +1,9 @@
-"""Typed tables with references as row indices, and the additional columns that relations give a
-row.
+"""Rows of linked tables, with the columns that related rows add to each row.
 
     row of T:  columns | columns of referenced rows | numbers of rows that reference it
                | for each child table: number of children, random effect u, time of the first
 
-The fit and the scores both build these rows.
+References are row indices. The fit and the scores build their rows in this way.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ from gcvae.linked.references import NO_ROW
 
 
 class LinkedRows:
-    """Rows of a database.
+    """Rows of a database whose foreign keys are resolved to row indices.
 
     Attributes:
         links: Keys of the tables.
         plans: Plan of each table, parents before their children.
-        typed: Typed rows of each table.
-        rows: For each foreign key of a table, the row index that each row references.
+        typed: Rows of each table, with cells of the columns' dtypes.
+        rows: For each table and each of its foreign keys, the row index that each row references;
+            -1 for a missing reference.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class LinkedRows:
         self.links, self.plans, self.typed, self.rows = links, plans, typed, rows
 
     def key(self, name: str) -> ForeignKey | None:
-        """Returns the reference to the table's parent."""
+        """Returns the foreign key that leads to the table's parent; None without a parent."""
         number = self.plans[name].parent
         return None if number is None else self.links[name].foreign_keys[number]
 
     def parents(self, name: str) -> Codes:
-        """Returns the parent index of each row. Shape: (n,)."""
+        """Returns the row index of each row's parent. Shape: (n,)."""
         return self.rows[name][self.plans[name].parent or 0]
 
     def children(self, name: str) -> list[str]:
@@ -55,8 +55,12 @@ class LinkedRows:
         return [child for child, key in keys.items() if key is not None and key.table == name]
 
     def joined(self, name: str, outside: Mapping[str, str]) -> pd.DataFrame:
-        """Returns the table with columns of the parent row, which are given by
-        `DatabasePart.parent_columns`.
+        """Returns the table with additional columns that contain cells of the parent row.
+
+        Args:
+            name: Name of the table.
+            outside: Columns of the parent (`DatabasePart.parent_columns`): {name in the result:
+                name in the parent table}.
         """
         key, typed = self.key(name), self.typed[name]
         if key is None:
@@ -66,8 +70,11 @@ class LinkedRows:
         return pd.concat([typed, pd.DataFrame(columns, index=typed.index)], axis=1)
 
     def degrees(self) -> dict[str, pd.DataFrame]:
-        """Counts the rows that reference each row of a table, except by references to the
-        parent.
+        """Counts the rows that reference each row of a table.
+
+        References to a parent, and references from or to catalogues (tables that are copied
+        unchanged), are not counted. Returns a frame of counts for each referenced table, with one
+        column for each foreign key.
         """
         found: dict[str, dict[str, Codes]] = {}
         for name, plan in self.plans.items():
@@ -82,7 +89,14 @@ class LinkedRows:
         return {name: pd.DataFrame(columns) for name, columns in found.items()}
 
     def borrowed_cells(self, name: str, number: int, columns: Sequence[str]) -> pd.DataFrame:
-        """Returns columns of the rows that a reference leads to; missing where the reference is."""
+        """Returns columns of the rows that a foreign key references; missing cells for missing
+        references.
+
+        Args:
+            name: Name of the referring table.
+            number: Index of the foreign key.
+            columns: Columns of the referenced table.
+        """
         key, rows = self.links[name].foreign_keys[number], self.rows[name][number]
         others, prefix = self.typed[key.table], ", ".join(key.columns)
         found = {f"{prefix} {c}": taken_cells(others[c], rows) for c in columns}
@@ -91,9 +105,13 @@ class LinkedRows:
         return pd.DataFrame(found, index=self.typed[name].index)
 
     def child_columns(self, name: str, effect: Numbers) -> pd.DataFrame:
-        """Returns the columns that a child table adds to its parent's rows, given the effect u.
+        """Returns the columns that summarise a child table in its parent's rows: number of
+        children, random effect, and in a sequence the time of the first child.
 
-        Shape: (m, q) -> m rows.
+        Args:
+            name: Name of the child table.
+            effect: Random effect of each parent, the vector that its children share. Shape: (m, q),
+                parents by dimensions.
         """
         key, order = self.key(name), self.plans[name].order
         assert key is not None, "it has a parent"

@@ -1,11 +1,12 @@
-"""Rules between a table's columns and its time column or its parent's row.
+"""Finds rules between a table's columns and its time column or its parent's row.
 
     orders.shipped >= orders.ordered        the rows are ordered by `ordered`
     orders.shipped >= customers.joined
     orders.gross == orders.net * (1 + customers.vat)
 
-The model learns the residual of the column that such a rule determines (`gcvae.rules.reduction`).
-The column is computed after the time column and the parent row have been generated.
+The model learns a residual instead of the column that such a rule determines
+(`gcvae.rules.reduction`). The column is computed after the time column and the parent row have been
+generated.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ from gcvae.schema.columns import TableSchema
 from gcvae.schema.rules import Formula, Rule
 
 _LEAST_SHARE = 0.95
-"""Minimum share of the rows to which a rule applies."""
+"""Minimum share of the rows that satisfy a rule."""
 
 
 def outer_reduction(
     joined: pd.DataFrame, schema: TableSchema, outside: Collection[str]
 ) -> Reduction:
-    """Returns the reduction of a table by rules that use a column from outside its model.
+    """Finds rules that compute a column y of a table from outside columns, and replaces y by its
+    residual y - f(x), which the model learns.
 
     Args:
-        joined: Typed rows with the outside columns.
-        schema: Schema of all these columns.
-        outside: Names of the outside columns, which are never replaced by residuals.
+        joined: Rows of the table with the outside columns, cells of the columns' dtypes.
+        schema: Schema of all columns of `joined`.
+        outside: Names of the columns that the table's model does not learn: those of the parent
+            row, and the time column. No residual replaces them.
     """
     if not outside:
         return Reduction(schema)
@@ -51,5 +54,5 @@ def outer_reduction(
 
 
 def _reaches_out(rule: Rule, outside: Collection[str]) -> bool:
-    """Whether a rule computes a column of the table from an outside column."""
+    """Returns whether a rule computes a column of the table from an outside column."""
     return rule.column not in outside and any(name in outside for name in rule.parents)

@@ -1,9 +1,10 @@
-"""Generation plan of a database: the parent of each table, and its copied and ordered columns.
+"""Plans how a database is generated: the parent of each table, and its copied and ordered columns.
 
-A table has at most one parent, and its rows are generated given the parent's row. The parent is the
-reference between whose rows the largest share of the variance of the table lies. It has at least 20
-rows with children, and is not a catalogue unless the schema states `keep`. Other references are
-assigned after the rows are generated.
+A table has at most one parent, and its rows are generated given the parent's row. Among its foreign
+keys, the parent is the one whose groups of rows differ most: the largest share of the table's
+variance lies between the groups. At least 20 rows of the parent have children, and a catalogue (a
+table that is copied unchanged) is a parent only if the user specified that it is kept. Other
+references are chosen after the rows are generated.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gcvae.schema.columns import TableSchema
 _LEAST_PARENTS = 20
 """Minimum number of a parent's rows with children, needed to estimate their numbers."""
 _LEAST_DISTINCT = 0.9
+"""Minimum share of cells with words in a label column, and of distinct dates in an order."""
 _LONGEST_LABEL = 60
 _WORD = r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 """Three letters, or a character of a script whose words have one or two characters."""
@@ -33,14 +35,14 @@ LEAST_EQUAL = 0.999
 
 @dataclass(frozen=True)
 class TablePlan:
-    """How one table is modelled.
+    """Plan of how one table is modelled and generated.
 
     Attributes:
         parent: Index of the foreign key that leads to the parent; None without a parent.
         is_catalogue: Whether the table is copied unchanged.
-        copied: Columns that equal a column of a referenced row: (index of the foreign key, column
-            there) by column.
-        order: Column that orders the rows of a parent.
+        copied: Columns that repeat a column of a referenced row: {column: (index of the foreign
+            key, column of the referenced table)}.
+        order: Column that orders the rows of a parent; None if they are unordered.
     """
 
     parent: int | None = None
@@ -54,12 +56,23 @@ def plan_database(
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
 ) -> tuple[dict[str, TablePlan], dict[str, list[Codes]]]:
-    """Plans typed tables. Returns (plans, row indices of each foreign key), parents before their
-    children.
+    """Chooses parent, order and copied columns of each table.
+
+    Returns (plans by table, parents before their children; for each table and foreign key, the row
+    index that each row references).
+
+    Args:
+        tables: Tables by name, with cells of the columns' dtypes.
+        schemas: Column schemas by table name.
+        schema: Keys of the tables.
+
+    Raises:
+        SchemaError: The `order` of a table is a key, or is not a complete column of dates or
+            numbers.
     """
     rows = all_row_numbers(tables, schema)
     kept = _catalogues(tables, schemas, schema)
-    # Found catalogues are no parents, also after `with_plans` has stated them in the schema.
+    # An inferred catalogue is never a parent, even if `with_plans` has written it to the schema.
     unstated = {
         name: replace(table, keep=None if table.keep else table.keep)
         for name, table in schema.tables.items()
@@ -95,7 +108,9 @@ def plan_database(
 
 
 def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
-    """Returns the schema with the orders and catalogues of the plans."""
+    """Returns the database schema, extended by the row orders of the plans and by the tables that
+    they copy unchanged.
+    """
     tables = {
         name: replace(
             table,
@@ -120,9 +135,9 @@ def _catalogues(
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
 ) -> set[str]:
-    """Returns the names of the catalogues: stated ones and inferred ones.
+    """Returns the names of the tables to copy unchanged: those specified and those inferred.
 
-    An inferred catalogue is referenced, has a label for each row and refers only to catalogues; or
+    An inferred catalogue is referenced, has a label for each row, and refers only to catalogues; or
     it is a table that links catalogues.
     """
     referred = {
@@ -150,8 +165,8 @@ def _catalogues(
 
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
-    """Whether a text column has a short and mostly unique value for nearly every row, and no column
-    is personal or a date.
+    """Returns whether nearly every row has a short and mostly unique text, such as a genre's name,
+    and no column is personal or a date.
     """
     if any(column.personal for column in schema):
         return False
@@ -170,12 +185,12 @@ def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -
 
 
 def column_is_text(cells: pd.Series[Any]) -> bool:
-    """Whether a column has the data type of text."""
+    """Returns whether a column has the dtype of texts."""
     return cells.dtype == object or isinstance(cells.dtype, pd.StringDtype)
 
 
 def _is_link(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> bool:
-    """Whether a table consists of two or more foreign keys and no other columns."""
+    """Returns whether a table consists of two or more foreign keys and no other columns."""
     keys = schema[name].foreign_keys
     return len(keys) >= 2 and set(frame.columns) == {c for key in keys for c in key.columns}
 
@@ -214,7 +229,9 @@ def _copied(
     rows: list[Codes],
     schema: DatabaseSchema,
 ) -> dict[str, tuple[int, str]]:
-    """Returns the columns that equal a column of the row that a foreign key references."""
+    """Returns the columns that repeat a column of a referenced row: {column: (index of the foreign
+    key, column of the referenced table)}.
+    """
     found: dict[str, tuple[int, str]] = {}
     keys = set(key_columns(name, schema))
     for i, key in enumerate(schema[name].foreign_keys):
@@ -244,7 +261,7 @@ def _of_references(name: str, schema: DatabaseSchema) -> set[str]:
 
 
 def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
-    """Whether cells are dates or numbers that are distinct within each parent."""
+    """Returns whether cells are dates or numbers that are distinct within each parent."""
     is_time = pd.api.types.is_datetime64_any_dtype(cells.dtype)
     is_number = pd.api.types.is_numeric_dtype(cells.dtype)
     is_truth = pd.api.types.is_bool_dtype(cells.dtype)
@@ -254,8 +271,8 @@ def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
 
 
 def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None:
-    """Refuses a stated order that is a key, has missing values, or has neither dates nor
-    numbers.
+    """Raises a SchemaError if the user specified an order that is a key, has missing values, or
+    contains neither dates nor numbers.
     """
     order = schema[name].order
     if order is None or not len(frame):
@@ -278,8 +295,10 @@ def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None
 
 
 def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
-    """Returns the first date column that is nearly distinct within each parent; None if there is
-    none.
+    """Returns the column that orders the rows of a parent; None if there is none.
+
+    It completes a unique key with the parent's, or is the first column of dates that are nearly
+    distinct within each parent.
     """
     for columns in (schema[name].primary_key, *schema[name].unique):
         own = [c for c in columns if c not in _of_references(name, schema)]

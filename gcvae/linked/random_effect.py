@@ -1,12 +1,13 @@
-"""Random effect u of a parent: a short vector of what the parent's children have in common.
+"""Random effect u of a parent row: a short vector that summarises what its children have in common.
 
     phi(x) = normal scores and indicators of frequent levels of a child row
     mean of phi over the n children of parent i = mu + v_i + e_i,  Cov(v) = B,  Cov(e_i) = W / n_i
     u = V^T v,  V the leading eigenvectors of B,  Lambda their eigenvalues
     u | children ~ N(K V^T (mean - mu), Lambda - K Lambda),  K = Lambda (Lambda + V^T W V / n)^-1
 
-B and W are moment estimates: W within parents, B = Cov(means) - W mean(1/n). V has the eigenvectors
-whose eigenvalue exceeds the largest one after shuffling the children among the parents.
+B and W are moment estimates: W within parents, B = Cov(means) - W mean(1/n). V contains the
+eigenvectors whose eigenvalue exceeds the largest one after shuffling the children among the
+parents.
 
 Source: method-of-moments estimators of variance components (Searle, Casella & McCulloch 1992).
 """
@@ -29,20 +30,21 @@ MOST_DIRECTIONS = 6
 RARE_ROWS = 5
 """Levels with fewer rows are not written to a file."""
 _LEAST_SHARE = 0.01
-"""Minimum share of rows of a level that has an indicator."""
+"""Minimum share of the rows that contain a level, for it to have an indicator."""
 _MOST_INDICATORS = 40
 _LEAST_PARENTS = 20
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Encoding of one column of child rows as numeric features.
+    """Encodes one column of child rows as numeric features.
 
     Attributes:
         column: Name of the column.
-        knots: Sorted numbers that define normal scores; empty for a column of levels.
-        levels: Levels that have an indicator.
-        shares: Shares of these levels in the rows.
+        knots: Sorted numbers that define the normal scores of a numeric column; empty for a
+            column of levels.
+        levels: Levels with an indicator; empty for a numeric column.
+        shares: Share of the rows that contain each of `levels`.
     """
 
     column: str
@@ -52,7 +54,7 @@ class Feature:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any]) -> Self:
-        """Fits the features of a typed column."""
+        """Chooses the knots of a numeric column, or the levels of another one."""
         numbers = as_numbers(cells)
         if numbers is not None:
             known = np.sort(numbers[~np.isnan(numbers)])
@@ -65,7 +67,10 @@ class Feature:
         return cls(str(cells.name), (), names, tuple(map(float, chosen)))
 
     def values(self, cells: pd.Series[Any]) -> Numbers:
-        """Returns the features of typed cells; a missing number has score 0. Shape: (n, d)."""
+        """Encodes cells as d features: one normal score (0 if missing), or standardised indicators.
+
+        Shape: (n, d).
+        """
         if self.levels:
             found = pd.Index(self.levels).get_indexer(pd.Index(cells.astype(str)))
             shares = np.array(self.shares)
@@ -84,9 +89,16 @@ class Feature:
 
 @dataclass(frozen=True)
 class RandomEffect:
-    """Distributions p(u) and p(u | children) of the parents of one child table.
+    """Random effect u that the children of one parent share: its prior p(u) and p(u | children).
 
-    Shape: mean (d,), directions (d, q), within (q, q), variances (q,).
+    Symbols as in the module's docstring: d features of a child, q dimensions of u.
+
+    Attributes:
+        features: Encoding of the columns of a child.
+        mean: Mean mu of the features. Shape: (d,).
+        directions: Eigenvectors V. Shape: (d, q).
+        within: Covariance V^T W V within parents. Shape: (q, q).
+        variances: Eigenvalues Lambda, the prior variances of u. Shape: (q,).
     """
 
     features: tuple[Feature, ...]
@@ -97,12 +109,12 @@ class RandomEffect:
 
     @classmethod
     def fit(cls, children: pd.DataFrame, parents: Codes, seed: int) -> Self:
-        """Estimates the effect of parents on their children; q = 0 if there is none.
+        """Estimates the random effect from children grouped by parent; q = 0 if they share nothing.
 
         Args:
-            children: Typed columns of the children.
+            children: Columns of the children, with cells of their dtypes.
             parents: Parent index of each child. Shape: (n,).
-            seed: Seed of the shuffle of children.
+            seed: Seed of the shuffle with which chance is estimated.
         """
         features = tuple(Feature.fit(children[name]) for name in children.columns)
         phi = _stacked(features, children)
@@ -123,16 +135,17 @@ class RandomEffect:
 
     @property
     def n_directions(self) -> int:
-        """Dimension q of the effect."""
+        """Dimension q of the random effect."""
         return len(self.variances)
 
     def posterior(
         self, children: pd.DataFrame, parents: Codes, n_parents: int
     ) -> tuple[Numbers, Numbers]:
-        """Returns mean and Cholesky factor of the covariance of u | children for each parent; those
-        of N(0, Lambda) for a parent without children.
+        """Returns the mean and the Cholesky factor of the covariance of u | children for each
+        parent.
 
-        Shape: (n,), -> (n_parents, q), (n_parents, q, q).
+        `parents` contains the parent index of each of n children. A parent without children has the
+        prior N(0, Lambda). Shape: parents (n,) -> (n_parents, q), (n_parents, q, q).
         """
         q = self.n_directions
         if not q:
@@ -156,7 +169,7 @@ class RandomEffect:
     ) -> Numbers:
         """Draws u of each parent from its posterior, given standard normal noise.
 
-        Shape: noise and result (n_parents, q).
+        Shape: noise (n_parents, q) -> (n_parents, q).
         """
         mean, root = self.posterior(children, parents, n_parents)
         drawn: Numbers = mean + np.einsum("nij,nj->ni", root, noise)
@@ -165,8 +178,10 @@ class RandomEffect:
     def draw_for_rows(
         self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
     ) -> Numbers:
-        """Draws u independently for each child, so that a model can not infer a child's cells from
-        its siblings' mean with more certainty than u has.
+        """Draws u from the parent's posterior independently for each child.
+
+        If siblings shared one draw in training, a model could infer a child's cells from it with
+        more certainty than u carries.
 
         Shape: noise (n, q) -> (n, q).
         """
@@ -175,7 +190,7 @@ class RandomEffect:
         return drawn
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the effect as a JSON document."""
+        """Returns the random effect as a JSON document."""
         return {
             "features": [vars(feature) for feature in self.features],
             "mean": self.mean.tolist(),
@@ -186,7 +201,7 @@ class RandomEffect:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the effect from a document of `to_json`."""
+        """Reads the random effect from a JSON document (`to_json`)."""
         features = tuple(
             Feature(
                 str(each["column"]),
@@ -205,7 +220,7 @@ class RandomEffect:
 
 
 def _stacked(features: Sequence[Feature], children: pd.DataFrame) -> Numbers:
-    """Returns phi of each child. Shape: (n, d)."""
+    """Returns the features phi of each child. Shape: (n, d)."""
     parts = [feature.values(children[feature.column]) for feature in features]
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(children), 0))
 
@@ -217,7 +232,7 @@ def _no_directions(d: int) -> tuple[Numbers, Numbers, Numbers]:
 def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, Numbers]:
     """Returns the covariances W within and B between parents.
 
-    Shape: (n, d), (n,) -> (d, d), (d, d).
+    Shape: phi (n, d), parents (n,) -> (d, d), (d, d).
     """
     counts = np.bincount(parents, minlength=n_parents)
     means = np.stack([np.bincount(parents, c, n_parents) for c in phi.T], axis=1) / counts[:, None]
@@ -228,8 +243,10 @@ def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, 
 
 
 def share_between(children: pd.DataFrame, parents: Codes) -> float:
-    """Returns the share of the features' variance that lies between parents, averaged over
+    """Returns the share of the children's variance that lies between parents, averaged over
     features.
+
+    Shape: parents (n,), the parent index of each child.
     """
     features = [Feature.fit(children[name]) for name in children.columns]
     phi = _stacked(features, children)

@@ -1,13 +1,13 @@
-"""References between tables as row indices, and their assignment to generated rows.
+"""Resolves references between tables to row indices, and chooses the references of generated rows.
 
-A generated row has, for each reference other than the parent's, some columns that the referenced
-row should have. It gets the most similar one of 256 candidates:
+For each reference other than the one to its parent, a row is generated with some columns that the
+referenced row should have. It then refers to the most similar of 256 candidate rows:
 
     cost(row, candidate) = number of different levels + sum of |differences of normal scores|
                            + 2 max(0, 0.5 - remaining capacity)
 
-Candidates are drawn in proportion to their remaining capacity, which preserves the distribution of
-degrees.
+Candidates are drawn in proportion to their remaining capacity, the number of references that they
+should still receive. This preserves the distribution of the numbers of references.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from gcvae.numerics.generators import numpy_generator
 NO_ROW = -1
 """Row index of a missing reference."""
 MOST_BORROWED = 6
+"""Maximum number of columns of a referenced row that are modelled with the referring row."""
 _MOST_LEVELS = 60
 _CANDIDATES = 256
 _CHUNK_ROWS = 256
@@ -35,20 +36,22 @@ _SHOWN = 10
 
 
 def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Returns the tables with empty texts as missing values, because CSV files have no other way to
-    omit a key.
+    """Returns the tables with empty texts replaced by missing values.
+
+    CSV files have no other way to omit a key.
     """
     return {name: frame.replace({"": None}) for name, frame in tables.items()}
 
 
 def key_of(frame: pd.DataFrame) -> pd.MultiIndex | pd.Index[Any]:
-    """Returns the values of a key, row by row."""
+    """Returns the values of a key, row by row. `frame` contains the columns of the key."""
     return pd.MultiIndex.from_frame(frame) if frame.shape[1] > 1 else pd.Index(frame.iloc[:, 0])
 
 
 def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[Any], ...]:
-    """Converts two key columns to one type; whole numbers with and without a decimal point are
-    equal.
+    """Converts two key columns to one dtype, so that equal keys compare equal.
+
+    Numbers and texts become texts; whole numbers are written without a decimal point.
     """
     if own.dtype == other.dtype and own.dtype != object:
         return own, other
@@ -63,12 +66,13 @@ def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[An
 
 
 def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> tuple[Codes, Codes]:
-    """Returns (row index in `parents` of each row, rows whose key does not exist).
+    """Finds the referenced row of each row. Returns (row indices in `parents`, rows whose key is
+    invalid).
 
-    Shape: (n,), (m,).
+    The row index is -1 if the key is missing or invalid. A key of several columns is missing if all
+    of its cells are missing; if only some are, it is invalid.
 
-    A key of several columns is missing if all of them are; if only some are missing, it does not
-    exist.
+    Shape: (n,), (m,) for n rows, m of them with an invalid key.
     """
     pairs = [
         comparable(frame[own], parents[other])
@@ -88,7 +92,9 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
 def all_row_numbers(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
 ) -> dict[str, list[Codes]]:
-    """Returns, for each foreign key of each table, the row index that each row references."""
+    """Returns, for each foreign key of each table, the row index that each row references; -1 if
+    none.
+    """
     return {
         name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
         for name, table in schema.tables.items()
@@ -98,17 +104,18 @@ def all_row_numbers(
 def checked_references(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema, invalid_references: str = "refuse"
 ) -> dict[str, pd.DataFrame]:
-    """Returns the tables after checking that keys are unique and foreign keys exist or are missing.
+    """Checks that keys are unique and that foreign keys exist or are missing. Returns the tables.
 
     Args:
         tables: Tables by name.
         schema: Schema with the keys of all tables.
-        invalid_references: Treatment of rows whose foreign key does not exist: `refuse`, `drop` or
-            `null`.
+        invalid_references: What to do if a foreign key leads to no row: `refuse` raises an error,
+            `drop` leaves out the row, `null` makes its key missing.
 
     Raises:
         TableError: Keys are not unique, or foreign keys do not exist and `invalid_references` is
-            `refuse`; it shows the first ten.
+            `refuse`. The message shows the first ten.
+        SchemaError: No value of a foreign key exists and `invalid_references` is not `refuse`.
     """
     tables = without_blanks(tables)
     tables = dict(tables)
@@ -184,7 +191,7 @@ def _repeated_key(
 
 
 def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str) -> Problem:
-    """Returns the problem of foreign keys that do not exist, with the first ten."""
+    """Returns the problem of foreign keys that do not exist; its message shows the first ten."""
     shown = frame.iloc[lost][list(key.columns)].drop_duplicates().head(_SHOWN).astype(str)
     values = "; ".join(shown.agg(", ".join, axis=1))
     message = (
@@ -198,9 +205,14 @@ def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer
 
 
 def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
-    """Returns the columns of a table that are modelled with rows that reference it, at most six.
+    """Returns the columns by which a row of a table can be recognised, at most six.
 
-    Columns of levels, with at least `rare_rows` rows per level on average, come before numbers.
+    These columns are modelled with the rows that reference the table (see the module's docstring).
+    Categorical columns come before numeric ones.
+
+    Args:
+        parents: Rows of the referenced table.
+        rare_rows: Minimum number of rows per level of a categorical column, on average.
     """
     n_levels = {str(c): parents[c].nunique() for c in parents.columns}
     most = min(_MOST_LEVELS, len(parents) // rare_rows)
@@ -215,11 +227,12 @@ def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Choice:
-    """Rows that can be referenced.
+    """Chooses which rows of a table the generated rows of another table refer to.
 
     Attributes:
-        features: Their borrowed columns as category indices and normal scores. Shape: (m, 2 C).
-        capacity: Number of further references that each row can have. Shape: (m,).
+        features: Encoding of the C columns by which the m rows are compared: C category indices,
+            then C normal scores. Shape: (m, 2 C).
+        capacity: Number of references that each row should still receive. Shape: (m,).
     """
 
     features: Numbers
@@ -228,14 +241,16 @@ class Choice:
     def assign(
         self, target: Numbers, paired: Sequence[Codes], others: Sequence[Codes], seed: int
     ) -> Codes:
-        """Assigns a referenced row to each row. Returns row indices. Shape: (n,).
+        """Chooses the row that each generated row refers to. Returns row indices. Shape: (n,).
 
         Args:
-            target: Borrowed features that the row was generated with. Shape: (n, 2 C).
-            paired: References whose pair with the assigned row must be unique. Shape: one (n,)
-                array, or none.
-            others: Row indices that the row must not get: its own in a table that refers to itself,
-                and those of disjoint references. Shape: (n,) each.
+            target: Features that the referenced row should have, generated with each row, encoded
+                as in `features`. Shape: (n, 2 C).
+            paired: Row indices of another reference which forms a unique key with this one. Shape:
+                a list of one (n,) array, or an empty list.
+            others: Row indices that must not be chosen: the row itself in a table that refers to
+                itself, and the rows of references that never lead to the same row. Shape: (n,)
+                each.
             seed: Seed of the candidates.
         """
         rng, capacity = numpy_generator(seed, "references"), self.capacity.copy()
@@ -266,9 +281,9 @@ class Choice:
 
 
 def _distance(target: Numbers, candidates: Numbers) -> Numbers:
-    """Returns the number of different levels plus the distances of normal scores.
+    """Returns the number of different levels plus the differences of normal scores.
 
-    Shape: (n, 2C), (m, 2C) -> (n, m).
+    Shape: target (n, 2 C), candidates (m, 2 C) -> (n, m).
     """
     c = target.shape[1] // 2
     differ = (target[:, None, :c] != candidates[None, :, :c]).sum(-1, dtype=np.float64)
@@ -278,6 +293,6 @@ def _distance(target: Numbers, candidates: Numbers) -> Numbers:
 
 
 def features_of(frame: pd.DataFrame, codec: ContextCodec) -> Numbers:
-    """Encodes borrowed columns as category indices and normal scores. Shape: (n, 2 C)."""
+    """Encodes C columns as C category indices, then C normal scores. Shape: (n, 2 C)."""
     found: Numbers = codec.encode(frame).double().numpy()
     return found

@@ -1,9 +1,10 @@
-"""Ordered rows of a parent, each with a time that is modelled as the gap to the previous row.
+"""Sequences: the ordered rows of a parent, with times modelled as gaps to the previous row.
 
     t_1 is a column of the parent,  t_k = t_{k-1} + gap_k
     gap_k ~ p(gap | parent, u, k, n - k, row k-1),   x_k ~ p(x | parent, u, k, n - k, t_k, row k-1)
 
-The unit of time is a day if all times are midnights, else a second; numbers have no unit.
+x_k is the k-th of n rows, t_k its time, u the random effect that they share. The unit of time is a
+day if all times are midnights, else a second; an order of numbers has no unit.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Clock:
-    """Conversion between the times of a column and numbers.
+    """Converts the time column of a sequence to numbers and back.
 
     Attributes:
-        unit: Microseconds per unit; 0 for numbers.
+        unit: Microseconds per unit of time; 0 for a column of numbers.
         is_whole: Whether all times are whole numbers of units.
     """
 
@@ -33,7 +34,7 @@ class Clock:
 
     @classmethod
     def of(cls, times: pd.Series[Any]) -> Clock:
-        """Chooses the clock of a typed column."""
+        """Returns the clock whose unit fits the times: days if all are midnights, else seconds."""
         if not pd.api.types.is_datetime64_any_dtype(times.dtype):
             numbers = times.to_numpy(dtype=np.float64)
             return cls(0, bool((numbers == np.round(numbers)).all()))
@@ -41,14 +42,14 @@ class Clock:
         return cls(DAY if not (ticks % DAY).any() else _SECOND, True)
 
     def count(self, times: pd.Series[Any]) -> Numbers:
-        """Converts times to units since 1970; numbers are unchanged. Shape: (n,)."""
+        """Converts times to units since 1970. A column of numbers stays unchanged. Shape: (n,)."""
         if not self.unit:
             return times.to_numpy(dtype=np.float64)
         ticks = times.astype(TIMES).astype("int64").to_numpy()
         return np.asarray(ticks / self.unit)
 
     def times(self, counts: Numbers, dtype: Any) -> pd.Series[Any]:
-        """Converts units back to times of the column's dtype."""
+        """Converts units since 1970 back to times of the given dtype."""
         whole = np.round(counts) if self.is_whole else counts
         if not self.unit:
             return pd.Series(whole).astype(dtype)
@@ -56,7 +57,13 @@ class Clock:
         return pd.Series(ticks.view(TIMES)).astype(dtype)
 
     def features(self, counts: Numbers, name: str) -> pd.DataFrame:
-        """Returns the context columns of times: the time itself, month, weekday, day and hour."""
+        """Returns the columns that describe times as context: the time, month, weekday, day and
+        hour.
+
+        Args:
+            counts: Times in units since 1970. Shape: (n,).
+            name: Name of the time column, a prefix of the columns' names.
+        """
         found: dict[str, Any] = {f"{name} now": counts}
         if self.unit:
             times = pd.Series((counts * self.unit).astype("int64").view(TIMES))
@@ -70,11 +77,15 @@ class Clock:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of rows among the rows of their parent.
+    """Ranks of rows among the rows of their parent, ordered by time.
 
-    Shape: order (n,): row indices sorted by parent and time; position, n_after (n,): number of the
-    parent's rows before and after each row, in that order; before (n,): index in `order` of the
-    previous row, -1 for the first row of a parent.
+    The arrays `position`, `n_after` and `before` follow the sorted rows.
+
+    Attributes:
+        order: Row indices sorted by parent and time. Shape: (n,).
+        position: Number of the parent's rows before each row. Shape: (n,).
+        n_after: Number of the parent's rows after each row. Shape: (n,).
+        before: Index in `order` of the previous row; -1 for the first row of a parent. Shape: (n,).
     """
 
     order: Codes
@@ -84,7 +95,12 @@ class Ranks:
 
     @classmethod
     def of(cls, parents: Codes, counts: Numbers) -> Ranks:
-        """Ranks rows by their times (`counts`)."""
+        """Ranks rows by time within each parent.
+
+        Args:
+            parents: Parent index of each row. Shape: (n,).
+            counts: Time of each row as a number. Shape: (n,).
+        """
         order = np.lexsort((counts, parents))
         sorted_parents = parents[order]
         is_first = np.r_[True, sorted_parents[1:] != sorted_parents[:-1]] if len(order) else []

@@ -1,10 +1,10 @@
-"""p(row | parent row) of one table of a database, or p(row) of a table without a parent.
+"""Model of one table of a database: p(row | parent row), or p(row) without a parent.
 
-A row of the model has, besides the table's columns, for each child table its number of children,
-their random effect and, in a sequence, the time of the first child; and some columns of the rows
-that it references. The context of the model has the columns of the parent and its ancestors, the
-parent's numbers of children, and the random effect of the parent on this table; in a sequence also
-the row's rank, its time and the previous row.
+Besides the table's columns, the model learns for each child table the number of children, their
+random effect (a vector that the children share) and, in a sequence, the time of the first child;
+and some columns of the rows that it references. Its context contains the columns of the parent and
+other ancestors, the parent's numbers of children, and the random effect of the parent on this
+table; in a sequence also the row's rank, its time and the previous row.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from gcvae.training.preparation import Context
 from gcvae.training.progress.training_progress import Progress
 
 GAP = "gap"
+"""Name of the column that contains the time since the previous row of a sequence."""
 _FILLER = "·"
 _MOST_CONTEXT = 60
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """Settings with which the models of a database are fitted."""
+    """Arguments of `Synthesizer.fit` that all models of one table share."""
 
     preset: str
     settings: Mapping[str, object]
@@ -47,7 +48,15 @@ class Fitting:
         context: Context | None,
         held_out: Mask | None,
     ) -> Synthesizer:
-        """Fits a synthesizer to one frame; `held_out` rows do not train it."""
+        """Fits a model of a frame.
+
+        Args:
+            frame: Training and held-out rows.
+            document: JSON schema document of the columns; None infers it.
+            context: Context of the rows; None for a table without a parent.
+            held_out: Mask of the rows that decide when training stops; None lets the fit choose
+                them.
+        """
         if held_out is not None and not 0 < held_out.sum() < len(held_out):
             held_out = None
         if document is not None:
@@ -70,7 +79,10 @@ class Fitting:
 
 
 def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.DataFrame:
-    """Returns the frame, with a filler column if all columns are keys or constants."""
+    """Returns the frame, with an additional column of two levels if it has no column to model.
+
+    A fit refuses a table that contains only keys and constants.
+    """
     kinds = {c["name"]: c.get("kind") for c in (document or {}).get("columns", ())}
     unmodelled = {"identifier", "constant"}
     is_modelled = [
@@ -84,20 +96,24 @@ def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.D
 
 
 def with_filler_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the frame with an additional column of two levels."""
+    """Returns the frame with an additional column of two alternating levels, so that it has one to
+    model.
+    """
     filler = np.where(np.arange(len(frame)) % 2, "a", "b")
     return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
 
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Time column of a sequence, and the model of the gaps between its rows.
+    """Time column of a sequence (the ordered rows of a parent), and the model of the gaps between
+    rows.
 
     Attributes:
         column: Name of the time column.
         clock: Conversion of times to numbers.
-        dtype: Data type of the typed time column.
-        gaps: Model of the gap to the previous row, or the gap if it is constant.
+        dtype: Name of the pandas dtype of the time column.
+        gaps: Model of the gap to the previous row; or the gap itself, in units of the clock, if it
+            is constant.
     """
 
     column: str
@@ -108,14 +124,14 @@ class RowOrder:
 
 @dataclass(frozen=True)
 class TableModel:
-    """p(row | parent's row) of one table, or p(row) of a table without a parent.
+    """Model of one table of a database: p(row | parent's row), or p(row) without a parent.
 
     Attributes:
-        columns: Names of the modelled columns: the table's, then the additional ones.
+        columns: Names of the modelled columns: those of the table, then the additional ones.
         rows: Model of the rows.
-        effect: Random effect of a parent on these rows; None without a parent.
-        sequence: Order of the rows of a parent; None if they have none.
-        previous_columns: Columns of the previous row that are context in a sequence.
+        effect: Random effect that the rows of one parent share; None without a parent.
+        sequence: Order of the rows of a parent; None if they are unordered.
+        previous_columns: Columns of the previous row of a sequence on which a row depends.
     """
 
     columns: tuple[str, ...]
@@ -125,20 +141,20 @@ class TableModel:
     previous_columns: tuple[str, ...] = ()
 
     def draw(self, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` typed rows of a table without a parent."""
+        """Generates `n` rows of a table without a parent, with cells of the columns' dtypes."""
         rows = pd.concat(self.rows.sample_blocks(n, seed), ignore_index=True)
         return rows[list(self.columns)]
 
     def draw_children(
         self, context: pd.DataFrame, counts: Codes, first: pd.Series[Any] | None, seed: int
     ) -> tuple[pd.DataFrame, Codes]:
-        """Generates rows of given parents. Returns (rows, parent index of each row), grouped by
-        parent and ordered.
+        """Generates the rows of given parents. Returns (rows, parent index of each row), sorted by
+        parent and, in a sequence, by time.
 
         Args:
             context: Context of each parent. Shape: m rows.
             counts: Number of rows to generate for each parent. Shape: (m,).
-            first: Time of each parent's first row, in a sequence.
+            first: Time of each parent's first row in a sequence; else None.
             seed: The same seed gives the same rows.
         """
         parents = np.repeat(np.arange(len(counts)), counts)
@@ -156,7 +172,7 @@ class TableModel:
         first: pd.Series[Any],
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Generates the first rows of all parents, then all second rows, and so on."""
+        """Generates the rows of all sequences: all first rows, then all second rows, and so on."""
         now = sequence.clock.count(first)
         steps: list[pd.DataFrame] = []
         places: list[Codes] = []
@@ -186,14 +202,14 @@ class TableModel:
         n: int,
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Continues sequences. Returns (n further rows of each parent, parent index of each row),
-        in order.
+        """Continues sequences. Returns (n new rows of each parent, parent index of each row),
+        sorted by parent and time.
 
         Args:
             context: Context of each parent. Shape: m rows.
-            last: Last row of each parent. Shape: m rows.
-            ranks: Number of rows that each parent has. Shape: (m,).
-            times: Time of each last row. Shape: (m,).
+            last: Last known row of each parent. Shape: m rows.
+            ranks: Number of known rows of each parent. Shape: (m,).
+            times: Time of each parent's last row. Shape: (m,).
             n: Number of rows to add to each parent.
             seed: The same seed gives the same rows.
         """
@@ -218,8 +234,9 @@ class TableModel:
         seed: int,
         first_row: int,
     ) -> tuple[pd.DataFrame, Numbers]:
-        """Generates the next row of each parent. Returns (rows, their times); first rows, at
-        `last`, if `previous` is None.
+        """Generates the next row of each parent. Returns (rows, their times).
+
+        If `previous` is None, the rows are the first ones, at the times `last`.
         """
         gap: Numbers = np.full(len(base), np.nan)
         previous_cells, now = _previous_features(previous, self.previous_columns, len(base)), last
@@ -243,7 +260,7 @@ class TableModel:
         places: Sequence[Codes],
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Returns the rows of all steps, grouped by parent, and the parent index of each."""
+        """Returns the rows of all steps sorted by parent, and the parent index of each."""
         if not steps:
             empty = self.rows.sample_given(context.iloc[:0], seed)
             empty[sequence.column] = pd.Series(dtype=sequence.dtype)
@@ -256,23 +273,25 @@ class TableModel:
     def _gaps(
         self, sequence: RowOrder, context: pd.DataFrame, seed: int, first_row: int
     ) -> Numbers:
-        """Generates the gap from each previous row, in units of the clock. Shape: (n,)."""
+        """Generates the gap after each previous row, in units of the clock. Shape: (n,)."""
         if isinstance(sequence.gaps, float):
             return np.full(len(context), sequence.gaps)
-        own = derived_seed(str(seed), GAP)  # the rows' model has the noise of the seed unchanged
+        own = derived_seed(str(seed), GAP)  # the model of the rows uses `seed` itself
         drawn = sequence.gaps.sample_given(context, own, first_row=first_row)[GAP]
         return drawn.to_numpy(dtype=np.float64)
 
 
 def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
-    """Returns the context columns of a row's rank: rows of its parent before and after it."""
+    """Returns the context columns of a row's rank: numbers of its parent's rows before and after
+    it.
+    """
     return pd.DataFrame({"rank": position, "rows left": n_after})
 
 
 def _previous_features(
     previous: pd.DataFrame | None, columns: Sequence[str], n: int
 ) -> pd.DataFrame:
-    """Returns the context columns of the previous row; missing values if there is none."""
+    """Returns the context columns that repeat the previous row; missing values if there is none."""
     if previous is None:
         return pd.DataFrame({f"before {name}": [None] * n for name in columns})
     return previous[list(columns)].add_prefix("before ")
@@ -280,10 +299,16 @@ def _previous_features(
 
 @dataclass(frozen=True)
 class Steps:
-    """Context of the rows of a sequence besides their parents': rank, time and previous row.
+    """Context of each row of a sequence, besides its parent's: its rank, its time and the previous
+    row.
 
-    Shape: order (n,): row indices sorted by parent and time; gap (n,): time since the previous row,
-    NaN for the first row of a parent; the frames have n rows.
+    Attributes:
+        order: Row indices sorted by parent and time. Shape: (n,).
+        gap: Time since the previous row; NaN for the first row of a parent. Shape: (n,).
+        ranks: Rank of each row. Shape: n rows.
+        at: Features of each row's time. Shape: n rows.
+        at_before: Features of the previous row's time. Shape: n rows.
+        before: Columns of the previous row; missing for the first row of a parent. Shape: n rows.
     """
 
     order: Codes
@@ -302,7 +327,9 @@ class Steps:
         clock: Clock,
         columns: Sequence[str],
     ) -> Steps:
-        """Computes the context of a table's typed rows, in any order. Shape: parents (n,)."""
+        """Computes the context of a table's rows, which may have any order; `columns` of the
+        previous row are part of it. Shape: parents (n,), the parent index of each row.
+        """
         counts = clock.count(times)
         ranks = Ranks.of(parents, counts)
         of_rows = np.argsort(ranks.order)
@@ -321,11 +348,11 @@ class Steps:
 
     @property
     def with_previous(self) -> Codes:
-        """Indices of the rows that have a previous row."""
+        """Indices of the rows that are not the first of their parent."""
         return np.flatnonzero(~np.isnan(self.gap))
 
     def take(self, at: Codes) -> Steps:
-        """Returns the steps of the rows `at`."""
+        """Returns the context of the rows with indices `at`."""
         frames = (
             each.iloc[at].reset_index(drop=True)
             for each in (self.ranks, self.at, self.at_before, self.before)
@@ -333,12 +360,15 @@ class Steps:
         return Steps(self.order, self.gap[at], *frames)
 
     def context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the context of the row model: `base`, rank, time, gap and previous row."""
+        """Returns the context of the model of rows: `base`, rank, time, gap and previous row."""
         gap = pd.DataFrame({GAP: self.gap})
         return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
 
     def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the context of the gap model, whose last known time is the previous row's."""
+        """Returns the context of the model of gaps, in which the time of the row itself is unknown.
+
+        It contains `base`, rank, time of the previous row and previous row.
+        """
         return pd.concat([base, self.ranks, self.at_before, self.before], axis=1)
 
 
@@ -348,7 +378,14 @@ def fit_table(
     document: Mapping[str, Any] | None,
     held_out: Mask | None,
 ) -> TableModel:
-    """Fits the model of a table without a parent."""
+    """Fits the model of a table without a parent.
+
+    Args:
+        fitting: Settings of the fit.
+        frame: Columns of the table and its additional columns, with cells of their dtypes.
+        document: JSON schema document of the table.
+        held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
+    """
     rows = fitting.synthesizer(frame, document, None, held_out)
     return TableModel(tuple(map(str, frame.columns)), rows)
 
@@ -368,14 +405,16 @@ def fit_children(
 
     Args:
         fitting: Settings of the fit.
-        frame: Typed columns of the table and its additional columns.
-        document: Schema document of the table.
+        frame: Columns of the table and its additional columns, with cells of their dtypes.
+        document: JSON schema document of the table.
         context: Context of each parent, also of parents without rows. Shape: m rows.
         parents: Parent index of each row. Shape: (n,).
-        effect: Random effect of the parents on these rows, drawn anew for each row.
-        effect_names: Names of the effect's dimensions in the context.
-        order: Column that orders the rows of a parent.
-        held_out: Mask of the rows of held-out households. Shape: (n,).
+        effect: Random effect, the vector that the rows of one parent share; it is drawn anew for
+            each row.
+        effect_names: Names of the context columns that contain the random effect.
+        order: Column that orders the rows of a parent; None if they are unordered.
+        held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
+            Shape: (n,).
     """
     noise = numpy_generator(fitting.seed, "effect of rows")
     own = frame.drop(columns=[order]) if order is not None else frame
@@ -413,7 +452,7 @@ def _fit_gaps(
     clock: Clock,
     held_out: Mask | None,
 ) -> Synthesizer | float:
-    """Fits the model of the gaps; returns the gap itself if it is constant."""
+    """Fits the model of the gaps between rows; returns the gap itself if it is constant."""
     with_previous = steps.with_previous
     found = steps.gap[with_previous]
     if not len(found) or (found == found[0]).all():
@@ -431,5 +470,7 @@ def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
 
 
 def limited_context(context: pd.DataFrame) -> pd.DataFrame:
-    """Returns the first columns of a context; those of the furthest ancestors are cut."""
+    """Returns the first 60 columns of a context; columns of distant ancestors come last and are
+    cut.
+    """
     return context.iloc[:, :_MOST_CONTEXT]

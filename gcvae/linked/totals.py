@@ -1,4 +1,4 @@
-"""Columns that are sums over child rows: `orders.total == sum(lines.price * lines.quantity)`.
+"""Finds columns that are sums over child rows: `orders.total == sum(lines.price * lines.quantity)`.
 
 The model learns such a column together with its row, so that the children depend on it. After
 generation the column is recomputed from the children.
@@ -20,15 +20,17 @@ LEAST_EQUAL = 0.99
 _LEAST_PARENTS = 10
 _MOST_COLUMNS = 12
 SLACK = 0.0051
-"""Largest difference from rounding between the column and the sum."""
+"""Largest difference between the column and the sum that counts as rounding."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """column = sum of the product of `factors` over the rows of `child`; their number if there are
-    no factors.
+    """A column that equals a sum over the child rows of each row.
 
     Attributes:
+        column: Name of the column.
+        child: Name of the child table.
+        factors: Columns of the child table whose product is summed; empty for the number of rows.
         decimals: Number of decimals to which the sum is rounded.
     """
 
@@ -45,7 +47,13 @@ class Total:
         return f"{self.column} == sum({product})"
 
     def of_children(self, children: pd.DataFrame, parents: Codes, n: int) -> pd.Series[Any]:
-        """Computes the total of each parent. Shape: (m,), (m,) -> (n,)."""
+        """Computes the sum for each of n parents.
+
+        Args:
+            children: Rows of the child table. Shape: m rows.
+            parents: Parent index of each child row. Shape: (m,).
+            n: Number of parents.
+        """
         sums = np.bincount(parents, _product(children, self.factors), n)
         return pd.Series(np.round(sums, self.decimals))
 
@@ -55,7 +63,7 @@ class Total:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the total from a document of `to_json`."""
+        """Reads the total from a JSON document (`to_json`)."""
         factors = tuple(document["factors"])
         return cls(document["column"], document["child"], factors, document["decimals"])
 
@@ -71,11 +79,11 @@ def _product(children: pd.DataFrame, factors: tuple[str, ...]) -> Numbers:
 def find_totals(
     table: pd.DataFrame, children: Mapping[str, tuple[pd.DataFrame, Codes]]
 ) -> tuple[Total, ...]:
-    """Finds the columns of a typed table that are sums over child rows.
+    """Returns the columns of a table that are sums over child rows.
 
     Args:
-        table: Typed rows of the parents.
-        children: By table, its typed rows and the parent index of each row.
+        table: Rows of the parents, with cells of the columns' dtypes.
+        children: By name of a child table, its rows and the parent index of each row.
     """
     found = []
     for column in _numbers(table):
@@ -96,7 +104,7 @@ def find_totals(
 def _fitting(
     target: Numbers, column: str, child: str, rows: pd.DataFrame, parents: Codes, has_rows: Any
 ) -> Iterator[Total]:
-    """Yields the sums that equal a column, those of one factor before those of two."""
+    """Yields the sums that equal a column: numbers of rows first, then one factor, then two."""
     numbers = _numbers(rows)[:_MOST_COLUMNS]
     for factors in ((), *((n,) for n in numbers), *combinations(numbers, 2)):
         sums = np.bincount(parents, _product(rows, factors), len(target))

@@ -1,4 +1,6 @@
-"""Completes the fields of a column of known kind from its cells, and checks declared ones."""
+"""Infers the properties of a column of known kind from its cells, and checks what the user
+specified.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,17 @@ _ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype", "person
 
 @dataclass
 class Completion:
-    """A column being completed: its cells, its declaration, and the problems and warnings so far.
+    """State of the inference of one column: its cells, the user's schema, problems and warnings so
+    far.
 
     Attributes:
-        column: The column so far: name, kind, missing.
+        column: The column so far: name, kind and missing values.
         cells: Cells that are not missing.
-        has_missing: Whether there are other cells.
-        draft: The user's declaration.
-        pointer: JSON pointer of the declaration.
+        has_missing: Whether the column contains missing cells.
+        draft: Properties of the column that the user specified.
+        pointer: JSON pointer of these properties in the user's schema; empty without any.
+        problems: Contradictions between the user's schema and the cells.
+        warnings: Data-quality warnings.
     """
 
     column: Column
@@ -53,8 +58,14 @@ class Completion:
     warnings: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Mask, message: str, key: str, expected: str) -> bool:
-        """Records a problem at the first cell of the mask, if any; `{}` in the message is the
-        cell."""
+        """Records a problem if the mask selects a cell. Returns whether it does.
+
+        Args:
+            wrong: Mask of the distinct texts that are wrong; the problem names the first cell.
+            message: Message of the problem; `{}` stands for the cell.
+            key: Property of the user's schema that the cell contradicts, such as `minimum`.
+            expected: What would be right.
+        """
         if wrong.any():
             place = f"{self.pointer}/{key}" if self.pointer else None
             found = self.cells.problem(wrong, message, pointer=place, expected=expected)
@@ -62,14 +73,19 @@ class Completion:
         return bool(wrong.any())
 
     def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
-        """Records a problem of a declared field."""
+        """Records a problem of the property `key` that the user specified; `expected` says what is
+        right.
+        """
         place = f"{self.pointer}/{key}"
         name = self.column.name
         self.problems.append(Problem(message, place, column=name, expected=expected))
 
 
 def complete_column(work: Completion) -> Column:
-    """Returns the column with all fields of its kind; records problems and warnings in `work`."""
+    """Returns the column with all properties of its kind, taken from the user's schema or inferred.
+
+    Problems and warnings are added to `work`.
+    """
     kind = work.column.kind
     for key in sorted(work.draft.keys() - kind.members - _ANY_KIND):
         work.refuse_field(f"{key} does not apply to kind {kind}", key)
@@ -98,7 +114,7 @@ def _complete_real(work: Completion) -> Column:
 
 
 def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> Column:
-    """Returns the column with its steps and endings, if no declared field was refused."""
+    """Returns the column with its steps and endings; unchanged if there are problems."""
     if work.problems:
         return column
     values = values.astype(column.kind.dtype)
@@ -107,7 +123,9 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
-    """Returns decimals, padding and notation: declared, else as in the cells."""
+    """Returns decimals, padding and notation: as the user specified, else as the cells are
+    written.
+    """
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
@@ -138,8 +156,10 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
-    """Returns the declared limit, a number or a text in the cells' format; else that of the
-    cells."""
+    """Returns the minimum or maximum (`key`): as the user specified, else that of the cells.
+
+    The user may write the limit as a number, or as a text in the format of the cells.
+    """
     found = (values.min() if key == "minimum" else values.max()).item() if len(values) else None
     if work.column.kind.is_whole and found is not None:
         found = int(found)
@@ -251,7 +271,7 @@ def _complete_levels(work: Completion) -> Column:
 
 
 def _number_spelling(work: Completion) -> Spelling | None:
-    """Returns the format of levels that are numbers; None if they are text."""
+    """Returns how the levels are written if they are numbers; None if they are texts."""
     cells = work.cells
     if not len(cells.texts) or not cells.all_numbers:
         return None
@@ -279,8 +299,9 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
 
 
 def _levels_as_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
-    """Returns declared levels as numbers if the cells are numbers, as text if the cells are
-    text."""
+    """Converts the user's levels to numbers if the cells are numbers, and to texts if they are
+    texts.
+    """
     if numeric and not are_numeric(given):
         texts = pa.array([str(level) for level in given], pa.string())
         if cells.number_format is not None:
@@ -324,7 +345,7 @@ def _boolean_levels(work: Completion) -> tuple[Level, ...] | None:
 
 
 def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ...]:
-    """Returns the declared levels as words of the cells, with the one that means false first."""
+    """Returns the user's levels as the words of the cells, with the one that means false first."""
     false_first = _false_first(given)
     if cells.source == "boolean" or not all(isinstance(level, bool) for level in given):
         return false_first
@@ -343,8 +364,9 @@ def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def _complete_identifier(work: Completion) -> Column:
-    """Completes an identifier; `decimals` 0 marks whole numbers, without it the identifiers are
-    text."""
+    """Completes an identifier: `decimals` is 0 if all cells are whole numbers, and None for
+    texts.
+    """
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
@@ -381,7 +403,8 @@ def _complete_constant(work: Completion) -> Column:
 
 def _with_one_spelling(work: Completion) -> Completion:
     """Returns the work with only the most frequent text if all cells are one number, such as 0 and
-    -0."""
+    -0.
+    """
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work

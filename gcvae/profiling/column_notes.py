@@ -1,5 +1,6 @@
-"""Data-quality warnings on single columns: sentinel values, repeated keys, variant spellings of
-levels."""
+"""Data-quality warnings on single columns: sentinel values, repeated keys, and levels that are
+written in two ways.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import is_time_of_day
 
 FEW_VALUES = 20  # minimum number of other values for a lone negative number to count
-FEWEST_OTHERS = 3
+FEWEST_OTHERS = 3  # minimum number of other distinct values, to tell what is far from them
 MOST_SHOWN = 3
 _NINES = [float("9" * n) for n in range(3, 13)]
 _NEGATIVE_NINES = [-99.0, -99.9, -99.99, *(-nines for nines in _NINES)]
@@ -31,12 +32,12 @@ Values = npt.NDArray[Any]
 
 
 def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
-    """Yields the warnings on a column, for properties that its user has not declared.
+    """Yields data-quality warnings on a column, except on properties that the user has specified.
 
     Args:
         cells: Cells that are not missing.
         column: Complete column.
-        draft: The user's declaration.
+        draft: Properties of the column that the user specified.
     """
     says = set(draft)
     if is_unnamed(column.name) and says <= {"name"}:
@@ -74,7 +75,10 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
 
 
 def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values | None, Mask]:
-    """Returns (values of the distinct texts, which of them look like sentinel values)."""
+    """Returns (values of the distinct texts, mask of those that look like sentinel values).
+
+    The values are None if the column has too few, or none that could be sentinel values.
+    """
     nothing = np.zeros(len(cells.texts), dtype=bool)
     if len(cells.texts) < 3:
         return None, nothing
@@ -97,7 +101,9 @@ def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values | None,
 
 
 def _lone_negative(values: Values, cells: Cells) -> Mask:
-    """Returns the mask of a single negative integer among many numbers, if it is an outlier."""
+    """Returns a mask of the only negative value, if it is a frequent whole number among many
+    values.
+    """
     found = np.zeros(len(values), dtype=bool)
     negative = values < 0
     negative[negative] = ~np.isin(values[negative], _MARKERS)
@@ -124,11 +130,13 @@ def _is_outlier(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
     return bool(gap > 0 and (is_far or is_frequent or is_lone_negative))
 
 
-# Keys that come again
+# Repeated keys
 
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:
-    """Yields a warning on keys that repeat, for values of single words; free text may repeat."""
+    """Yields a warning on keys that repeat. Texts of several words are ignored, because they may
+    repeat.
+    """
     is_copied = cells.counts > 1
     if not is_copied.any() or pc.any(pc.match_substring_regex(cells.stripped, r"\s")).as_py():
         return
@@ -174,5 +182,5 @@ def _cells(cells: Cells, i: int) -> str:
 
 
 def _place(cells: Cells, i: int) -> str:
-    """Returns where a distinct text occurs first."""
+    """Returns the location of the first cell with the text of index `i`."""
     return cells.place(int(np.argmax(cells.codes == i)))

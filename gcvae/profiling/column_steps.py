@@ -1,4 +1,6 @@
-"""Steps and endings of a column: declared, else inferred from its cells."""
+"""Determines the steps and endings of a column: those that the user specified, else inferred
+ones.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,18 @@ def completed_steps(
     pointer: str,
     problems: list[Problem],
 ) -> Column:
-    """Returns the column with its steps and endings.
+    """Returns the column with its steps (spacings of its values) and endings (common remainders).
 
-    Declared steps that not all cells satisfy are replaced by the grid's.
+    If some cells do not lie on the steps that the user specified, finer steps are added until all
+    do.
 
     Args:
-        column: Complete except for these.
-        values: Its distinct values. Shape: (U,).
-        codes: Index of each cell's value, -1 for none. Shape: (n,).
-        draft: The user's declaration.
-        pointer: JSON pointer of the declaration.
-        problems: Receives problems of declared steps.
+        column: Column that is complete except for steps and endings.
+        values: Distinct values of the column. Shape: (U,).
+        codes: Index in `values` of each cell, -1 for a missing one. Shape: (n,).
+        draft: Properties of the column that the user specified.
+        pointer: JSON pointer of these properties in the user's schema.
+        problems: Receives problems of the steps and endings that the user specified.
     """
     if "steps" not in draft and "endings" not in draft:
         return with_steps(pd.Series(values), codes, column)
@@ -52,7 +55,9 @@ def completed_steps(
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """Returns the column with steps that end at its grid, so that every cell is on it."""
+    """Returns the column with steps down to the resolution of its grid, so that every cell lies on
+    them.
+    """
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:

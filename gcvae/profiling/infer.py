@@ -1,7 +1,8 @@
-"""Infers the schema of a table from its cells, and completes and checks what its user declared.
+"""Infers the schema of a table from its cells, and checks the part that the user specified.
 
-A column is judged by its distinct cells: which of them mean "missing", the kind of the others, and
-their format. Declarations replace inference; the cells are checked against them.
+A column is judged by its distinct cells: which of them mean "missing", the kind of the remaining
+ones, and how they are written. What the user specified overrides inference, and the cells are
+checked against it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,15 @@ def complete_schema(
     *,
     rules: bool = True,
 ) -> InferredSchema:
-    """Returns the schema of the table with data-quality warnings; see `infer_schema`."""
+    """Returns the complete schema of a table, with data-quality warnings; see `infer_schema`.
+
+    Args:
+        source: Columns of the table.
+        given: Schema, or JSON document of one, that the user specified; it may be incomplete.
+        report: Receives the fraction of the columns that is done.
+        rules: Whether to infer rules between columns, and to count the rows that satisfy `given`
+            ones.
+    """
     _check_shape(source)
     document = given.to_json() if isinstance(given, TableSchema) else given
     document = {} if document is None else document
@@ -125,20 +134,20 @@ def _judged(
     typed: GrowingColumns | None,
     report: Report,
 ) -> tuple[list[Column], list[str], list[Problem]]:
-    """Returns (columns, warnings, problems of declarations).
+    """Returns (columns, warnings, problems of the user's schema).
 
     Args:
         source: Cells of the table.
-        places: Pointer and declaration of each declared column.
-        notes: Receives each column.
-        typed: Receives each column's values; None if they are not needed.
-        report: Receives the progress.
+        places: By column that the user specified: its JSON pointer and properties.
+        notes: Collects warnings on the table.
+        typed: Collects the parsed values of each column; None if they are not needed.
+        report: Receives the fraction of the columns that is done.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
     for i, name in enumerate(source.names):
         report(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
-        if draft.get("drop"):  # its cells are not read
+        if draft.get("drop"):  # cells of dropped columns are not read
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             continue
         judged = judge_column(source[name], draft, pointer, source.lines)
@@ -156,7 +165,7 @@ def _judged(
 
 
 def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
-    """Returns the column with its types in Parquet files and data frames."""
+    """Returns the column with its dtypes in Parquet files and data frames."""
     own, parquet_type = source.types(column)
     dtype = draft.get("dtype") or own
     is_other = own is not None and dtype != own
@@ -166,13 +175,16 @@ def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
 
 @dataclass(frozen=True)
 class Judged:
-    """A completed column, with its warnings and the problems of its declaration.
+    """A completed column, with its cells, warnings and problems.
 
     Attributes:
+        column: The column with all properties of its kind.
         cells: All cells.
-        missing: Which of its texts mean "missing". Shape: (U,).
+        missing: Mask of the distinct texts that mean "missing". Shape: (U,).
         present: Cells that are not missing.
-        is_numbering: Whether it is a column without a name that numbers the rows.
+        warnings: Data-quality warnings on the column.
+        problems: Contradictions between the user's schema and the cells.
+        is_numbering: Whether the column has no name and only numbers the rows.
     """
 
     column: Column
@@ -187,7 +199,15 @@ class Judged:
 def judge_column(
     series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, lines: Any
 ) -> Judged:
-    """Completes the column of these cells, given its declaration."""
+    """Infers the properties of a column that the user did not specify, and checks the specified
+    ones.
+
+    Args:
+        series: Cells of the column.
+        draft: Properties that the user specified; at least the name.
+        pointer: JSON pointer of these properties in the user's schema; empty without any.
+        lines: Line of each row in the table's file; None without a file.
+    """
     if not isinstance(series, TextColumn):
         draft = _with_categories(draft, plain_series(series))
     cells = cells_of(series, lines, draft.get("datetime_format"))
@@ -275,7 +295,7 @@ def _unknown_names(drafts: list[Draft], names: list[str]) -> list[Problem]:
 
 
 def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
-    """Returns the declaration with levels and order of a categorical dtype."""
+    """Returns the user's properties, extended by the levels and order of a categorical dtype."""
     dtype = series.dtype
     if not isinstance(dtype, pd.CategoricalDtype) or "kind" in draft or not len(dtype.categories):
         return draft
@@ -294,7 +314,7 @@ def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
 
 
 def _missing_cells(cells: Cells, draft: Draft) -> Mask:
-    """Returns the mask of distinct texts that mean "missing"."""
+    """Returns a mask of the distinct texts that mean "missing"."""
     given = draft.get("missing", {}).get("markers")
     if given is not None:
         return cells.are_listed(given)
@@ -313,7 +333,7 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
 
 
 def _is_strict(cells: Cells, draft: Draft) -> bool:
-    """Returns whether the cells are of a kind in which words are not allowed."""
+    """Returns whether the cells are of a kind in which words can not be values, such as numbers."""
     kind = draft.get("kind")
     if kind is not None:
         return bool(kind.is_strict)
@@ -326,15 +346,18 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
 
 
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
-    """Returns missing markers by descending frequency; declared ones that do not occur come
-    last."""
+    """Returns the markers of missing cells by descending frequency; those that do not occur come
+    last.
+    """
     given = draft.get("missing", {})
     found = _by_frequency(cells, missing, given.get("markers", ()))
     return Missing(given.get("allowed", has_missing), found, given.get("is_value", False))
 
 
 def _by_frequency(cells: Cells, chosen: Mask, given: Sequence[str]) -> tuple[str, ...]:
-    """Returns the chosen texts, followed by declared ones that do not occur."""
+    """Returns the chosen texts by descending frequency, followed by `given` ones that do not
+    occur.
+    """
     places = np.flatnonzero(chosen)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
     found = [cells.texts[int(i)].as_py() for i in order]
@@ -360,7 +383,7 @@ def _forbidden_missing(cells: Cells, missing: Mask, draft: Draft, pointer: str) 
 
 
 def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
-    """Returns the number format of a text column; None if numbers are plain or it has none."""
+    """Returns the number format of a text column; None if it is not numeric or needs no format."""
     kind, given = draft.get("kind"), draft.get("number_format")
     if kind is None and ("datetime_format" in draft or "levels" in draft):
         kind = _kind_of_draft(draft, cells)
@@ -374,7 +397,7 @@ def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
 
 
 def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat | None:
-    """Returns the column's number format, if it reads every cell or is declared."""
+    """Returns the number format if it reads every cell, or if the user requires one; else None."""
     given, kind = draft.get("number_format"), draft.get("kind")
     if found is not None:
         has_to = given is not None or (kind is not None and kind.is_real)
@@ -385,7 +408,7 @@ def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat |
 def _unread_numbers(
     cells: Cells, found: InferredFormat | None, draft: Draft, pointer: str
 ) -> list[Problem]:
-    """Returns the problem of the first cell that the declared number format can not read."""
+    """Returns the problem of the first cell that the user's number format can not read."""
     if "number_format" not in draft or found is None or found.fits.all():
         return []
     expected = f"a number such as {example(found.format)}, or a text named in missing.markers"
@@ -397,8 +420,9 @@ def _unread_numbers(
 def _two_readings(
     cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
-    """Yields the assumption on ambiguous numbers: in 1,234 and 1.234 the sign may group or be
-    decimal."""
+    """Yields a warning on ambiguous numbers: in 1,234 and 1.234 the sign may group digits or be
+    decimal.
+    """
     given = draft.get("number_format") or {}
     if cells.source != "text" or not kind.may_be_numbers or {"decimal", "thousands"} & set(given):
         return
@@ -413,7 +437,7 @@ def _two_readings(
 
 
 def _kind_of_draft(draft: Draft, cells: Cells) -> ColumnKind | None:
-    """Returns the kind that the other declared fields imply."""
+    """Returns the kind that the user's properties imply; None if they imply none."""
     if "datetime_format" in draft:
         return ColumnKind.DATETIME
     if "levels" in draft:
@@ -486,13 +510,15 @@ def _numeric_kind(
 
 
 def _n_distinct(values: npt.NDArray[Any]) -> int:
-    """Returns the number of distinct numbers, counting at least up to FEW_VALUES."""
+    """Returns the number of distinct numbers; at least FEW_VALUES may be a lower bound."""
     start = len(np.unique(values[: 4 * FEW_VALUES]))
     return start if start >= FEW_VALUES else len(np.unique(values))
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
-    """Returns whether numbers are whole; a float column without missing cells counts as floats."""
+    """Returns whether numbers are whole. A float column counts as fractional unless cells are
+    missing.
+    """
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":

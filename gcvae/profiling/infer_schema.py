@@ -1,4 +1,4 @@
-"""The schema of a table, inferred from all its rows."""
+"""Infers the schema of a table from all its rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 def infer_schema(
     rows: Rows, given: Mapping[str, Any] | TableSchema | None = None, *, rules: bool = True
 ) -> InferredSchema:
-    """Infers the schema of a table from all its rows; declarations in `given` take precedence.
+    """Infers the schema of a table from all its rows; what the user specified in `given` is kept.
 
     Args:
-        rows: Cells as text (of a text file) or typed (a data frame of pandas, polars or Arrow); or
-            a file, a path or a TableReader, of which memory holds one column at a time.
-        given: A schema, or a document that may be incomplete.
-        rules: Whether to infer rules between columns, and count the rows that satisfy given ones.
+        rows: Data frame of pandas, polars or Arrow; or a file, a path or a TableReader, which is
+            read one column at a time.
+        given: Schema, or JSON document of one, which may be incomplete. None infers everything.
+        rules: Whether to infer rules between columns, and to count the rows that satisfy `given`
+            ones.
 
     Raises:
         SchemaError: `given` is malformed or contradicts the table, or rows violate hard rules.

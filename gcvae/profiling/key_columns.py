@@ -19,8 +19,15 @@ _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 
 
 def are_names(cells: Cells, n_rows: int) -> bool:
-    """Returns whether texts identify rows: nearly all distinct and, for few rows, of a typical
-    form."""
+    """Returns whether the texts of a column identify rows, such as keys and e-mail addresses.
+
+    In a table of 50 or more rows, 90 % of them must be distinct; with fewer rows all must be, and
+    the column's name or the form of the texts must suggest it.
+
+    Args:
+        cells: Cells that are not missing.
+        n_rows: Number of these cells.
+    """
     n_levels = len(cells.texts)
     if n_rows >= IDENTIFIER_ROWS:
         return n_levels >= IDENTIFIER_SHARE * n_rows
@@ -37,14 +44,15 @@ def are_names(cells: Cells, n_rows: int) -> bool:
 
 
 def are_phrases(cells: Cells) -> bool:
-    """Returns whether most texts have at least three words."""
+    """Returns whether most texts contain at least three words."""
     found = pc.match_substring_regex(cells.stripped, r"\S+\s+\S+\s+\S")
     return bool(pc.mean(found).as_py() > 0.5)
 
 
 def are_numbering(cells: Cells) -> bool:
-    """Returns whether a column without a name has distinct whole numbers, such as a written
-    index."""
+    """Returns whether a column without a name contains distinct whole numbers, such as a written
+    index.
+    """
     if not is_unnamed(cells.name) or (cells.counts > 1).any():
         return False
     return bool(are_whole(cells.stripped).all())

@@ -1,9 +1,10 @@
-"""Tells whole numbers that identify rows from quantities, by the number of neighbours and repeats.
+"""Distinguishes whole numbers that identify rows from quantities, by counting equal and adjacent
+ones.
 
-For independent values with any distribution p, the expected number of neighbouring pairs is at most
-twice that of equal pairs, because sum p_v p_(v+1) <= sum p_v². If many numbers are neighbours and
-almost none are equal, each was assigned once. Numbers too sparse for this test are judged by the
-column's name.
+For independent values with any distribution p, the expected number of pairs that differ by one is
+at most twice that of equal pairs, because sum p_v p_(v+1) <= sum p_v². If many pairs differ by one
+and almost none are equal, each number was assigned once. Numbers too sparse for this test are
+judged by the column's name.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ _OWNER_NAME = re.compile(
     r"|(^|[_\W])(ean|isbn|imei|ssn|upc)$",
     re.IGNORECASE,
 )
-"""Column names of things that have a number, but may also have an amount."""
-_GIVEN_OUT_SHARE = 0.98  # distinct values per row of keys judged by distances only
+"""Column names that may mean an amount, or the number of something such as an invoice."""
+_GIVEN_OUT_SHARE = 0.98  # minimum share of distinct values of keys judged by distances only
 _CHANCE = 1e-6  # probability that independent values look as if assigned once
 _APART = 8  # neighbours per equal pair; independent values have two at most
 _AS_MANY = 0.5  # relative to the neighbours of randomly assigned numbers
 _GROUP = 16  # neighbouring numbers over which a density is taken
-_EXPECTED_EQUALS = 20  # expected equal pairs of independent values; none is then significant
+_EXPECTED_EQUALS = 20  # if so many equal pairs are expected, their absence is significant
 _FLAT = 3.0  # standard errors
-_MANY_DIGITS = 9  # numbers of one such width are hardly ever quantities
+_MANY_DIGITS = 9  # numbers that all have this number of digits or more are rarely quantities
 _DAY_DIGITS = 8
 _DATE_WIDTHS = (6, 8, 10, 12, 14)
 _DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
@@ -65,13 +66,14 @@ Values = npt.NDArray[Any]
 
 
 def reading_of(cells: Cells, values: Values) -> Reading:
-    """Returns whether whole numbers identify rows; "undecided" if it is likely but uncertain.
+    """Returns whether whole numbers identify rows ("keys"), are "quantities", or may be keys
+    ("undecided").
 
-    Money, shares, years and times do not.
+    Money, shares, years and times are quantities.
 
     Args:
         cells: Cells that are not missing.
-        values: Their numbers. Shape: (U,).
+        values: Number of each distinct text. Shape: (U,).
     """
     number_format = cells.number_format
     if number_format is not None and (
@@ -116,26 +118,26 @@ def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Readi
 
 
 def _width(cells: Cells) -> int:
-    """Returns the number of digits if all numbers have the same; 0 otherwise, or if it is small."""
+    """Returns the number of digits if all numbers have the same and at least four; else 0."""
     lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
     least: int = lengths["min"]
     return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
 
 
 def _are_padded(cells: Cells) -> bool:
-    """Returns whether a number has a leading zero."""
+    """Returns whether any number has a leading zero."""
     found = pc.match_substring_regex(cells.numerals, "^0[0-9]")
     return bool(pc.any(found).as_py())
 
 
 @dataclass(frozen=True)
 class _Spacing:
-    """Statistics of distances between whole numbers.
+    """Statistics of the distances between whole numbers.
 
     Attributes:
-        n_equal: Number of equal pairs.
-        n_apart: Number of neighbouring pairs.
-        n_gaps: Number of values whose next value occurs, too.
+        n_equal: Number of pairs of equal numbers.
+        n_apart: Number of pairs of numbers that differ by one.
+        n_gaps: Number of distinct values v for which v + 1 occurs too.
         n_expected: Expected `n_gaps` for numbers placed at random with the same density.
         unit: Greatest common divisor of all differences.
     """
@@ -148,7 +150,9 @@ class _Spacing:
 
     @classmethod
     def of(cls, values: Values, counts: npt.NDArray[np.int64]) -> _Spacing:
-        """Returns the statistics of ascending values and their counts. Shape: (U,), (U,)."""
+        """Computes the statistics of distinct values and the number of rows of each. Shape: (U,),
+        (U,).
+        """
         order = np.argsort(values)
         ordered = values[order].astype(np.int64)
         firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -168,7 +172,9 @@ class _Spacing:
 
     @property
     def is_given_out(self) -> bool:
-        """Whether nearly every number was assigned once, with many neighbours."""
+        """Whether nearly every number was assigned once: many differ by one, and almost none are
+        equal.
+        """
         return (
             self.n_apart >= _APART * self.n_equal
             and self.n_gaps >= _AS_MANY * self.n_expected
@@ -183,7 +189,9 @@ class _Spacing:
 
 
 def _is_flat(values: Values) -> bool:
-    """Returns whether mean and variance are those of a uniform distribution on the range."""
+    """Returns whether mean and variance are those of a uniform distribution between the
+    extremes.
+    """
     low, high = float(values.min()), float(values.max())
     from_middle = (values.astype(np.float64) - low) / max(high - low, 1.0) - 0.5
     slack = _FLAT / np.sqrt(len(values))
@@ -192,8 +200,9 @@ def _is_flat(values: Values) -> bool:
 
 
 def _are_epochs(low: int, high: int) -> bool:
-    """Returns whether numbers may be times since 1970, in seconds, milliseconds and so on, or
-    minutes."""
+    """Returns whether numbers may be times since 1970, in seconds, milli-, micro- or
+    nanoseconds.
+    """
     first, last = EPOCH_SECONDS
     return any(
         first * unit <= low and high <= last * unit and high - low >= 60 * unit
@@ -202,7 +211,8 @@ def _are_epochs(low: int, high: int) -> bool:
 
 
 def _are_dates(values: Values, low: int, high: int) -> bool:
-    """Returns whether all numbers are dates in digits: 202401, 20240131, or with a time of day.
+    """Returns whether all numbers are dates in digits, such as 202401, 20240131, or with a time of
+    day.
 
     Shape: values (U,).
     """
@@ -214,15 +224,19 @@ def _are_dates(values: Values, low: int, high: int) -> bool:
 
 
 def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
-    """Returns whether all are a date followed by digits, such as 201912150547. Shape: (U,)."""
+    """Returns whether all numbers are a date followed by digits, such as 201912150547. Shape:
+    (U,).
+    """
     width = len(str(low))
     is_longer = len(str(high)) == width > _DAY_DIGITS
     return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)
 
 
 def _begin_with_dates(values: Values, width: int, digits: int) -> bool:
-    """Returns whether numbers of one width begin with a date of `digits` digits. Shape: values
-    (U,)."""
+    """Returns whether all numbers of `width` digits begin with a date of `digits` digits.
+
+    Shape: values (U,).
+    """
     rest = values.astype(np.int64) // 10 ** (width - digits)
     for least, most in reversed(_DATE_PARTS[: (digits - 4) // 2]):
         rest, part = np.divmod(rest, 100)

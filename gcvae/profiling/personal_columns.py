@@ -1,10 +1,10 @@
-"""Detects personal columns, by their cells and names.
+"""Detects columns with personal data, by their cells and names.
 
 Cells alone identify most kinds by form and check digits: e-mail addresses, URLs, IP addresses,
-IBANs, card numbers, phone numbers with country codes, and tax numbers that pass a country's check,
-if numbers with exchanged digits fail it. Names of people are matched with Faker's lists of every
-locale. Ambiguous cells, such as user names, also need a column name that suggests them; a name such
-as `city` or `brand` rules them out.
+IBANs, card numbers, phone numbers with country codes, and tax numbers. The latter count if they
+pass a country's check, and random rearrangements of their digits fail it. Names of people are
+matched with Faker's lists of every locale. Ambiguous cells, such as user names, also need a column
+name that suggests them; a column name such as `city` or `brand` rules them out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gcvae.schema.personal import PersonalKind
 _LOOKED_AT = 1_000
 """Maximum number of distinct texts that are checked."""
 _NEARLY_ALL = 0.9
-"""Minimum share of texts of a form if cells alone decide."""
+"""Minimum share of texts that have a form, if cells alone decide."""
 _MOSTLY = 0.8
 """Minimum share if the column's name suggests the kind, and for full names."""
 _LISTED = 0.3
@@ -44,7 +44,7 @@ _MOST_CHARACTERS = 200
 _LEAST_DISTINCT = 0.2
 """Minimum number of distinct user names per row."""
 _MOST_BY_CHANCE = 0.25
-"""Maximum share of tax numbers with exchanged digits that pass a country's check."""
+"""Maximum share of tax numbers with rearranged digits that pass a country's check."""
 
 
 def _name(pattern: str) -> re.Pattern[str]:
@@ -131,11 +131,11 @@ _STREET = _name(
 
 @dataclass(frozen=True)
 class DetectedPersonal:
-    """Kind of personal data that was detected in a column.
+    """Kind of personal data that a column contains.
 
     Attributes:
-        kind: Detected kind.
-        reason: Reason for the warning, which completes "the column holds ...".
+        kind: Kind of personal data, such as e-mail addresses.
+        reason: Why the kind was detected, as a clause for the warning, such as "its name says so".
     """
 
     kind: PersonalKind
@@ -143,11 +143,11 @@ class DetectedPersonal:
 
 
 def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
-    """Returns the personal kind of a column; None if it is not personal.
+    """Returns the kind of personal data in a column; None if it contains none.
 
     Args:
         cells: Cells that are not missing.
-        draft: The user's declaration.
+        draft: Properties of the column that the user specified; `personal` decides alone.
     """
     said = draft.get("personal")
     if said is not None:
@@ -170,7 +170,7 @@ def names_birth(name: str) -> bool:
 
 
 class _Column:
-    """Name and some texts of a column."""
+    """Name and a sample of the distinct texts of a column."""
 
     def __init__(self, cells: Cells) -> None:
         self.name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cells.name)
@@ -184,7 +184,7 @@ class _Column:
         return kind in _SAYS and _SAYS[kind].search(self.name) is not None
 
     def share(self, is_so: Callable[[str], Any]) -> float:
-        """Returns the share of texts for which `is_so` is true; stops early if it is small."""
+        """Returns the share of texts for which `is_so` is true; 0 if few of the first 40 are."""
         few = self.texts[:40]
         if sum(bool(is_so(text)) for text in few) < 0.2 * len(few):
             return 0.0
@@ -192,7 +192,7 @@ class _Column:
 
 
 def _found(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields the matching kinds with reasons, the most certain first."""
+    """Yields (kind, reason) for each kind of personal data that matches, the most certain first."""
     enough = len(column.texts) >= _FEWEST
     if column.is_text:
         for kind, is_so, form in _FORMS:
@@ -228,7 +228,7 @@ _SURE = PersonalKind.EMAIL, PersonalKind.URL, PersonalKind.IBAN
 
 
 def _numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields matching kinds of phone and tax numbers."""
+    """Yields phone numbers and tax numbers, if they match, as (kind, reason)."""
     enough = len(column.texts) >= _FEWEST
     named = f"its name says so ({column.name})"
     digits = ((PersonalKind.PHONE, _is_phone), (PersonalKind.TAX_ID, _is_number))
@@ -262,7 +262,7 @@ def _has_letters(text: str) -> bool:
 
 @cache
 def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
-    """Returns the checks of personal tax numbers by country."""
+    """Returns pairs of a country's personal tax number and the function that checks it."""
     from stdnum.br import cpf
     from stdnum.cn import ric
     from stdnum.cz import rc
@@ -286,7 +286,7 @@ def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
 
 
 def _country_of_tax_ids(column: _Column) -> str | None:
-    """Returns the tax number whose check the texts pass, and texts with exchanged digits fail."""
+    """Returns the name of the tax number whose check the texts pass, and rearranged digits fail."""
     if column.share(_is_number) < _NEARLY_ALL:
         return None
     draw = random.Random(0)
@@ -300,7 +300,7 @@ def _country_of_tax_ids(column: _Column) -> str | None:
 
 
 def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields matching kinds of streets and postal addresses."""
+    """Yields streets and postal addresses, if they match, as (kind, reason)."""
     if len(column.texts) < _FEWEST_NAMED or column.share(_EMAIL.fullmatch) > 0.5:
         return
     has_code = column.share(_is_whole_address)
@@ -321,8 +321,9 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text has a street and a town: lines or parts, or a number without
-    spaces."""
+    """Returns whether a text contains a street and a town: in several lines or parts, or as in East
+    Asia.
+    """
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -330,7 +331,7 @@ def _is_whole_address(text: str) -> bool:
 
 
 def _is_address_by_form(text: str) -> bool:
-    """Returns whether a text has lines, or parts with numbers, and a postal code."""
+    """Returns whether a text has several lines, or parts with numbers, and a postal code."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     n_numbers = sum(re.search(r"\d", part) is not None for part in parts)
     is_split = "\n" in text or (len(parts) > 2 and n_numbers > 1)
@@ -341,7 +342,9 @@ def _is_address_by_form(text: str) -> bool:
 
 
 def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields matching kinds of names, by the lists and the column's name."""
+    """Yields kinds of names of people, if the lists or the column's name match, as (kind,
+    reason).
+    """
     says = [kind for kind in _OF_NAMES if column.says(kind)]
     others = _SAYS_OTHERWISE.search(column.name) is not None
     if (others and not says) or len(column.texts) < _FEWEST_NAMED:
@@ -383,7 +386,7 @@ def _is_like_name(text: str) -> bool:
 def _best(
     ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
 ) -> tuple[float, str]:
-    """Returns (largest share of texts in a locale's lists, that locale)."""
+    """Returns (largest share of texts that are in the lists of a locale, that locale)."""
     return max(
         ((column.share(_reader(names_of(locale), kind)), locale) for _, locale in ranked),
         key=lambda found: found[0],
@@ -404,7 +407,7 @@ def _percent(share: float) -> str:
 
 
 def personal_warning(found: DetectedPersonal) -> str:
-    """Returns the warning on a personal column, with the declaration that keeps its cells."""
+    """Returns the warning on a personal column, with the schema property that keeps its cells."""
     return (
         f"contains {found.kind.plural} ({found.reason}): its values are replaced by generated ones"
         ' in synthetic rows; "personal": false in the schema treats it like any other column'

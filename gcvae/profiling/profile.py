@@ -1,4 +1,6 @@
-"""Profile of a table: missing shares, quantiles or level counts, and histograms by column."""
+"""Profile of a table for users: for each column the share of missing cells, quantiles or level
+counts, and a histogram.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,15 @@ MOST_LEVELS = 50  # the rest are counted together
 def profile_table(
     table: TypedTable, schema: TableSchema, line_of: LineOf | None = None
 ) -> dict[str, Any]:
-    """Returns the number of rows, the profile of each column, and the rules, as JSON.
+    """Returns a JSON document with the number of rows, the profile of each column, and the rules.
 
-    Of a dropped column the profile has the name only. A rule has its document, its formula, the
+    A dropped column appears by name only. A rule appears with its JSON document, its formula, the
     numbers of rows to which it applies and that satisfy it, and the first rows that violate it.
 
     Args:
-        table: Values, as `parse_table` returns them; of a file, memory holds one column.
+        table: Values, as `parse_table` returns them; those of a file are read one column at a time.
         schema: Schema of the table.
-        line_of: Function from a row to its line in the table's file; None without a file.
+        line_of: Function from a row index to the line in the table's file; None without a file.
     """
     columns = [
         {"name": c.name, "drop": True} if c.drop else profile_column(table[c.name], c)
@@ -45,7 +47,9 @@ def profile_table(
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns the profile of one column, without values for identifiers."""
+    """Returns the profile of a column's parsed cells as a JSON document; an identifier's has no
+    values.
+    """
     present = series[series.notna()]
     profile: dict[str, Any] = {
         "name": column.name,
@@ -76,19 +80,20 @@ def _profile_numbers(values: Numbers) -> dict[str, Any]:
 
 
 def _edges(values: Numbers) -> Numbers:
-    """Returns the edges of bins of equal width, and of one bin for each frequent value far from all
-    others. Shape: (n,) -> (B + 1,)."""
+    """Returns the edges of B bins of a histogram: bins of equal width, and one bin for each
+    frequent value that lies far from all others. Shape: (n,) -> (B + 1,).
+    """
     apart = standing_apart(values)
     near = values[~np.isin(values, apart)]
     n_bins = min(MOST_BINS, max(len(np.unique(near)), 1))
     edges = np.histogram_bin_edges(near, bins=n_bins)
-    if (apart > edges[-1]).any():  # the last bin would have the largest of the others, too
+    if (apart > edges[-1]).any():  # the last bin would also contain its right edge
         edges[-1] = np.nextafter(edges[-1], np.inf)
     return np.union1d(edges, apart)
 
 
 def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns quantiles and a histogram of times, in the column's format."""
+    """Returns quantiles and a histogram of times, written in the column's format."""
     times = present.to_numpy(dtype=TIMES).astype(np.int64)
     profile = _profile_numbers(times.astype(np.float64))
     if not len(times):
@@ -110,7 +115,7 @@ def _written(microseconds: list[float], column: Column) -> list[str]:
 
 
 def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
-    """Returns counts of the most frequent levels, and of all others together."""
+    """Returns counts of the most frequent levels, and the sum for all other levels."""
     counts = present.astype(object).value_counts(sort=True)
     shown = counts.iloc[:MOST_LEVELS]
     levels = [

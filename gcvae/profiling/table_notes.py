@@ -1,7 +1,7 @@
-"""Data-quality warnings on a whole table.
+"""Data-quality warnings on a table, such as repeated rows and a row of totals.
 
-Columns are checked one at a time while they are judged: of a file memory holds one column and a few
-numbers per row.
+Columns are checked one at a time while their schema is inferred. Of a file, memory holds only one
+column and a few numbers per row.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from gcvae.files.source_columns import FrameColumns, SourceColumns
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
 
-FEW_ROWS = 50  # fewer say next to nothing of how columns depend on each other
+FEW_ROWS = 50  # fewer say almost nothing about how columns depend on each other
 ENOUGH_ROWS = 500
-REPEATED_SHARE = 0.02  # of rows, from which on exact copies deserve a note
-BEYOND_CHANCE = 10  # times as many copies as if the columns had nothing to do with each other
-EXPLAINED = 0.5  # of the values that come again in the most varied column, those in such copies
-FEWEST_ABOVE_TOTAL = 3
+REPEATED_SHARE = 0.02  # minimum share of exact copies of rows for a warning
+BEYOND_CHANCE = 10  # minimum ratio of copies to those expected of independent columns
+EXPLAINED = 0.5  # minimum share of the repeats in the most varied column that are copies of rows
+FEWEST_ABOVE_TOTAL = 3  # minimum number of numbers above a total
 MOSTLY = 0.9
 _TOTAL = re.compile(
     r"(grand |sub ?)?totals?|sum|summe|gesamt(summe)?|insgesamt|somme|suma|totale|total general"
@@ -41,13 +41,13 @@ _SEPARATORS = ((";", "a semicolon"), ("\t", "a tab"), ("|", "a bar"), (",", "a c
 
 @dataclass
 class _LastRow:
-    """Properties of a possible row of totals at the end.
+    """Properties of the last row, which may contain totals.
 
     Attributes:
-        sums, means: Columns whose last cell is the sum or the mean of those above.
-        others: Number columns whose last cell is neither.
-        label: The word for a total in it, with its column.
-        blank: Number of its missing cells.
+        sums, means: Columns whose last cell is the sum or the mean of the cells above.
+        others: Other numeric columns.
+        label: (column, word) of a cell that says "total"; None if there is none.
+        blank: Number of missing cells.
     """
 
     sums: list[str]
@@ -58,14 +58,14 @@ class _LastRow:
 
 
 class TableNotes:
-    """Collects warnings while it sees the columns of a table one after the other.
+    """Collects data-quality warnings on a table, whose columns are passed one after the other.
 
     Attributes:
-        hidden_separator: Warning on an only column whose cells look like rows; None otherwise.
+        hidden_separator: Warning on a table of one column whose cells look like rows; else None.
     """
 
     def __init__(self, source: SourceColumns) -> None:
-        """Starts before the first column."""
+        """Prepares for the first column of `source`."""
         self._source = source
         self._n_seen = 0
         self._last = _LastRow([], [], [])
@@ -74,7 +74,7 @@ class TableNotes:
         self._hashes = np.zeros(len(source), dtype=np.uint64)
         self._single_texts: list[str] = []
         self._most_distinct = 0
-        self._chance = 1.0  # that two rows are alike, were the columns independent
+        self._chance = 1.0  # probability that two rows are equal, for independent columns
         self.hidden_separator: str | None = None
 
     def see(self, cells: Cells, present: Cells, column: Column) -> None:
@@ -100,7 +100,7 @@ class TableNotes:
         self._chance *= float((cells.counts**2).sum() + n_blank**2) / len(self._source) ** 2
 
     def sentences(self) -> Iterator[str]:
-        """Yields the warnings."""
+        """Yields the warnings on the columns seen so far."""
         notes = (
             _few_rows(len(self._source), self._single_texts),
             self.hidden_separator,
@@ -182,7 +182,9 @@ class TableNotes:
 
 
 def _names_rows(present: Cells, column: Column) -> bool:
-    """Returns whether each level has one row, so that synthetic rows would repeat it."""
+    """Returns whether each level occurs in one row, so that synthetic rows would reveal real
+    ones.
+    """
     return (
         column.kind.outcomes is Outcomes.NOMINAL_LEVELS
         and len(present.texts) > 2
@@ -207,8 +209,9 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 
 def _hidden_separator(cells: Cells) -> str | None:
-    """Returns the warning on an only column whose cells look like rows, if a line precedes the
-    names."""
+    """Returns a warning if the cells of the only column look like rows with a separator; else
+    None.
+    """
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
@@ -220,8 +223,7 @@ def _hidden_separator(cells: Cells) -> str | None:
 
 
 def _index_of_frame(source: SourceColumns) -> str | None:
-    """Returns the warning that a frame's index, if it has a name or values of its own, is left
-    out."""
+    """Returns a warning that a data frame's index is ignored, if it is named or not of integers."""
     if not isinstance(source, FrameColumns):
         return None
     index = source.frame.index
@@ -233,7 +235,12 @@ def _index_of_frame(source: SourceColumns) -> str | None:
 
 
 def _and(held: Mask | None, found: Any) -> Mask | None:
-    """Returns the conjunction of two masks; `held` is None before the first."""
+    """Returns the conjunction of two masks.
+
+    Args:
+        held: Mask so far; None before the first column.
+        found: Function that returns the second mask; it is called only if needed.
+    """
     if held is None:
         return found()  # type: ignore[no-any-return]
     if held.any():
@@ -242,7 +249,7 @@ def _and(held: Mask | None, found: Any) -> Mask | None:
 
 
 def _equal_name(cells: Cells) -> Mask:
-    """Returns where a cell equals its column's name."""
+    """Returns a mask of the rows in which the cell equals the column's name."""
     place = pc.index(cells.stripped, cells.name.strip()).as_py()
     return cells.codes == place if place >= 0 else np.zeros(len(cells.codes), dtype=bool)
 
@@ -252,9 +259,10 @@ def _rows_of(mask: Mask | None) -> npt.NDArray[np.int64]:
 
 
 def _against_above(present: Cells) -> str | None:
-    """Returns whether the last cell is among the `sums`, `means` or `others` of the numbers above.
+    """Returns whether the last cell is the sum ("sums") or mean ("means") of the cells above, or
+    "others".
 
-    None if the column has no or too few numbers, or the last cell is not informative.
+    Returns None if the column has no or too few numbers above, or they are too large to add.
     """
     if present.numbers is None:
         return None
@@ -279,14 +287,16 @@ def _against_above(present: Cells) -> str | None:
 
 
 def _unit(text: str) -> float:
-    """Returns the value of one in a number's last digit: 0.01 for 12.50."""
+    """Returns the place value of a number's last digit, such as 0.01 for 12.50."""
     mantissa, _, exponent = text.lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     return float(10.0 ** (int(exponent or 0) - decimals))
 
 
 def _column_list(names: list[str], what: str) -> str | None:
-    """Returns a text such as "the sums in 'price', 'weight' and 2 more columns"."""
+    """Returns a text such as "the sum in 'price', 'weight', 'tax' and 2 more"; None without
+    names.
+    """
     if not names:
         return None
     return f"the {what} in {_shown_names(names)}"

@@ -1,4 +1,4 @@
-"""Rules of a schema: inferred from its table, or counted in it."""
+"""Rules of a schema, inferred from its table, and the number of rows that satisfy them."""
 
 from __future__ import annotations
 
@@ -26,23 +26,28 @@ from gcvae.schema.rules import Combination, Condition, Formula, Rule
 from gcvae.schema.suggestions import nearest
 
 _MOST_SINGLE_SHARE = 0.5
-"""Most combinations of numbers or dates that may stand in one row only."""
+"""Maximum share of combinations of numbers or dates that occur in one row only."""
 LineOf = Callable[[int], int | None]
+"""Function from a row index to the line in the table's file; None without a line."""
 
 
 def with_rules(
     schema: TableSchema, table: TypedTable, line_of: LineOf, report: Report = report_to_nobody
 ) -> tuple[TableSchema, list[RuleFinding]]:
-    """The schema with rules, and how often they hold: its own, those of the table, or both.
+    """Returns (schema with rules, findings): the rules of the schema, inferred ones, or both.
+
+    Rules are inferred if the schema has none (None), or if its `find_rules` is true. A finding
+    counts the rows that satisfy a rule.
 
     Args:
         schema: Complete schema.
-        table: Its values, as `parse_table` returns them.
-        line_of: Function from a row to its line in the table's file; None without a file.
-        report: Receives the progress of the search.
+        table: Parsed table, as `parse_table` returns it.
+        line_of: Function from a row index to the line in the table's file; None without a line.
+        report: Receives the fraction of the search that is done.
 
     Raises:
-        SchemaError: Rows of the table violate a hard rule.
+        SchemaError: Rows of the table violate a hard rule, or a hard rule lists combinations of
+            numbers or dates that hardly repeat.
     """
     rules = [_with_exempt_values(rule, table, schema) for rule in schema.rules or ()]
     if schema.rules is None or schema.find_rules:
@@ -67,7 +72,7 @@ def with_rules(
 
 
 def search_notes(schema: TableSchema) -> tuple[str, ...]:
-    """Returns notes on what the search for rules omits in a table of many columns.
+    """Returns notes on the columns that the search for rules omits in a table of many columns.
 
     Args:
         schema: Complete schema, before `with_rules`.
@@ -89,11 +94,11 @@ def search_notes(schema: TableSchema) -> tuple[str, ...]:
 
 
 def refuse_misfits(schema: TableSchema) -> None:
-    """Checks that rules fit their columns and each other.
+    """Checks that each rule fits its columns and the other rules.
 
     Raises:
-        SchemaError: A rule does not; every problem has its pointer. Problems of types come before
-            those that keep a rule from being soft.
+        SchemaError: A rule has the wrong types, contradicts another one, or can not be soft. Every
+            problem has the JSON pointer of its rule; problems of types come first.
     """
     rules = schema.rules or ()
     hard = [replace(rule, keep="hard") if rule.keep == "soft" else rule for rule in rules]
@@ -119,7 +124,8 @@ def _wrong_types(schema: TableSchema) -> list[Problem]:
 
 
 def _check_tables(rule: Rule, schema: TableSchema) -> None:
-    """Checks that the keys of a rule's lookup tables are levels of the columns.
+    """Checks that the keys of a rule's lookup tables are levels of the column by which they are
+    looked up.
 
     Raises:
         ValueError: A table has another key, or the expression does not use the table.
@@ -150,7 +156,9 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
 
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
-    """Returns a stated rule; an inequality with its exempt values, as an inferred one has them."""
+    """Returns a rule of the user's schema; an inequality is extended by isolated values to which it
+    does not apply, as an inferred one.
+    """
     form, column = rule.form, schema[rule.column]
     is_plain = isinstance(form, Formula) and form.is_inequality and not form.exempt
     if not is_plain or rule.source == "found":
@@ -161,7 +169,9 @@ def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> R
 
 
 def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
-    """Returns a rule as JSON for users: formula, how often it holds, and where it does not."""
+    """Returns a rule as JSON for users: formula, number of rows that satisfy it, and violations by
+    row and line.
+    """
     return {
         "rule": finding.rule.to_json(),
         "columns": list(finding.rule.columns),
@@ -175,8 +185,10 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
 def _senseless_combinations(
     number: int, rule: Rule, form: Combination, table: TypedTable, schema: TableSchema
 ) -> list[Problem]:
-    """The problem of combinations of numbers or dates that hardly repeat: they are the table's
-    rows."""
+    """Returns the problem of a hard rule whose combinations of numbers or dates hardly repeat.
+
+    Generated rows could only repeat rows of the table.
+    """
     names = [name for name in form.columns if schema[name].is_modelled]
     if not any(schema[name].kind.is_real for name in names):
         return []
@@ -194,7 +206,7 @@ def _senseless_combinations(
 
 
 def _broken(number: int, finding: RuleFinding, table: TypedTable, line_of: LineOf) -> Problem:
-    """The problem of the rows of a table that break a rule which every row has to keep."""
+    """Returns the problem of rows that violate a hard rule."""
     broken = finding.rows - finding.kept
     lines = {row: line_of(row) for row in finding.exceptions}
     numbers = [row if line is None else line for row, line in lines.items()]

@@ -1,4 +1,4 @@
-"""Warnings on cells of a column, such as why it was not read as numbers or dates."""
+"""Warnings on the cells of a column, such as why they were not read as numbers or dates."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ PHRASES_WARNING = (
 
 
 def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
-    """Yields the reasons why a text column is not a number or date column, if it nearly is one.
+    """Yields reasons why a text column is not a column of numbers or dates, although most cells
+    are.
 
     Args:
         cells: Cells that are not missing; at least one.
-        found: The number format that reads most of them.
+        found: The number format that reads most cells; None if there is none.
     """
     if (mixed := _mixed_dates(cells)) is not None:
         return iter((mixed,))
@@ -65,7 +66,7 @@ def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
 
 
 def markers_warning(cells: Cells, missing: Mask) -> str:
-    """Returns the warning on several texts that mean missing."""
+    """Returns the warning that several different texts in a column mean "missing"."""
     texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
     most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
     return (
@@ -75,7 +76,9 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
 
 
 def words_warning(cells: Cells, words: Mask) -> str:
-    """Returns the warning on words such as "unknown" among numbers or dates."""
+    """Returns the warning on words such as "unknown" among numbers or dates, which count as
+    missing.
+    """
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(words)]
     return (
         f"has {' and '.join(shown)} among numbers or dates, which is treated as missing; set"
@@ -89,7 +92,9 @@ def _with_count(cells: Cells, i: int) -> str:
 
 
 def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
-    """Returns the warning on ambiguous numbers, with the declaration for the other reading."""
+    """Returns the warning that numbers such as 1,234 are read by the format `taken` although
+    `other` reads them too, with the schema property that selects `other`.
+    """
     texts = cells.stripped
     sign = taken.thousands or taken.decimal
     text = texts[pc.index(pc.match_substring(texts, sign), True).as_py()].as_py()
@@ -108,7 +113,9 @@ _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
 def merged_numbers(cells: Cells) -> int:
-    """Returns how many numbers are equal to others of the column as float64."""
+    """Returns the number of distinct decimal numbers that become equal to another one as
+    float64.
+    """
     _, place, counts = np.unique(
         numbers_of(cells.numerals), return_inverse=True, return_counts=True
     )
@@ -117,7 +124,7 @@ def merged_numbers(cells: Cells) -> int:
 
 
 def why_respelled(cells: Cells) -> str:
-    """Returns why numbers are not written in their original format."""
+    """Returns the warning that some numbers will be written differently from the original cells."""
     if merged := merged_numbers(cells):
         return (
             "has numbers that differ only beyond the 15 to 17 significant digits that are kept;"
@@ -136,7 +143,7 @@ def why_respelled(cells: Cells) -> str:
 
 
 def _share(cells: Cells, chosen: Mask) -> float:
-    """Returns the share of the column's cells."""
+    """Returns the share of the column's cells whose text is chosen."""
     return float(cells.counts[chosen].sum() / cells.counts.sum())
 
 
@@ -147,7 +154,7 @@ def _row_of_first(cells: Cells, chosen: Mask) -> int:
 
 
 def _first(cells: Cells, chosen: Mask) -> str:
-    """Returns the first chosen cell, with its location."""
+    """Returns the first cell whose text is chosen, with its location."""
     row = int(np.argmax(np.append(chosen, False)[cells.codes]))
     return f"{cells.place(row)} holds {cells.problem(chosen, '{}').message}"
 
@@ -203,12 +210,14 @@ def _long_numbers(cells: Cells) -> str | None:
 
 
 def _percent(share: float) -> str:
-    """Returns a share as a percentage; 100 only for all."""
+    """Returns a share as a percentage, which is 100 only if the share is 1."""
     return f"{share if share == 1.0 else min(share, 0.999):.1%}"
 
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
-    """Returns the warning on other cells among dates."""
+    """Returns the warning on cells that are not dates in a column of dates; None if it is not
+    one.
+    """
     readable, date_format = nearest_format(cells)
     if date_format is None:
         return None
@@ -228,12 +237,13 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
 
 
 def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
-    """Returns (which texts are dates, their format): the format of the most frequent cell.
+    """Returns (mask of the distinct texts that are dates of a format, that format).
 
-    Among several, the format that reads most texts. None if that cell does not look like a date.
+    The format is one that reads the most frequent cell, and among several, the one that reads most
+    texts. It is None if that cell does not look like a date.
 
     Args:
-        cells: At least one.
+        cells: At least one cell.
         as_written: Whether a text counts only if the format writes it identically, with leading
             zeros.
     """
@@ -247,7 +257,7 @@ def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str
 
 
 def _like_dates(cells: Cells) -> str | None:
-    """Returns the warning on texts that pandas parses as dates but no known format does."""
+    """Returns the warning on texts that pandas parses as dates although no known format does."""
     texts = pd.Series(cells.stripped.slice(0, _LOOKED_AT_TEXTS).to_pylist(), dtype=str)
     may_be = texts.str.fullmatch(_WORDS_OF_DATES) & texts.str.contains(_YEAR_OR_MONTH)
     if may_be.mean() < NEARLY:
@@ -271,7 +281,7 @@ _YEAR_OR_MONTH = rf"(?i)\b[12]\d{{3}}\b|(?<![a-z])(?:{_MONTH})"
 
 
 def _mixed_dates(cells: Cells) -> str | None:
-    """Returns the warning on dates of several formats, by descending frequency."""
+    """Returns the warning on dates in several formats, by descending frequency; None otherwise."""
     left = np.ones(len(cells.texts), dtype=bool)
     shown: list[str] = []
     while left.any() and len(shown) < MOST_FORMATS:

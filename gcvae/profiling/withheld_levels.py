@@ -1,14 +1,14 @@
-"""Suppresses levels of few rows in a model's columns.
+"""Replaces levels that occur in few rows, so that a model does not contain them.
 
-The schema of a dataset lists every level. A model may be shared, so levels of few rows are not in
-it. In the training rows they are replaced by other levels, in proportion to these levels' rows, so
-that shares stay: by levels that determine the same values of other columns, among these by levels
-with similar other cells. If most cells of a column have such a level, all of them become "(other)".
+A model may be shared, and a rare level may identify a person. In the training rows, rare levels are
+replaced by frequent ones, in proportion to the frequencies, so that shares stay: preferably by
+levels that determine the same values of other columns, and among these by levels with similar other
+cells. If most cells of a column contain rare levels, all rare ones become "(other)".
 
-Kept are levels that are numbers or dates by the file's type, declared levels, and levels that a
-hard rule depends on.
+Levels are kept if the file's type makes them numbers or dates, if the user listed them, or if a
+hard rule depends on them.
 
-# PAPER-DIFF: the paper's model has every level of its table. Here levels of few rows are
+# PAPER-DIFF: the paper's model contains every level of its table. Here levels of few rows are
 # suppressed.
 """
 
@@ -40,13 +40,14 @@ RowIndices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LearnedTable:
-    """A table with suppressed levels, for training.
+    """A table for training in which frequent levels replace rare ones.
 
     Attributes:
-        schema: Schema without suppressed levels.
-        cells: The table, with replaced cells.
-        withheld: By column and level, the number of rows in which it replaces a suppressed level.
-        lost_rules: Functional dependencies of columns most of whose levels are suppressed.
+        schema: Schema without rare levels.
+        cells: The table after replacement.
+        withheld: By column and level, the number of rows in which it replaces a rare level.
+        lost_rules: Functional dependencies that no longer hold, because most cells of one of their
+            columns are replaced.
     """
 
     schema: TableSchema
@@ -55,7 +56,11 @@ class LearnedTable:
     lost_rules: tuple[Rule, ...] = ()
 
     def notes(self, rows: int) -> tuple[str, ...]:
-        """Returns data-quality warnings on columns most of whose cells were replaced."""
+        """Returns data-quality warnings on columns in which most cells were replaced.
+
+        Args:
+            rows: Minimum number of rows of a level that is kept.
+        """
         others = (
             f"column {name!r}: most cells have categories of fewer than {rows} rows, which are"
             f" suppressed: the model and its rows have {OTHER!r} instead (rare_level_rows)"
@@ -66,7 +71,9 @@ class LearnedTable:
         return (*others, *lost)
 
     def record(self) -> dict[str, Any]:
-        """Returns the number of replaced rows by column, for the training record."""
+        """Returns the number of replaced rows by column, for the model's training record; empty if
+        none.
+        """
         rows = {name: sum(levels.values()) for name, levels in self.withheld.items()}
         return {"rows_of_withheld_levels": rows} if rows else {}
 
@@ -78,15 +85,15 @@ def without_rare_levels(
     rows: int,
     functions: Sequence[Rule],
 ) -> LearnedTable:
-    """Returns the table and its schema without levels of fewer than `rows` rows.
+    """Returns the table and its schema after replacing levels of fewer than `rows` rows.
 
     Args:
         schema: Complete schema.
-        table: The typed table, which is not changed.
-        declared_names: Columns with declared levels.
+        table: Parsed table, which is not changed.
+        declared_names: Columns whose levels the user listed; all these levels are kept.
         rows: Minimum number of rows of a level; 1 keeps all.
-        functions: Functional dependencies of the model: a level is replaced by one that determines
-            the same values.
+        functions: Functional dependencies of the model; a level is preferably replaced by one that
+            determines the same values.
     """
     kept = _bound_columns(schema, functions), _named_levels(schema)
     found = {}
@@ -114,12 +121,14 @@ def without_rare_levels(
 
 @dataclass(frozen=True)
 class _Levels:
-    """Levels of a column's cells.
+    """Levels of a column, and which of them are rare.
 
     Attributes:
-        at: Level of each cell, -1 for missing. Shape: (n,).
-        counts: Rows of each level. Shape: (K,).
-        are_rare: Which levels are suppressed. Shape: (K,).
+        name: Name of the column.
+        levels: All K levels.
+        at: Index of each cell's level, -1 for missing. Shape: (n,).
+        counts: Number of rows of each level. Shape: (K,).
+        are_rare: Mask of the levels to replace. Shape: (K,).
         fewest: Minimum number of rows of a replacement level.
     """
 
@@ -144,7 +153,7 @@ class _Levels:
 
     @property
     def are_most(self) -> bool:
-        """Whether most cells have a rare level, or no level can be a replacement."""
+        """Whether rare levels fill most cells, or no level can replace them."""
         rare = int(self.counts[self.are_rare].sum())
         return 2 * rare > int(self.counts.sum()) or not self._can_replace.any()
 
@@ -155,7 +164,7 @@ class _Levels:
     def replaced(
         self, series: pd.Series[Any], others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> pd.Series[Any]:
-        """Returns the cells with rare levels replaced."""
+        """Returns the cells after replacing rare levels."""
         instead = np.array([*self.levels, OTHER, None], dtype=object)
         at = np.where(self.at < 0, len(self.levels) + 1, self.at)
         is_rare = np.append(self.are_rare, False)[self.at]
@@ -168,12 +177,12 @@ class _Levels:
     def _replacements(
         self, rows: RowIndices, others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> RowIndices:
-        """Returns the replacement level of each row with a rare level. Shape: (m,) -> (m,).
+        """Returns the index of the replacement level for each of `rows`. Shape: (m,) -> (m,).
 
         Levels of a class determine the same levels of other columns. A rare level is replaced by
-        levels of its finest class that contains frequent levels. Their shares stay the same: each
-        gets rows in proportion to its count, in the order of the first correspondence axis, so
-        that similar levels replace each other.
+        levels of its finest class that contains frequent levels. To keep their shares, each
+        frequent level receives rows in proportion to its count. Levels are matched in the order of
+        the first correspondence axis, so that similar levels replace each other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
@@ -194,19 +203,18 @@ class _Levels:
 
 @dataclass(frozen=True)
 class _Overlaid:
-    """A table of which some columns have other cells."""
+    """A table in which `cells` override some columns."""
 
     table: TypedTable
     cells: Mapping[str, pd.Series[Any]]
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
-        """Returns a column."""
+        """Returns the cells of a column."""
         return self.cells[name] if name in self.cells else self.table[name]
 
 
 def _determining_first(names: Sequence[str], functions: Sequence[Rule]) -> list[str]:
-    """Returns the columns in an order with determining columns before the columns they
-    determine."""
+    """Returns the columns that no rule determines, followed by the determined ones."""
     fixed = {rule.column for rule in functions}
     return sorted(names, key=lambda name: name in fixed)
 
@@ -243,8 +251,10 @@ def _learned(
     cells: Mapping[str, pd.Series[Any]],
     found: Mapping[str, _Levels],
 ) -> LearnedTable:
-    """Combines the parts; drops functional dependencies of columns with mostly suppressed
-    levels."""
+    """Combines the replaced columns and the schema.
+
+    Functional dependencies of columns with mostly replaced cells are dropped.
+    """
     columns, withheld = [], {}
     for column in schema:
         if column.name in found:
@@ -271,9 +281,10 @@ def _learned(
 
 
 def _has_words(column: Column) -> bool:
-    """Returns whether the column has words as unordered levels, so that "(other)" is possible.
+    """Returns whether a column has unordered levels that are words, so that "(other)" can replace
+    them.
 
-    Columns that are dates by the file's type do not.
+    Columns that the file's type makes dates or numbers do not count.
     """
     is_nominal = column.is_modelled and column.kind.outcomes is Outcomes.NOMINAL_LEVELS
     holds_texts = column.parquet_type is None or "string" in column.parquet_type
@@ -281,7 +292,9 @@ def _has_words(column: Column) -> bool:
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Columns whose levels a hard rule names: by combinations, or as a functional dependency."""
+    """Returns the columns whose levels a hard rule depends on: a rule of combinations, or a
+    functional dependency.
+    """
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name
@@ -292,7 +305,7 @@ def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
 
 
 def _named_levels(schema: TableSchema) -> frozenset[str]:
-    """The words in a schema's hard conditions, and those that are said for a missing cell."""
+    """Returns the words in the hard conditions of a schema, and all markers of missing cells."""
     trees = [
         rule.form.tree
         for rule in schema.rules or ()

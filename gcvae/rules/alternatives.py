@@ -1,9 +1,11 @@
-"""Alternative coding of a column that a formula computes in some rows.
+"""Codes a column y that equals a formula f(x) in some rows only.
 
     e = KEPT if y = f(x), else the grid index of y
 
-It is used for levels, which have no differences, and for numbers that equal f(x) in a share of the
-rows and are unrelated to it in the others, such as a payment that is the bill in one row of seven.
+The model learns e instead of y. This coding is used for levels, which have no differences, and for
+numbers that equal f(x) in a share of the rows and are unrelated to it in the remaining ones, such
+as a payment that is the bill in one row of seven. The grid index of a number is its multiple of the
+column's resolution; that of a level is its index in the schema.
 """
 
 from __future__ import annotations
@@ -30,17 +32,18 @@ from gcvae.schema.rules import Rule
 
 Indices = npt.NDArray[np.int64]
 _UNSEEN = -3
-"""Code of an unknown level; -1 is `kept` of levels."""
+"""Code of an unknown level; for levels, -1 is the code `kept`."""
 
 
 @dataclass(frozen=True)
 class Alternative(Computed):
-    """Coding e of y: `kept` if y = f(x), else the index of y on its grid or among its levels.
+    """Replaces a column y by a code e: `kept` if y = f(x), else the index of y on its grid.
 
     Attributes:
-        kept: Value of e if y = f(x), below all indices.
-        exceptions: Indices of y in rows that break the rule: all of levels, the ends for numbers.
-        has_missing: Whether a cell of y was missing.
+        kept: Code of the rows in which y = f(x); it is less than all indices.
+        exceptions: Indices of y in rows that violate the rule: all of them for levels, the smallest
+            and the largest for numbers. Empty if no row does.
+        has_missing: Whether a cell of y was missing in the fitted table.
         fallback: Index that replaces f where f has no value.
     """
 
@@ -51,7 +54,7 @@ class Alternative(Computed):
 
     @classmethod
     def of(cls, rule: Rule, table: TypedTable, schema: TableSchema) -> Alternative:
-        """Fits the alternative of a rule on a table."""
+        """Fits the code of a rule's column on a table."""
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
         own, has_missing = dict[int, int](), False
@@ -80,12 +83,12 @@ class Alternative(Computed):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row of the table keeps the formula."""
+        """Whether every row of the fitted table satisfies the formula."""
         return not self.exceptions
 
     @cached_property
     def grid(self) -> Grid | LevelGrid:
-        """Grid of y."""
+        """Grid of y, which converts between cells and indices."""
         return grid_of(self.written)
 
     @property
@@ -95,7 +98,9 @@ class Alternative(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The column e: ordered levels, or whole numbers with `kept` far below all others."""
+        """The column e: ordered levels, or whole numbers among which `kept` is far below all
+        others.
+        """
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.exceptions:
             levels = (self.kept, *self.exceptions)
@@ -104,7 +109,12 @@ class Alternative(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the cells of e; if `blanks_unknown`, they are missing where a parent is."""
+        """Returns the codes e of rows of the original table.
+
+        Args:
+            frame: Rows of the original table, with cells of the columns' dtypes.
+            blanks_unknown: Whether a code is missing where a column of f is.
+        """
         own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
@@ -119,7 +129,7 @@ class Alternative(Computed):
         return {self.column: whole}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns y: f(x), or the value at the index e."""
+        """Returns y: f(x) where the code is `kept`, else the value at the index e."""
         codes = parts[self.column]
         known = codes.notna().to_numpy()
         places = np.full(len(codes), self.fallback, dtype=np.int64)
@@ -138,7 +148,7 @@ class Alternative(Computed):
         return placed_values(_plain(values), at, column.missing.allowed or self.has_missing)
 
     def base(self, frame: pd.DataFrame) -> tuple[Indices, Mask]:
-        """Returns (index of f, or of its replacement; mask of rows in which f has a value).
+        """Returns (index of f, or of its replacement; mask of the rows in which f has a value).
 
         Shape: (n,) twice.
         """
@@ -153,8 +163,14 @@ class Alternative(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of e for y between two indices, including `kept` if f is between
-        them.
+        """Returns the intervals of codes e for which y lies between two indices; `kept` is one of
+        them where f lies between these indices.
+
+        Args:
+            part: Name of the column e.
+            earlier: Columns of f. n rows.
+            low: First indices of y. Shape: (n, m).
+            high: Last indices of y. Shape: (n, m).
         """
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base
@@ -164,22 +180,27 @@ class Alternative(Computed):
         return lower, upper
 
     def can_solve(self, parent: str) -> bool:
-        """Returns False: `solutions` constrains no parent."""
+        """Returns False, because the code of y does not restrict a column of f."""
         return False
 
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns empty intervals: nothing is implied about the parent. Shape: (n, m) twice."""
+        """Returns empty intervals (1 to 0), because the code of y does not restrict a column of f.
+
+        Shape: (n, m) twice.
+        """
         return np.ones(low.shape, dtype=np.int64), np.zeros(low.shape, dtype=np.int64)
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the unit of y's grid; 0 for levels."""
+        """Returns the log of the resolution of y, which converts a probability to a density; 0 for
+        levels.
+        """
         is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the alternative as a JSON document without the schema."""
+        """Returns a JSON document from which `from_json` restores the object, given the schema."""
         return {
             "rule": self.rule.to_json(),
             "ties": self.prediction.ties,
@@ -191,7 +212,7 @@ class Alternative(Computed):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Alternative:
-        """Reads the alternative from a document of `to_json`."""
+        """Reads the object from a JSON document (`to_json`)."""
         return cls(
             prediction_of_document(document, schema),
             int(document["kept"]),
@@ -201,7 +222,7 @@ class Alternative(Computed):
         )
 
     def _agree(self, own: pd.Series[Any], predicted: pd.Series[Any]) -> Mask:
-        """Returns the mask of rows in which y equals the rounded f(x).
+        """Returns a mask of the rows in which y equals the rounded f(x).
 
         Shape: (n,) twice -> (n,).
         """
@@ -213,5 +234,5 @@ class Alternative(Computed):
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
-    """Returns values in the form that `placed_values` takes: texts as a list."""
+    """Returns values in the form that `placed_values` accepts: texts as a list."""
     return values.tolist() if values.dtype == object else values

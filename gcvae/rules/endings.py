@@ -1,4 +1,7 @@
-"""Endings of numbers and dates as text in a schema document: .99, 09:00, Monday, 25."""
+"""Converts the endings of numbers and dates to and from text: .99, 09:00, Monday, 25.
+
+An ending is the remainder that a value leaves when divided by a step, as in prices such as 19.99.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,17 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """Parses an ending. Returns (remainder, step) in grid units: .99 is 99 of 100, 95 is 9500 of
-    10000.
+    """Parses the ending of a number. Returns (remainder, step) in multiples of the column's
+    resolution.
+
+    For a resolution of 0.01, ".99" is 99 of 100, and "95" is 9500 of 10000.
 
     Args:
         text: Text such as ".99" or "95".
-        per_unit: Grid units per unit of the column.
+        per_unit: Number of resolution steps per unit of the column, such as 100.
 
     Raises:
-        ValueError: The text is not valid, or lies between two grid points.
+        ValueError: The text is not valid, or is finer than the resolution.
     """
     found = _NUMBER.fullmatch(text)
     if found is None or text == "":
@@ -34,10 +39,15 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
 
 
 def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
-    """Returns the text of a remainder of `rest` grid units modulo 10^digits units.
+    """Returns the text of an ending, the inverse of `number_ending`.
 
     >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
     ('.99', '95')
+
+    Args:
+        rest: Remainder, in multiples of the column's resolution.
+        digits: Number of digits before the decimal point.
+        per_unit: Number of resolution steps per unit of the column.
     """
     whole, part = divmod(rest, per_unit)
     decimals = len(str(per_unit)) - 1
@@ -46,16 +56,17 @@ def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
 
 
 def date_ending(text: str, last: Step, step: int) -> int:
-    """Parses the ending of a date. Returns the remainder beyond the last step, in grid units.
+    """Parses the ending of a date. Returns the remainder beyond the last step, in multiples of
+    `step`.
 
     Args:
         text: "Monday", "25" or "25th" (after months), "09:00" or "09:00:30", or two of them:
             "Monday 09:00".
-        last: Last step of the column.
-        step: Microseconds between two places.
+        last: Last step of the column, such as "1 week" or "1 month".
+        step: Resolution of the column, in microseconds.
 
     Raises:
-        ValueError: The text is not valid, or lies between two grid points.
+        ValueError: The text is not valid, or is finer than the resolution.
     """
     left = 0
     for word in text.split():
@@ -66,7 +77,7 @@ def date_ending(text: str, last: Step, step: int) -> int:
 
 
 def _word(word: str, last: Step) -> int:
-    """Returns the microseconds of one word of an ending. Raises ValueError."""
+    """Returns the microseconds that one word of an ending stands for. Raises ValueError."""
     if clock := _CLOCK.fullmatch(word):
         hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
         microseconds = int((clock[4] or "0").ljust(6, "0"))
@@ -80,7 +91,14 @@ def _word(word: str, last: Step) -> int:
 
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
-    """Returns the text of `date_ending`, with a weekday or a day first, if there is one."""
+    """Returns the text of a date's ending, the inverse of `date_ending`; a weekday or day comes
+    first.
+
+    Args:
+        left: Remainder beyond the last step, in multiples of `step`.
+        last: Last step of the column, such as "1 week" or "1 month".
+        step: Resolution of the column, in microseconds.
+    """
     days, microseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":

@@ -1,5 +1,6 @@
-"""Grids: numbers and dates as whole multiples of their column's resolution, whose sums are
-exact.
+"""Grids: numbers and dates as integer multiples of their column's resolution, whose sums are exact.
+
+The integer is called the index of the number or date.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import is_time_of_day, read_dates
 
 LARGEST_PLACE = 1 << 52
-"""Largest index, such that the sum of two is exact in float64."""
+"""Largest index; the sum of two such indices is exact in float64."""
 _MOST_DECIMALS = 9
 NO_LEVEL = -2
 """Index of an unknown level."""
@@ -34,9 +35,9 @@ class Grid:
     """Grid of a column of numbers or dates: index k stands for k times the resolution.
 
     Attributes:
-        column: Column of the schema.
-        per_unit: Indices per unit of the column: 10^decimals for numbers, 1 for dates.
-        step: Microseconds between two places; None for numbers.
+        column: Schema of the column.
+        per_unit: Number of indices per unit of the column: 10^decimals for numbers, 1 for dates.
+        step: Resolution of a column of dates, in microseconds; None for numbers.
         low, high: First and last index within the column's limits.
     """
 
@@ -48,7 +49,9 @@ class Grid:
 
     @classmethod
     def of(cls, column: Column) -> Grid | None:
-        """Returns the grid of a column; None if it has none, or is not of numbers or dates."""
+        """Returns the grid of a column; None if it does not contain numbers or dates of a fixed
+        resolution.
+        """
         if column.has_times:
             return cls._of_dates(column)
         is_whole, is_ordered = column.kind.is_whole, column.kind.outcomes is _ORDERED
@@ -95,7 +98,7 @@ class Grid:
 
     @property
     def has_decimals(self) -> bool:
-        """Whether the values are numbers with decimals, possibly zero of them."""
+        """Whether the values are floats rather than whole numbers or dates."""
         if self.column.kind.is_real:
             return self.step is None and not self.column.kind.is_whole
         return any(isinstance(level, float) for level in self.column.levels or ())
@@ -108,7 +111,11 @@ class Grid:
         return -math.log(self.per_unit)
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Returns the grid indices of typed cells without missing ones. Shape: (n,) -> (n,)."""
+        """Returns the grid index of each cell: its multiple of the resolution. No cell may be
+        missing.
+
+        Shape: (n,) -> (n,).
+        """
         if self.step is not None:
             return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
         if not self.has_decimals:
@@ -119,7 +126,8 @@ class Grid:
         return nearest
 
     def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
-        """Returns the values at indices, optionally clipped to the column's limits.
+        """Returns the numbers or dates at given indices, clipped to the column's limits if
+        `limited`.
 
         Shape: (n,) -> (n,).
         """
@@ -137,32 +145,38 @@ class Grid:
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """Levels of a column: index k stands for level k of the schema.
+    """Grid of a column of levels: index k stands for level k of the schema.
 
     Attributes:
-        column: Column of the schema.
+        column: Schema of the column.
     """
 
     column: Column
 
     @property
     def low(self) -> int:
-        """First index."""
+        """Index of the first level, 0."""
         return 0
 
     @property
     def high(self) -> int:
-        """Last index."""
+        """Index of the last level."""
         return len(self.column.typed_levels) - 1
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Returns the indices of typed cells, NO_LEVEL for unknown levels. Shape: (n,) -> (n,)."""
+        """Returns the index of each cell's level; NO_LEVEL (-2) for a level that the schema does
+        not contain.
+
+        Shape: (n,) -> (n,).
+        """
         places = {level: k for k, level in enumerate(self.column.typed_levels)}
         found = [places.get(level, NO_LEVEL) for level in present.tolist()]
         return np.array(found, dtype=np.int64)
 
     def values(self, places: Indices) -> npt.NDArray[Any]:
-        """Returns the levels at indices. Shape: (n,) -> (n,)."""
+        """Returns the levels at given indices, which are clipped to the existing ones. Shape: (n,)
+        -> (n,).
+        """
         levels = self.column.typed_levels
         taken = np.clip(places, 0, self.high)
         found = (
@@ -177,7 +191,8 @@ def grid_of(column: Column) -> Grid | LevelGrid:
 
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Typed cells as near as the column's grid and limits allow; blanks stay.
+    """Rounds cells to the column's resolution and clips them to its limits; missing cells stay
+    missing.
 
     Shape: (n,).
     """

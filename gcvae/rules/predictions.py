@@ -1,8 +1,8 @@
-"""Predictions of a column by a formula: f(x), on the column's grid.
+"""Predictions f(x) of a column y by the formula of a rule, rounded to the resolution of y.
 
-The grid of a column has the whole multiples of 10^-decimals or, for a date, of the smallest unit of
-its format. A prediction is rounded to the grid, so that y - f is on it too. A row keeps y == f(x)
-if y is within half a unit of f(x), in whichever direction halves are rounded.
+The resolution is 10^-decimals or, for a date, the smallest unit of its format; multiples of it form
+the column's grid. As a prediction is rounded to the grid, y - f is a multiple too. A row satisfies
+y == f(x) if y is within half a unit of f(x), in whichever direction halves are rounded.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rul
 from gcvae.spelling.date_text import read_dates
 
 Ties = Literal["even", "away"]
-"""Rounding of numbers half way between two grid points: to the even one, or away from 0."""
+"""How numbers half way between two grid points are rounded: to the even one, or away from 0."""
 _NOISE_DIGITS = 6
-"""Significant digits of a fraction of a grid unit, so that 0.1 + 0.2 is 0.3 and 2.675 is a tie."""
+"""Number of decimals of a grid unit that count, so that 0.1 + 0.2 is 0.3 and 2.675 is a tie."""
 _LARGEST = 2.0**53
 """Limit up to which float64 represents all whole numbers."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A formula, compiled for the columns of a schema.
+    """The formula f of a rule y == f(x), y >= f(x) or y <= f(x), compiled for the columns of a
+    schema.
 
     Attributes:
-        rule: Rule of the formula.
+        rule: The rule.
         column: Schema of y.
-        parents: Schema of the columns of f.
-        ties: Rounding of ties.
+        parents: Schema of the columns x that f uses.
+        ties: How numbers half way between two grid points are rounded.
     """
 
     rule: Rule
@@ -61,7 +62,7 @@ class Prediction:
 
     @classmethod
     def of(cls, rule: Rule, schema: Mapping[str, Column] | TableSchema) -> Self:
-        """Compiles a rule that is a formula.
+        """Compiles the formula of a rule.
 
         Raises:
             ValueError: The types do not fit, or an exempt value is not a value of the column.
@@ -78,25 +79,27 @@ class Prediction:
 
     @property
     def form(self) -> Formula:
-        """Parsed formula of the rule."""
+        """Parsed formula or inequality of the rule."""
         assert isinstance(self.rule.form, Formula), "checked in `of`"
         return self.rule.form
 
     @cached_property
     def term(self) -> Term:
-        """Compiled term of f."""
+        """Compiled right side f of the formula."""
         return compile_term(self.form.value, self.parents, self.rule.tables)
 
     @cached_property
     def is_of_levels(self) -> bool:
-        """Whether y is a level, not a number or date on a grid."""
+        """Whether y consists of levels, rather than numbers or dates on a grid."""
         return Grid.of(self.column) is None and not self.column.kind.is_real
 
     @cached_property
     def exempt(self) -> pd.Series[Any]:
-        """The typed values of y that stand apart: those that the rule names.
+        """Values of y to which the inequality does not apply, with the dtype of the column. Shape:
+        (k,).
 
-        Shape: (k,). Raises: ValueError: One is none of the column's.
+        Raises:
+            ValueError: A value does not have the column's type.
         """
         values, column = self.form.exempt, self.column
         wrong = [x for x in values if isinstance(x, str) != column.has_times]
@@ -109,9 +112,10 @@ class Prediction:
         return pd.Series(times if column.has_times else np.array(values, dtype=np.float64))
 
     def evaluated(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
-        """f(x) before it is rounded: numbers and dates as `quantities`, levels as objects.
+        """Returns f(x) before rounding: numbers and dates as in `quantities`, levels as objects.
 
-        Shape: (n,). NaN or None where a parent is missing, or where f has no value.
+        NaN or None where a column of f is missing, or where f has no value, such as 1 / 0. Shape:
+        (n,).
         """
         rows = Rows({c.name: column_values(frame[c.name], c) for c in self.parents})
         with np.errstate(all="ignore"):  # numbers that are too large become missing
@@ -128,11 +132,12 @@ class Prediction:
         return np.broadcast_to(found, len(frame))
 
     def predicted(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        """f(x) of each row as a cell of y.
+        """Returns f(x) of each row as a cell of y, with the frame's index. Shape: (n,).
 
-        On y's grid: rounded, of an inequality upwards or downwards. In y's typed dtype (Int64 where
-        a whole number is missing), with the frame's index. Missing where `f_values` is, and where
-        numbers are too large to be exact. Shape: (n,).
+        The value is rounded to the resolution of y: to the nearest multiple for a formula, up for
+        >= and down for <=. It is missing where a column of f is missing, where f has no value, and
+        where a number is too large to be exact. The dtype is that of y (Int64 if a whole number is
+        missing).
         """
         found = self.evaluated(frame)
         if self.is_of_levels:
@@ -145,9 +150,8 @@ class Prediction:
         return _typed(_on_grid(found, self.column, to_whole), self.column).set_axis(frame.index)
 
     def at_tie(self, frame: pd.DataFrame) -> Mask:
-        """Returns the mask of rows in which f lies half way between two grid points.
-
-        Shape: (n,).
+        """Returns a mask of the rows in which f lies half way between two grid points. Shape:
+        (n,).
         """
         unit = grid_unit(self.column)
         if unit is None or self.is_of_levels:
@@ -156,10 +160,13 @@ class Prediction:
         return np.asarray(rest == 0.5)
 
     def keeps(self, frame: pd.DataFrame) -> tuple[Mask, Mask]:
-        """Returns (all columns are known, the row keeps the rule) for each row. Shape: (n,), (n,).
+        """Returns (mask of the rows whose columns are all known, mask of the rows that satisfy the
+        rule).
+
+        Shape: (n,), (n,).
 
         Args:
-            frame: Typed columns of the rule.
+            frame: Columns of the rule, with cells of their dtypes.
         """
         f_values = self.evaluated(frame)
         values = self.values(frame[self.column.name])
@@ -167,7 +174,9 @@ class Prediction:
         return known, known & self.agrees(values, f_values)
 
     def values(self, cells: pd.Series[Any]) -> npt.NDArray[Any]:
-        """Returns typed cells of y in the form of `evaluated`. Shape: (n,)."""
+        """Converts cells of y to values that can be compared with those of `evaluated`. Shape:
+        (n,).
+        """
         if not self.is_of_levels:
             return quantities(cells)
         if self.term.type is Type.NUMBER:
@@ -177,7 +186,12 @@ class Prediction:
         return found
 
     def agrees(self, values: npt.NDArray[Any], f_values: npt.NDArray[Any]) -> Mask:
-        """Returns whether each value of y keeps the rule. Shape: (n,), (n,) -> (n,)."""
+        """Returns whether each value of y satisfies the rule.
+
+        Args:
+            values: Values of y, as `values` returns them. Shape: (n,).
+            f_values: Values of f, as `evaluated` returns them. Shape: (n,).
+        """
         if values.dtype == object:
             return np.asarray(values == f_values, dtype=bool)
         size = np.maximum(np.abs(values), np.abs(f_values))
@@ -190,13 +204,15 @@ class Prediction:
 
 
 def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:
-    """Returns (the rule applies, the row keeps it) for each row. Shape: (n,), (n,).
+    """Returns (mask of the rows to which a rule applies, mask of the rows that satisfy it).
+
+    Shape: (n,), (n,).
 
     Args:
         rule: Any rule except a functional dependency. A formula applies where all its columns are
             known, a rule on missing cells where a cell must be missing, a condition where it is
-            true or false.
-        frame: Typed columns of the rule.
+            true or false. A rule of combinations counts as satisfied everywhere.
+        frame: Columns of the rule, with cells of their dtypes.
         schema: Schema of the columns.
     """
     if isinstance(rule.form, Combination):  # combinations of the table are those permitted
@@ -214,19 +230,23 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
 
 
 def quantities(series: pd.Series[Any]) -> Numbers:
-    """Typed cells as float64, dates in seconds; NaN where missing. Shape: (n,)."""
+    """Converts cells to float64, dates to seconds since 1970; NaN for missing cells. Shape:
+    (n,).
+    """
     if series.dtype.kind != "M":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(series.isna(), np.nan, series.to_numpy(TIMES).view("i8") / 1e6)
 
 
 def rounded(values: Numbers, column: Column) -> Numbers:
-    """Rounds quantities to the column's grid. Shape: (n,)."""
+    """Rounds numbers, or dates in seconds, to the column's resolution. Shape: (n,)."""
     return _on_grid(values, column, np.rint)
 
 
 def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numbers]) -> Numbers:
-    """Rounds quantities to multiples of the grid's unit by `to_whole`. Shape: (n,)."""
+    """Rounds numbers or seconds to multiples of the column's resolution by `to_whole`. Shape:
+    (n,).
+    """
     decimals = decimals_of(column)
     if column.has_times:
         scale = 1e6 / microseconds(column)
@@ -244,7 +264,7 @@ def _away_from_zero(values: Numbers) -> Numbers:
 
 
 def _typed(values: Numbers, column: Column) -> pd.Series[Any]:
-    """Converts quantities to the data type of the column's cells."""
+    """Converts numbers or seconds to the dtype of the column's cells."""
     missing = ~np.isfinite(values)
     known = np.where(missing, 0.0, values)
     if column.has_times:

@@ -1,11 +1,12 @@
-"""Transformation of a table by its rules: computed columns are replaced by their residuals.
+"""Transforms a table by its rules: replaces each column that others determine by its residual.
 
     y  <->  e = y - f(x),    p(y | x) = p(e | x)
 
-The transformation lies between the typed cells of a table and the codecs of its columns; it is
-triangular and one-to-one. A column that a rule computes is replaced by its residual, a whole number
-of steps of its own grid, under the same name. A column that is split is replaced by its parts, the
-first of which has its name. The model only sees the transformed table.
+The model learns the transformed ("reduced") table, and generated rows are transformed back. The
+transformation is applied to parsed cells before they are encoded; it is triangular and one-to-one.
+A residual is a whole number of steps of the column's resolution, and has the column's name. Other
+columns are split into parts, such as a date into week and weekday; the first part has the column's
+name. Replacing one column is called a rewriting.
 
 # PAPER-DIFF: the paper models the columns of a table as they are.
 """
@@ -32,16 +33,16 @@ from gcvae.schema.rules import Formula, Rule
 
 Indices = npt.NDArray[np.int64]
 _MOST_ROWS = 0.5
-"""Share of rows above which a formula comes before an inequality of its column."""
+"""A formula that holds in more than this share of rows overrides an inequality of its column."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Rewritings of a table's columns, each after those of its parents; without any, the identity.
+    """Transformation of a table that replaces some columns; the identity if it has no rewritings.
 
     Attributes:
         schema: Schema of the original table.
-        rewritings: Rewritings in the order in which they can be undone.
+        rewritings: Replaced columns, each after the columns on which it depends.
     """
 
     schema: TableSchema
@@ -57,17 +58,17 @@ class Reduction:
         whole: Iterable[str] = (),
         rare_rows: int = 1,
     ) -> Reduction:
-        """Fits the reduction of a table by rules.
+        """Fits the transformation of a table.
 
         Args:
-            table: Typed original table.
+            table: Original table, with cells of the columns' dtypes.
             schema: Schema of the table.
-            rules: Candidate rules, in order of priority; an inequality yields to a formula that
-                holds in most rows, whatever their order.
-            left_out: Columns that the reduction does not use.
-            whole: Columns that are not split.
-            rare_rows: Minimum number of rows that share a limit of a residual; else the limit is a
-                round number.
+            rules: Candidate rules, in order of priority. A formula that holds in most rows comes
+                before all inequalities.
+            left_out: Columns that the transformation does not use.
+            whole: Columns that are not split into parts.
+            rare_rows: Minimum number of rows that contain the largest or smallest residual; with
+                fewer rows, its limit is a round number, so that it does not disclose them.
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
@@ -86,17 +87,19 @@ class Reduction:
         return cls(schema, tuple(in_order(found)))
 
     def __len__(self) -> int:
-        """Returns the number of rewritten columns."""
+        """Returns the number of replaced columns."""
         return len(self.rewritings)
 
     @cached_property
     def rewritten(self) -> dict[str, Rewriting]:
-        """Rewritings by column."""
+        """Rewritings by name of the original column."""
         return {rewriting.column: rewriting for rewriting in self.rewritings}
 
     @cached_property
     def reduced_schema(self) -> TableSchema:
-        """Schema of the transformed table; parts take the position of their original column."""
+        """Schema of the transformed table, in which parts stand in the place of their original
+        column.
+        """
         columns: list[Column] = []
         for column in self.schema:
             rewriting = self.rewritten.get(column.name)
@@ -105,12 +108,14 @@ class Reduction:
 
     @cached_property
     def owners(self) -> dict[str, str]:
-        """Original column of each part."""
+        """Name of the original column, by name of a column that replaces it."""
         return {part.name: r.column for r in self.rewritings for part in r.parts}
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """Columns of the transformed table on which the meaning of each part depends."""
+        """For each column that replaces another, the columns of the transformed table on which its
+        meaning depends.
+        """
         return {
             part.name: (
                 *(name for parent in r.parents for name in self.parts_of(parent)),
@@ -121,11 +126,17 @@ class Reduction:
         }
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the original column's unit, which only one of its parts has."""
+        """Returns the log of the original column's resolution for one of its parts, and 0 for the
+        others.
+
+        Summed over the parts, this converts a probability to a density of the original column.
+        """
         return self.rewritten[self.owners[part]].log_unit(part)
 
     def parts_of(self, name: str) -> tuple[str, ...]:
-        """Returns the columns of the transformed table that represent an original column."""
+        """Returns the columns of the transformed table that represent a column of the original
+        table.
+        """
         rewriting = self.rewritten.get(name)
         return (name,) if rewriting is None else tuple(part.name for part in rewriting.parts)
 
@@ -136,12 +147,13 @@ class Reduction:
         *,
         blanks_unknown: bool = False,
     ) -> pd.DataFrame:
-        """Transforms typed rows of the original table.
+        """Transforms rows of the original table.
 
         Args:
-            frame: Typed rows.
+            frame: Rows, with cells of the columns' dtypes.
             names: Original columns to transform; None for all.
-            blanks_unknown: Whether a residual with a missing parent is unknown, and missing itself.
+            blanks_unknown: Whether a residual is missing if a column of its formula is. Otherwise a
+                replacement of the formula's value is subtracted.
         """
         if not self.rewritings:
             return frame if names is None else frame[list(names)]
@@ -156,10 +168,10 @@ class Reduction:
         return pd.DataFrame(columns, index=frame.index)
 
     def restore(self, frame: pd.DataFrame, names: Iterable[str] | None = None) -> pd.DataFrame:
-        """Returns the original rows of transformed ones.
+        """Transforms rows of the transformed table back to the original one.
 
         Args:
-            frame: All columns of the transformed table, or those that the names need (`needed`).
+            frame: All columns of the transformed table, or those that `names` depend on (`needed`).
             names: Original columns to return; None for all.
         """
         if not self.rewritings:
@@ -176,7 +188,9 @@ class Reduction:
         return pd.DataFrame({name: columns[name] for name in selected}, index=frame.index)
 
     def needed(self, names: Iterable[str]) -> set[str]:
-        """Returns the columns of the transformed table from which original columns are computed."""
+        """Returns the columns of the transformed table from which the named original columns are
+        computed.
+        """
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -187,18 +201,24 @@ class Reduction:
         return found
 
     def reduced_table(self, table: TypedTable) -> TypedTable:
-        """Transforms a table in memory, or returns a view of a table in files."""
+        """Transforms a table in memory; for a table in files, returns an object that transforms
+        what it reads.
+        """
         if isinstance(table, pd.DataFrame):
             return self.reduce(table)
         return ReducedFiles(self, table) if self.rewritings else table  # type: ignore[return-value]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Returns the rewritings as JSON documents."""
+        """Returns the rewritings as JSON documents, from which `from_json` restores the
+        transformation.
+        """
         return [rewriting.to_json() for rewriting in self.rewritings]
 
     @classmethod
     def from_json(cls, documents: Sequence[Mapping[str, Any]], schema: TableSchema) -> Reduction:
-        """Reads the reduction from documents of `to_json`."""
+        """Reads the transformation from JSON documents (`to_json`) and the schema of the original
+        table.
+        """
         rewritings: list[Rewriting] = [
             Split.from_json(document, schema)
             if "split" in document
@@ -211,24 +231,26 @@ class Reduction:
 
 
 _LEAST_OF_DIFFERENCES = 0.5
-"""Minimum share of rows that keep an equality for its exceptions to be coded as differences."""
+"""Minimum share of rows that satisfy an equality, if its exceptions are coded as differences."""
 
 
 def _yields(rule: Rule) -> bool:
-    """Returns whether a rule comes after the formulas that hold in most rows."""
+    """Returns whether formulas that hold in most rows come before this rule."""
     is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
     return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 
 
 def _sides(rule: Rule) -> list[Rule]:
-    """Returns a rule and, if it has two columns, its reverse with the other column dependent."""
+    """Returns a rule and, if it relates two columns, the same rule solved for the other column."""
     return [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
 
 
 def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
-    """Returns the rewriting of a computed column; None if it has no grid."""
+    """Returns the replacement of the column that a rule determines; None if the column has no
+    grid.
+    """
     is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
     prediction = Prediction.of(rule, schema)
     if prediction.is_of_levels or (is_rare and prediction.form.relation == "=="):
@@ -240,7 +262,9 @@ def _rewriting(
 
 
 def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting]) -> bool:
-    """Returns whether one of the named columns is computed, directly or not, from `column`."""
+    """Returns whether one of the named columns is computed, directly or indirectly, from
+    `column`.
+    """
     waiting, seen = list(names), set[str]()
     while waiting:
         name = waiting.pop()
@@ -253,7 +277,9 @@ def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting
 
 
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
-    """Sorts rewritings after those of their parents; those of a cycle are left out."""
+    """Sorts rewritings so that each follows those of the columns on which it depends; cycles are
+    left out.
+    """
     ordered: dict[str, Rewriting] = {}
     waiting = dict(found)
     while waiting:
@@ -270,14 +296,19 @@ def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
 
 @dataclass(frozen=True)
 class ReducedFiles:
-    """Transformed view of a table in files."""
+    """View of a table in files, which transforms each column when it is read.
+
+    Attributes:
+        reduction: The transformation.
+        table: The original table.
+    """
 
     reduction: Reduction
     table: TypedTable
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns."""
+        """Names of the columns of the transformed table."""
         kept = set(self.table.columns)
         return [
             part for name in self.reduction.schema.names if name in kept
@@ -289,11 +320,11 @@ class ReducedFiles:
         return len(self.table)
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
-        """Returns a column, in memory."""
+        """Reads one column of the transformed table into memory."""
         return self.at(slice(None), [name])[name]
 
     def at(self, places: slice | Indices, names: Sequence[str]) -> pd.DataFrame:
-        """Returns the named columns of some rows, in memory."""
+        """Reads the named columns of the rows with indices `places` into memory."""
         owners = list(dict.fromkeys(self.reduction.owners.get(name, name) for name in names))
         parents = {
             parent

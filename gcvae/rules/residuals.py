@@ -1,9 +1,11 @@
-"""Residuals: coding of a column that a formula computes, e = y - f(x).
+"""Residuals e = y - f(x), which the model learns instead of a column y that a formula f determines.
 
-e is a whole number of steps of y's grid, so that y and e determine each other given x. The values
-of y that are exempt from an inequality, such as 0 for "none", have codes of their own below all
-residuals. The residual of an inequality counts the steps that all cells of y keep, such as whole
-days of times that are written to the second.
+e is a whole number of steps of y's resolution, so that y and e determine each other given x. Values
+of y to which an inequality does not apply ("exempt"), such as 0 for "none", have codes of their own
+below all residuals. If all cells of y are multiples of a wider step, such as midnights in a format
+with seconds, the residual of an inequality counts these steps.
+
+The index of a number or date is its multiple of the column's resolution (`grids`).
 """
 
 from __future__ import annotations
@@ -44,12 +46,12 @@ _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
 class Rewriting(Protocol):
-    """Interface of the replacement of one original column by parts.
+    """Interface of the replacement of one column of a table by one or more parts.
 
     Attributes:
         column: Name of the original column.
-        parents: Columns that must be known before it.
-        parts: Columns that replace it; the first has its name.
+        parents: Original columns on which the meaning of the parts depends.
+        parts: Columns that replace the original one; the first has its name.
     """
 
     @property
@@ -60,55 +62,75 @@ class Rewriting(Protocol):
     def parts(self) -> tuple[Column, ...]: ...
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts of typed original rows. Shape: (n,) each."""
+        """Returns the parts of rows of the original table. Shape: (n,) each.
+
+        Args:
+            frame: Rows of the original table, with cells of the columns' dtypes.
+            blanks_unknown: Whether parts are missing where a parent is missing.
+        """
         ...
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the original cells, given the original parents and the parts. Shape: (n,)."""
+        """Returns the original cells. Shape: (n,).
+
+        Args:
+            frame: Parents of the original table.
+            parts: The parts.
+        """
         ...
 
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of a part for which the original cell lies between two grid
-        indices.
+        """Returns the values of a part for which the original cell may lie in given intervals.
 
         Args:
             part: Name of the part.
             earlier: Original parents, and the parts before this one. n rows.
-            low: First indices of the original column's grid. Shape: (n, m).
-            high: Last indices. Shape: (n, m).
+            low: First index of each interval of the original column. Shape: (n, m).
+            high: Last index of each interval. Shape: (n, m).
 
-        Returns: Ends of intervals, which are empty if low > high. Shape: (n, m) twice.
+        Returns:
+            First and last values of intervals, which are empty if first > last. Shape: (n, m')
+            twice.
         """
         ...
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` finds the cells of a parent."""
+        """Returns whether `solutions` can restrict this parent."""
         ...
 
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of a parent for which the column lies between two indices, in most
-        rows.
+        """Returns the values of one parent for which the original cell probably lies in given
+        intervals.
 
-        See `gcvae.rules.solutions`. Shape: (n, m) twice -> (n, m') twice.
+        The residual is assumed to be a usual one, so that a few solutions may be missing.
+
+        Args:
+            parent: Parent to solve for.
+            others: Cells of the other parents. n rows.
+            low: First index of each interval of the original column. Shape: (n, m).
+            high: Last index of each interval. Shape: (n, m).
+
+        Returns:
+            First and last indices of intervals of the parent. Shape: (n, m') twice.
         """
         ...
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the original column's unit per unit of a part that is a number."""
+        """Returns the log of the original column's resolution per unit of a numeric part."""
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the rewriting as a JSON document without the schema."""
+        """Returns a JSON document from which the rewriting can be read, given the schema."""
         ...
 
 
 @dataclass(frozen=True)
 class Computed:
-    """Replacement of a column that a formula computes.
+    """Replacement of a column y that a formula f computes.
 
     Attributes:
         prediction: Compiled formula f.
@@ -117,12 +139,12 @@ class Computed:
     prediction: Prediction
 
     def __str__(self) -> str:
-        """Returns the rule in words."""
+        """Returns the text of the rule."""
         return str(self.rule)
 
     @property
     def rule(self) -> Rule:
-        """The rule that computes y."""
+        """Rule whose formula f computes y."""
         return self.prediction.rule
 
     @property
@@ -132,45 +154,47 @@ class Computed:
 
     @property
     def is_inequality(self) -> bool:
-        """Whether the formula is an inequality."""
+        """Whether the rule is an inequality, y >= f(x) or y <= f(x)."""
         return self.prediction.form.is_inequality
 
     @property
     def column(self) -> str:
-        """The name of y."""
+        """Name of y."""
         return self.rule.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The columns of f."""
+        """Names of the columns that f uses."""
         return self.rule.parents
 
 
 @dataclass(frozen=True)
 class Residual(Computed):
-    """Residual e = y - f(x) in steps of y's grid. If f has no value, a replacement of f is
-    subtracted.
+    """Replaces a column y by its residual e = y - f(x), in steps of y's resolution.
 
-    A missing tax is 0 in a sum: parents have such neutral values if these reproduce y in most rows
-    in which the parent is missing. Otherwise a fallback replaces f.
+    If a column of f is missing, f has no value. A number that is neutral in f then replaces the
+    missing cell (0 in a sum: a missing tax), if this reproduces y in most such rows; otherwise
+    `fallback` replaces f.
 
     Attributes:
-        lowest, highest: Range of the residuals in the table, with round limits where few rows have
-            the extremes.
-        limits: Range of the residuals where f has a value; generated residuals are clipped to it.
+        lowest, highest: Smallest and largest residual in the table; round numbers beyond them if
+            few rows contain them.
         has_missing: Whether a cell of y was missing.
-        fallback: Grid index of y that replaces f where f has no value.
-        usual: Intervals of most residuals where f has a value: a few single values, or one range.
-        exempt: Grid indices of y that are exempt from the rule. Their residuals are lowest, lowest
-            + 1, and so on, below the limits.
-        stride, offset: All cells of y have an index of offset + k stride; residuals count strides,
-            from the first such index that keeps the inequality.
-        by_side: Whether e is mirrored if f lies below its rounded value, so that positive residuals
-            always lead to f's side: of an approximate formula, and of one with ties.
-        at_ties: Whether e is 0 except where f lies half way between two grid points, where it may
-            be 1, as in tables computed in binary fractions.
-        reach: First and last grid index of y that is not exempt.
-        neutral: By parent, the number that replaces a missing cell: 0 in a sum, 1 in a product.
+        fallback: Index of y that replaces f where f has no value.
+        usual: Intervals that contain most residuals where f has a value: up to four single numbers,
+            or one range.
+        limits: Range of the residuals where f has a value; generated residuals are clipped to it.
+        exempt: Indices of values of y to which the rule does not apply. Their residuals are lowest,
+            lowest + 1, and so on, below the limits.
+        stride, offset: All cells of y have an index offset + k * stride; residuals count strides,
+            from the first such index that satisfies the inequality.
+        reach: First and last index of y that is not exempt.
+        neutral: By column of f, the number that replaces a missing cell: 0 in a sum, 1 in a
+            product.
+        by_side: Whether the sign of e is reversed where f lies below its rounded value, so that
+            positive residuals always lead towards the exact f.
+        at_ties: Whether all residuals are 0, except 1 where f lies half way between two grid
+            points, as in tables computed in binary fractions.
     """
 
     lowest: int
@@ -191,7 +215,16 @@ class Residual(Computed):
     def of(
         cls, rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int = 1
     ) -> Residual | None:
-        """Fits the residual of a rule on a table; returns None if the column has no grid."""
+        """Fits the residual y - f(x) of a rule's column y on a table; returns None if y has no
+        fixed resolution.
+
+        Args:
+            rule: Formula or inequality.
+            table: Original table, with cells of the columns' dtypes.
+            schema: Schema of the table.
+            rare_rows: Minimum number of rows that contain the largest or smallest residual; with
+                fewer rows, its limit is a round number.
+        """
         written = schema[rule.column]
         if Grid.of(written) is None:
             return None
@@ -237,7 +270,7 @@ class Residual(Computed):
         ends = _ends(counts, rare_rows)
         within = _ends(defined_counts, rare_rows) if defined_counts else ends
         if apart:
-            # Below all residuals, at a distance of their range.
+            # Exempt values lie below all residuals, at a distance of the residuals' range.
             ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
         usual = _usual(defined_counts or counts)
         return cls(
@@ -257,24 +290,28 @@ class Residual(Computed):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row of the table keeps an equality to the last digit, except at ties."""
+        """Whether every row of the table satisfies an equality to the last digit, except where f
+        lies half way between two grid points.
+        """
         return not self.is_inequality and (self.lowest == self.highest or self.at_ties)
 
     @property
     def kept(self) -> int:
-        """Residual of most rows of an exact formula."""
+        """Residual of the rows that satisfy an exact formula."""
         return 0 if self.at_ties else self.lowest
 
     @cached_property
     def grid(self) -> Grid:
-        """Grid of y."""
+        """Grid of y, which converts between cells and indices."""
         grid = Grid.of(self.written)
         assert grid is not None, "rules without one are left out"
         return grid
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The residual: whole numbers, or a single level if every row has the same residual."""
+        """Schema of the residual: whole numbers, or a single level if every row has the same
+        residual.
+        """
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if self.lowest == self.highest:  # other residuals have no probability
             levels = (self.lowest,)
@@ -283,8 +320,12 @@ class Residual(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the residuals; if `blanks_unknown`, they are missing where a missing parent
-        leaves f without a value.
+        """Returns the residuals y - f(x) of rows of the original table.
+
+        Args:
+            frame: Rows of the original table, with cells of the columns' dtypes.
+            blanks_unknown: Whether a residual is missing where a missing cell leaves f without a
+                value.
         """
         own = frame[self.column]
         base, has_base = self.base(frame)
@@ -295,8 +336,8 @@ class Residual(Computed):
         places = self.grid.indices(own[known])
         steps, rest = np.divmod(places - base[known], self.stride)
         steps = steps * self._sides(frame)[known]
-        # Fractions of a step have no residual; nor have values so far below f that their residual
-        # would be that of an exempt value.
+        # Cells between two steps have no residual, and cells so far below f that their residual
+        # would be that of an exempt value have none either.
         is_nowhere = (rest != 0) | (steps < self._bottom)
         residuals[known] = np.where(is_nowhere, self.lowest - 1, steps)
         at = np.flatnonzero(known)
@@ -305,10 +346,10 @@ class Residual(Computed):
         return {self.column: _whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns y = f(x) + e, within the limits of y unless clipping would break the rule.
+        """Returns y = f(x) + e, clipped to the limits of y.
 
-        A sum beyond the limits is returned unchanged, because a clipped one would break the rule
-        and have no probability.
+        A sum beyond the limits is not clipped if that would violate the rule and so have no
+        probability.
         """
         residuals = parts[self.column]
         known = residuals.notna().to_numpy()
@@ -328,7 +369,9 @@ class Residual(Computed):
         return placed_values(values, places, self.written.missing.allowed or self.has_missing)
 
     def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
-        """Clips indices of y to its ordinary range, except where that would break the rule."""
+        """Clips indices of y to its range without exempt values, except where that would violate
+        the rule.
+        """
         first, last = self.reach
         low = first + (self.offset - first) % self.stride
         high = last - (last - self.offset) % self.stride
@@ -340,7 +383,7 @@ class Residual(Computed):
         return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` finds the cells of a parent."""
+        """Returns whether `solutions` can restrict this column of f."""
         minimum = self.prediction.parents[parent].minimum
         is_positive = isinstance(minimum, int | float) and minimum > 0
         return can_solve(self.prediction.form, parent, is_positive)
@@ -348,9 +391,10 @@ class Residual(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of the residual for y between two indices.
+        """Returns the intervals of residuals for which y lies in given intervals.
 
-        Generated residuals beyond the limits count as the nearest limit.
+        Residuals beyond `limits` are clipped when rows are generated, so that they count as the
+        limit. Arguments as in `Rewriting.part_intervals`.
         """
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
@@ -367,7 +411,8 @@ class Residual(Computed):
         return lower, upper
 
     def _exempt_interval(self, i: int, low: Indices, high: Indices) -> tuple[Indices, Indices]:
-        """Returns the interval of the i-th exempt value's residual, empty if y can not be there.
+        """Returns the interval of the i-th exempt value's residual; empty if y can not be that
+        value.
 
         Shape: (n, 1).
         """
@@ -379,8 +424,8 @@ class Residual(Computed):
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of a parent for y between two indices and one of the usual
-        residuals.
+        """Returns the intervals of a column of f for which y lies in given intervals, if the
+        residual y - f(x) is a usual one. Arguments as in `Rewriting.solutions`.
         """
         ends = [
             solutions(
@@ -397,9 +442,7 @@ class Residual(Computed):
 
     @property
     def _usual_steps(self) -> tuple[tuple[int, int], ...]:
-        """Intervals of `usual`, the first of exact formulas is 0; symmetric if residuals are
-        mirrored.
-        """
+        """Intervals of usual residuals; symmetric around 0 if their sign may be reversed."""
         if self.at_ties:
             return (0, 0), (-1, -1), (1, 1)
         if not self.by_side:
@@ -408,7 +451,7 @@ class Residual(Computed):
         return ((-most, most),)
 
     def base(self, frame: pd.DataFrame) -> tuple[npt.NDArray[np.int64], Mask]:
-        """Returns (index of f, or of its replacement; mask of rows in which f has a value).
+        """Returns (index of f, or of its replacement; mask of the rows in which f has a value).
 
         Shape: (n,) twice.
         """
@@ -424,7 +467,7 @@ class Residual(Computed):
         return base + (self.offset - base) % self.stride, has_value
 
     def _sides(self, frame: pd.DataFrame) -> Indices:
-        """Returns 1, or -1 where residuals are mirrored. Shape: (n,)."""
+        """Returns 1, or -1 where the sign of residuals is reversed. Shape: (n,)."""
         if not self.by_side:
             return np.ones(len(frame), dtype=np.int64)
         with np.errstate(invalid="ignore"):
@@ -437,11 +480,13 @@ class Residual(Computed):
         return self.lowest + len(self.exempt) if self.exempt else -_FURTHEST
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the unit of y's grid."""
+        """Returns the log of the resolution of y, which converts a probability to a density."""
         return self.grid.log_unit
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the residual as a JSON document without the schema."""
+        """Returns a JSON document from which `from_json` restores the residual, given the
+        schema.
+        """
         return {
             "rule": self.rule.to_json(),
             "ties": self.prediction.ties,
@@ -462,7 +507,11 @@ class Residual(Computed):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Residual:
-        """Reads the residual from a document of `to_json`."""
+        """Reads the residual from a JSON document (`to_json`).
+
+        Raises:
+            SchemaError, ValueError: The document does not fit the schema.
+        """
         prediction = prediction_of_document(document, schema)
         if Grid.of(prediction.column) is None:
             raise ValueError(f"column {prediction.column.name!r} has no grid")
@@ -485,10 +534,10 @@ class Residual(Computed):
 
 
 def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> Prediction:
-    """Reads the formula of a rewriting's document.
+    """Reads the formula from the JSON document of a residual or an alternative.
 
     Raises:
-        SchemaError, ValueError: It is not a formula of the schema's columns.
+        SchemaError, ValueError: The document does not contain a formula of the schema's columns.
     """
     problems: list[Problem] = []
     rules = read_rules([document["rule"]], problems)
@@ -501,7 +550,9 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """Returns the formula with the rounding of ties that most rows of the table have."""
+    """Returns the formula with the rounding of ties (to even, or away from 0) that fits more rows
+    of the table's first chunk.
+    """
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction
     away = replace(prediction, ties="away")
@@ -514,7 +565,7 @@ def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
 
 
 def _of_sizes(counts: Counter[int]) -> Counter[int]:
-    """Returns the counts of the absolute values."""
+    """Returns the counts of absolute values."""
     found: Counter[int] = Counter()
     for e, n in counts.items():
         found[abs(e)] += n
@@ -522,7 +573,7 @@ def _of_sizes(counts: Counter[int]) -> Counter[int]:
 
 
 def _is_by_side(prediction: Prediction) -> bool:
-    """Returns whether the formula is approximate with a tolerance of a few grid units."""
+    """Returns whether the formula is approximate, with a tolerance of a few grid units."""
     unit = grid_unit(prediction.column)
     if prediction.form.relation != "≈" or unit is None:
         return False
@@ -530,14 +581,16 @@ def _is_by_side(prediction: Prediction) -> bool:
 
 
 def _exempt_indices(prediction: Prediction) -> tuple[int, ...]:
-    """Returns the grid indices of the values that are exempt from an inequality."""
+    """Returns the grid indices of the values to which an inequality does not apply."""
     grid = Grid.of(prediction.column)
     assert grid is not None, "checked before"
     return tuple(int(place) for place in grid.indices(prediction.exempt))
 
 
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
-    """Returns by parent the number that replaces its missing cells in most rows that have one."""
+    """Returns by column of f the number (0 or 1) that replaces a missing cell of it, if that
+    reproduces y in most rows in which only this cell is missing.
+    """
     if prediction.form.is_inequality:
         return {}
     names = [column.name for column in prediction.parents if column.has_numbers]
@@ -560,14 +613,15 @@ def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int
 def _without_blanks(
     prediction: Prediction, frame: pd.DataFrame, numbers: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Returns the parents' cells with missing ones replaced by the given numbers."""
+    """Returns the columns of f after replacing missing cells by the given numbers."""
     parents = frame[list(prediction.rule.parents)]
     return parents.assign(**{name: parents[name].fillna(x) for name, x in numbers.items()})
 
 
 def type_limits(column: Column) -> tuple[int, int] | None:
-    """Returns the first and last index that the Parquet type of a whole-number column can hold;
-    None if it has no such type.
+    """Returns the first and last index that the integer type of a Parquet column can store.
+
+    Returns None if the column has no such type.
     """
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or column.decimals or not pa.types.is_integer(kind):
@@ -578,7 +632,7 @@ def type_limits(column: Column) -> tuple[int, int] | None:
 
 
 def _ordinary_indices(table: TypedTable, written: Column, apart: tuple[int, ...]) -> Counter[int]:
-    """Returns the number of cells at each grid index that is not exempt; empty without these."""
+    """Returns the number of cells at each index that is not exempt; empty if none is exempt."""
     grid, found = Grid.of(written), Counter[int]()
     assert grid is not None, "checked before"
     for chunk in row_chunks(table, [written.name]) if apart else ():
@@ -588,11 +642,11 @@ def _ordinary_indices(table: TypedTable, written: Column, apart: tuple[int, ...]
 
 
 def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]:
-    """Returns (stride, offset) of an inequality's column; (1, 0) for other formulas.
+    """Returns (stride, offset) of the column of an inequality; (1, 0) for other formulas.
 
     Args:
         prediction: The formula.
-        others: Number of cells at each index that is not exempt, if some are.
+        others: Number of cells at each index that is not exempt; empty if none is exempt.
     """
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     if split is None or not others:
@@ -604,14 +658,16 @@ def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]
 
 
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns the residuals of cells that are on the grid and not exempt. Shape: (n,) -> (m,)."""
+    """Returns the residuals of cells that lie on the grid and are not exempt. Shape: (n,) ->
+    (m,).
+    """
     present = residuals.dropna()
     return present[present > MOST_EXEMPT - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
-    """Returns the intervals of most residuals: the most frequent values if they are most, else the
-    middle 98 %.
+    """Returns intervals that contain most residuals: up to four frequent values, else the middle 98
+    %.
     """
     frequent = counts.most_common(_MOST_USUAL)
     if sum(n for _, n in frequent) >= _MOSTLY * counts.total():
@@ -623,8 +679,8 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
-    """Returns the lowest and highest residual, or round numbers beyond them if few rows have
-    these.
+    """Returns the smallest and largest residual, or round numbers beyond them if few rows contain
+    them.
     """
     residuals = np.array(sorted(counts), dtype=np.int64)
     if len(residuals) == 1:
@@ -644,7 +700,7 @@ def _middle(table: TypedTable, written: Column) -> int:
 
 
 def _whole_numbers(numbers: npt.NDArray[np.int64], blank: Mask) -> pd.Series[Any]:
-    """Returns whole numbers, missing where `blank`."""
+    """Returns whole numbers as a series with missing values where `blank`."""
     if not blank.any():
         return pd.Series(numbers)
     return pd.Series(pd.arrays.IntegerArray(numbers, blank.copy()))

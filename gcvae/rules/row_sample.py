@@ -1,7 +1,7 @@
 """Sample of rows for the search of rules: one half proposes a rule, the other half validates it.
 
 nats of a rule per row = s log(s / p) + (1 - s) log((1 - s) / (1 - p)),
-s its share of agreeing rows, p the share expected by chance
+s is the share of rows that agree with the rule, p the share expected by chance
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEAST_NATS = 12.0
 
 @dataclass(frozen=True)
 class Half:
-    """Half of the sample, typed."""
+    """One half of the sample, with cells of the columns' dtypes."""
 
     frame: pd.DataFrame
 
@@ -44,7 +44,7 @@ class Half:
 
     @cached_property
     def numbers(self) -> dict[str, Numbers]:
-        """Columns of numbers and dates as `quantities`. Shape: (n,) each."""
+        """Columns of numbers and dates as float64 (`quantities`), by name. Shape: (n,) each."""
         kinds = "iufM"
         return {
             str(name): quantities(self.frame[name])
@@ -54,13 +54,23 @@ class Half:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Index of the distinct value in each row, -1 for missing. Shape: (n,) each."""
+        """For each column, the index of each row's value among the distinct values; -1 for missing.
+
+        Shape: (n,) each.
+        """
         return {str(name): pd.factorize(self.frame[name])[0] for name in self.frame}
 
 
 @dataclass(frozen=True)
 class RowSample:
-    """Sample of rows in two halves: `training` proposes rules, `validation` validates them."""
+    """Sample of a table's rows in two halves.
+
+    Attributes:
+        schema: Schema of the table.
+        columns: Columns among which rules are searched.
+        training: Rows that propose rules.
+        validation: Rows that validate them.
+    """
 
     schema: TableSchema
     columns: tuple[Column, ...]
@@ -69,7 +79,9 @@ class RowSample:
 
     @classmethod
     def of(cls, table: TypedTable, schema: TableSchema, seed: int = 0) -> Self:
-        """Draws rows without replacement, with the modelled columns."""
+        """Draws up to 5,000 rows of a table without replacement, with the columns that a model
+        learns.
+        """
         random = np.random.default_rng(seed)
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
         named = (c for c in schema if c.name)  # an expression can not name the others
@@ -82,7 +94,8 @@ class RowSample:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Index of the distinct value in each row of both halves, -1 for missing.
+        """For each column, the index of each row's value among the distinct values of both halves;
+        -1 for missing. Rows of `training` come first.
 
         Shape: (n,) each.
         """
@@ -91,17 +104,17 @@ class RowSample:
 
     @cached_property
     def numeric(self) -> tuple[Column, ...]:
-        """Columns of numbers that vary."""
+        """Columns of numbers that are not constant."""
         return tuple(column for column in self._varied if column.has_numbers)
 
     @cached_property
     def dates(self) -> tuple[Column, ...]:
-        """Columns of dates that vary."""
+        """Columns of dates that are not constant."""
         return tuple(column for column in self._varied if column.has_times)
 
     @cached_property
     def _varied(self) -> tuple[Column, ...]:
-        """Columns of numbers and dates that vary in both halves."""
+        """Columns of numbers and dates that are not constant in either half."""
         halves = (self.training.numbers, self.validation.numbers)
         return tuple(
             column
@@ -112,7 +125,7 @@ class RowSample:
 
 
 def _is_varied(values: Numbers | None) -> bool:
-    """Whether enough values are known, and they vary."""
+    """Returns whether enough values are known and not all are equal."""
     known = np.empty(0) if values is None else values[~np.isnan(values)]
     if len(known) < LEAST_ROWS:
         return False
@@ -121,11 +134,12 @@ def _is_varied(values: Numbers | None) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A rule and its gain on validation rows.
+    """A rule that is proposed, and its gain on validation rows.
 
     Attributes:
+        rule: The rule.
         nats: Mean gain of a row over chance, in nats.
-        share: Share of validation rows that keep the rule.
+        share: Share of validation rows that satisfy the rule.
     """
 
     rule: Rule
@@ -135,12 +149,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Share of rows in which a column agrees with a rule, and the share expected by chance.
+    """Share of rows in which a column agrees with the prediction of a rule, and the share by
+    chance.
 
     Attributes:
         share: Share among rows in which all columns are known.
         chance: Expected share if the column were independent of the prediction.
-        unusual: Share among rows in which the column or the prediction is not the most frequent
+        unusual: Share among rows in which the column or the prediction is not its most frequent
             value.
         rows: Number of rows in which all columns are known.
     """
@@ -152,7 +167,9 @@ class Agreement:
 
     @property
     def nats(self) -> float:
-        """Gain of a row over chance, Σ s log(s / p); 0 if agreement is rarer than by chance."""
+        """Gain of a row over chance in nats (see the module's docstring); 0 if chance agrees more
+        often.
+        """
         s, p = self.share, self.chance
         if s <= p:
             return 0.0
@@ -160,16 +177,21 @@ class Agreement:
         return s * math.log(s / p) + rest
 
     def is_significant(self, n_tried: int) -> bool:
-        """Returns whether the agreement exceeds what chance gives the best of `n_tried` rules."""
+        """Returns whether the total gain exceeds what the best of `n_tried` rules gains by
+        chance.
+        """
         return self.rows >= LEAST_ROWS and self.rows * self.nats > _LEAST_NATS + math.log(n_tried)
 
 
 def agreement_with(
     values: npt.NDArray[Any], predicted: npt.NDArray[Any], agree: Callable[..., Mask]
 ) -> Agreement:
-    """Returns the agreement of a column's values with a rule's predictions.
+    """Returns how often a column's values agree with predictions.
 
-    Shape: (n,), (n,); NaN or None for unknown.
+    Args:
+        values: Values of the column; NaN or None if unknown. Shape: (n,).
+        predicted: Predictions; NaN or None if unknown. Shape: (n,).
+        agree: Function of known values and predictions that returns the mask of rows that agree.
     """
     known = ~(pd.isna(values) | pd.isna(predicted))
     values, predicted = values[known], predicted[known]
@@ -192,7 +214,7 @@ def agreement_with(
 
 
 def most_frequent(values: npt.NDArray[Any]) -> Any:
-    """Returns the value that most cells have. Shape: (n,), n > 0."""
+    """Returns the most frequent value. Shape: (n,), n > 0."""
     codes, found = pd.factorize(values)
     return found[np.bincount(codes).argmax()]
 
@@ -200,14 +222,15 @@ def most_frequent(values: npt.NDArray[Any]) -> Any:
 def validated(
     rule: Rule, sample: RowSample, n_tried: int, least_share: float, *, training: bool = False
 ) -> Candidate | None:
-    """Returns the rule as a candidate if enough validation rows keep it, and significantly so.
+    """Returns the rule as a candidate if enough validation rows satisfy it, far beyond chance; else
+    None.
 
     Args:
         rule: Formula that the training half proposed.
         sample: Sample of the table.
         n_tried: Number of rules tried.
-        least_share: Minimum share of rows that keep the rule.
-        training: Use the training half instead.
+        least_share: Minimum share of rows that satisfy the rule.
+        training: Whether to use the training half instead of the validation half.
     """
     half = sample.training if training else sample.validation
     found = agreement_of(rule, half.frame, sample.schema)
@@ -221,7 +244,7 @@ def validated(
 
 
 def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
-    """Returns the agreement of a column with its formula in some rows."""
+    """Returns how often a column in a typed frame agrees with the formula of a rule."""
     formula = Prediction.of(rule, schema)
     values = formula.values(frame[rule.column])
     return agreement_with(values, formula.evaluated(frame), formula.agrees)

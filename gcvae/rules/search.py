@@ -1,9 +1,9 @@
-"""Search of a table's rules: proposed and validated on a sample, then counted in all rows.
+"""Finds the rules of a table: proposes and validates them on a sample, then counts all rows.
 
 Half of the sample proposes rules and the other half validates them: a rule has to hold in nearly
-all of those rows, and to gain more than the best of as many rules gains by chance. The kinds of
-rules are searched in turn, most informative first. A rule is accepted if it is compatible with
-those before: only one rule computes a column, and no column depends on itself.
+all of the latter rows, and to gain more than the best of as many rules gains by chance. The kinds
+of rules are searched in turn, most informative first. A rule is accepted if it is compatible with
+those accepted before: only one rule computes a column, and no column depends on itself.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rul
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
-"""Minimum share of all rows of an accepted rule ..."""
+"""Minimum share of all rows that satisfy an accepted rule ..."""
 _MOST_OF_SAMPLE = 0.8
 """... or, if less, this fraction of its share in the sample."""
 
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """A rule and the numbers of rows that keep it.
+    """A rule and the number of rows that satisfy it.
 
     Attributes:
-        rule: Rule with its share of rows.
-        kept: Number of rows that keep it.
-        rows: Number of rows that it applies to: all its columns are known or, for a rule on missing
-            cells, a cell must be missing.
-        exceptions: Row numbers, counted from 0, of the first ten rows that break it.
+        rule: Rule, including the share of rows that satisfy it.
+        kept: Number of rows that satisfy it.
+        rows: Number of rows to which it applies, because all its columns are known or, for a rule
+            on missing cells, because a cell must be missing.
+        exceptions: Indices, counted from 0, of the first ten rows that violate it.
     """
 
     rule: Rule
@@ -60,14 +60,14 @@ class RuleFinding:
 def find_rules(
     table: TypedTable, schema: TableSchema, report: Report = report_to_nobody
 ) -> list[RuleFinding]:
-    """Returns the given rules of a schema, then those that hold in most rows of a typed table.
+    """Returns the rules of a schema, followed by further rules that hold in most rows of a table.
 
-    Of the latter, those that compute columns come first. The search is deterministic. Time grows
-    linearly with rows and quadratically with columns.
+    Among the found rules, those that compute columns come first. The search is deterministic. Its
+    time grows linearly with rows and quadratically with columns.
 
     Args:
-        table: Typed table, as `parse_table` returns it.
-        schema: Schema of the table. Found rules are compatible with its given ones.
+        table: Table with cells of the columns' dtypes, as `parse_table` returns it.
+        schema: Schema of the table. Found rules are compatible with the rules of the schema.
         report: Receives the fraction that is done.
     """
     sample = RowSample.of(table, schema)
@@ -92,7 +92,7 @@ def find_rules(
 
 
 def _computes(rule: Rule) -> bool:
-    """Returns whether a given rule excludes other rules of its column from the start.
+    """Returns whether a rule of the schema excludes other rules of its column from the start.
 
     Inequalities are considered after formulas, except a soft one whose bound is an expression.
     """
@@ -102,10 +102,10 @@ def _computes(rule: Rule) -> bool:
 
 
 def _implied(schema: TableSchema) -> list[Rule]:
-    """Returns the formulas and inequalities among the terms of a schema's hard conditions.
+    """Returns the formulas and inequalities that the hard conditions of a schema contain.
 
-    A model keeps them by construction, and rejection only the other terms: the first two of
-    "net <= gross and gross == net + tax and net != 5".
+    Of "net <= gross and gross == net + tax and net != 5", these are the first two. A model
+    satisfies them by construction; the other terms only by rejection of rows.
     """
     texts: list[str | None] = []
     for rule in schema.rules or ():
@@ -118,7 +118,7 @@ def _implied(schema: TableSchema) -> list[Rule]:
 
 
 def _formula_text(tree: ast.expr) -> str | None:
-    """Returns the formula or inequality of a term, not strict; None if it is neither."""
+    """Returns a term as a formula or inequality, < and > as <= and >=; None if it is neither."""
     match tree:
         case ast.Compare(ops=[ast.Lt() | ast.Gt() as strict]):
             sign = ast.LtE() if isinstance(strict, ast.Lt) else ast.GtE()
@@ -130,7 +130,7 @@ def _formula_text(tree: ast.expr) -> str | None:
 def _candidates(sample: RowSample, accepted: Sequence[Rule]) -> Iterator[Candidate]:
     """Yields candidate rules in order of search; each search knows the rules accepted so far.
 
-    Given inequalities come after formulas, because they may follow from one.
+    Inequalities of the schema come after formulas, because they may follow from one.
     """
 
     def is_free(rule: Rule) -> bool:
@@ -153,13 +153,13 @@ def _candidates(sample: RowSample, accepted: Sequence[Rule]) -> Iterator[Candida
 
 
 def _is_inequality(rule: Rule) -> bool:
-    """Whether a rule is an inequality."""
+    """Returns whether a rule is an inequality."""
     return isinstance(rule.form, Formula) and rule.form.is_inequality
 
 
 def _compatible_side(rule: Rule, accepted: Sequence[Rule]) -> Rule | None:
-    """Returns the rule, or its reverse, that is compatible with accepted rules; None if neither
-    is.
+    """Returns the rule, or the rule solved for its other column, that is compatible with the
+    accepted rules; None if neither is.
     """
     sides = [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
     return next((side for side in sides if _is_compatible(side, accepted)), None)
@@ -187,9 +187,10 @@ def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
 
 
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
-    """Counts the rows of a typed table that keep each rule.
+    """Counts the rows of a parsed table that satisfy each rule.
 
-    Rules that do not fit their columns, which may be off, have no counts.
+    Rules that can not be evaluated on their columns, for instance those that are off, count no
+    rows.
     """
     counts = [_Counts() for _ in rules]
     fitting = [_fits(rule, schema) for rule in rules]
@@ -221,7 +222,9 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
 
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
-    """Returns (all columns are known, the cell is the most frequent one for its parents' cells)."""
+    """Returns (mask of the rows whose columns are all known, mask of the rows whose cell is the
+    most frequent one for its determining cells).
+    """
     joint = joint_codes([value_codes(table, name) for name in rule.parents])
     codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)
@@ -231,14 +234,14 @@ def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
 
 @dataclass
 class _Counts:
-    """Running counts of a rule."""
+    """Running counts of the rows that satisfy a rule."""
 
     kept: int = 0
     rows: int = 0
     exceptions: tuple[int, ...] = ()
 
     def add(self, known: Mask, kept: Mask, first: int) -> None:
-        """Adds rows that begin at row number `first`. Shape: (n,), (n,)."""
+        """Adds rows, the first of which has index `first`. Shape: (n,), (n,)."""
         self.rows += int(known.sum())
         self.kept += int((known & kept).sum())
         if len(self.exceptions) < MOST_EXCEPTIONS:
@@ -246,6 +249,6 @@ class _Counts:
             self.exceptions += tuple((broken + first).tolist())
 
     def finding(self, rule: Rule) -> RuleFinding:
-        """Returns the rule with its share and counts."""
+        """Returns the rule with its counts and share."""
         share = self.kept / self.rows if self.rows else None
         return RuleFinding(replace(rule, share=share), self.kept, self.rows, self.exceptions)

@@ -1,4 +1,6 @@
-"""Search of rules on missing cells: cells that are missing together, or imply each other."""
+"""Finds rules on missing cells: cells that are missing together, or of which one implies the
+other.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,16 @@ from gcvae.rules.row_sample import Agreement, Candidate, Half, RowSample
 from gcvae.schema.rules import Missingness, Rule, missingness
 
 LEAST_SHARE = 0.98
-"""Minimum share of missing cells in whose rows the other cell is missing too."""
+"""Minimum share of a column's missing cells in whose rows the other column is missing too."""
 _LEAST_BLANKS = 5  # in each half
 
 
 def find_blanks(sample: RowSample) -> list[Candidate]:
-    """Finds for each column with missing cells the column that most closely implies them, if there
-    is one.
+    """Returns for each column with missing cells a rule on the column that implies them most
+    closely.
 
-    Of columns that are missing together, each names the first of them in the table.
+    Columns without such a column have no rule. Of columns that are missing together, each rule
+    names the one that comes first in the table.
     """
     names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
     if not names:
@@ -47,14 +50,16 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
 
 
 def _share(both: list[np.ndarray], i: int, j: int) -> float:
-    """Returns the share of the missing cells of column i with j missing too, in the half where it
-    is smaller.
+    """Returns the share of the missing cells of column i in whose rows column j is missing too; the
+    smaller one of the two halves.
     """
     return float(min(matrix[i, j] / max(matrix[i, i], 1.0) for matrix in both))
 
 
 def _validated(rule: Rule, half: Half, n_tried: int) -> Candidate | None:
-    """Returns the rule as a candidate if the validation half keeps it significantly often."""
+    """Returns the rule as a candidate if the validation half satisfies it far beyond chance; else
+    None.
+    """
     here, there = (half.frame[name].isna().to_numpy() for name in rule.columns)
     assert isinstance(rule.form, Missingness), "made above"
     where = there | here if rule.form.is_same else there

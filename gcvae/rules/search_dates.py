@@ -1,5 +1,5 @@
-"""Search of parts of dates, of time spans between dates, and of times of day minutes after
-others.
+"""Finds columns that are parts of dates, time spans between dates, or times of day some minutes
+after another.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _MOST_COLUMNS = 20
 
 
 def find_date_parts(sample: RowSample) -> list[Candidate]:
-    """Finds columns of numbers that are part of a date column, those that agree most often
+    """Finds numeric columns that are a part of a date, such as its month; the most reliable
     first.
     """
     found = []
@@ -78,7 +78,7 @@ def find_date_parts(sample: RowSample) -> list[Candidate]:
 
 
 def _likely(values: Numbers) -> tuple[str, ...]:
-    """Returns the parts of a date that a column of numbers may be, according to its range."""
+    """Returns the parts of a date that a numeric column may be, according to its range."""
     low, high = np.nanmin(values), np.nanmax(values)
     if not (values[~np.isnan(values)] % 1 == 0).all():
         return ()
@@ -88,7 +88,9 @@ def _likely(values: Numbers) -> tuple[str, ...]:
 def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
-    """Yields (rule, share of rows) of parts of a date in a time zone that columns agree with."""
+    """Yields (rule, share of rows) for each column that agrees with a part of a date in a time
+    zone.
+    """
     half = sample.training
     column = sample.schema[of]
     predicted: dict[str, Numbers] = {}
@@ -103,10 +105,15 @@ def _matching(
 
 
 def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
-    """Returns the expressions of a part of a date; weekdays may start at 0 or 1, and on Monday or
+    """Returns the expressions of a part of a date; empty if the dates lack the part.
+
+    There are four expressions for a weekday, which may count from 0 or 1, and from Monday or
     Sunday.
 
-    Empty if the dates have no such part.
+    Args:
+        date: Column of dates.
+        part: Name of the part, such as "month".
+        zone: Time zone of the part; None for that of the column.
     """
     of = quoted_name(date.name) + (f', "{zone}"' if zone else "")
     try:
@@ -119,7 +126,10 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """Evaluates a numeric term of dates in each row; NaN where it has no value. Shape: (n,)."""
+    """Evaluates a numeric expression in each row of a typed frame; NaN where it has no value.
+
+    Shape: (n,).
+    """
     tree = parse_expression(text)
     rows = Rows({name: column_values(frame[name], schema[name]) for name in names_in(tree)})
     amount = compile_term(tree, schema, {}).evaluate(rows)
@@ -156,7 +166,7 @@ def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) 
 
 
 def find_clocks(sample: RowSample) -> list[Candidate]:
-    """Finds times of day, written as 517 for 05:17, that are a number of minutes after others."""
+    """Finds times of day, written as 517 for 05:17, that are a number of minutes after another."""
     half = sample.training
     clocks = [c for c in sample.numeric if _is_clock(half.numbers[c.name])][:_MOST_COLUMNS]
     found = []
@@ -182,7 +192,7 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
 
 
 def find_spans(sample: RowSample) -> list[Candidate]:
-    """Finds columns of numbers that are the time between two dates, in a usual unit."""
+    """Finds numeric columns that are the time between two dates, in seconds to weeks."""
     numbers = sample.training.numbers
     dates = sample.dates[:_MOST_COLUMNS]
     n_tried = max(len(dates) ** 2 * len(sample.numeric) * len(_UNITS), 1)

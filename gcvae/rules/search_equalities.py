@@ -1,8 +1,7 @@
-"""Search of columns that equal another one in a share of the rows, such as a payment of the whole
-bill.
+"""Finds columns that equal another one in a share of the rows, such as a payment of the full bill.
 
-Rows in which both columns have their most frequent value, such as 0, are ignored. In the others the
-columns have to be equal far more often than by chance.
+Rows in which both columns have their most frequent value, such as 0, are ignored. In the remaining
+rows the columns have to be equal far more often than by chance.
 """
 
 from __future__ import annotations
@@ -24,11 +23,13 @@ _LEAST_EQUAL = 8
 _LEAST_NATS = 12.0
 _MOST_COLUMNS = 100
 _MOST_CHANCE = 0.2
-"""Maximum ratio of the share that chance explains."""
+"""Maximum ratio of the share of equal numbers by chance to the observed share."""
 
 
 def find_equalities(sample: RowSample) -> list[Candidate]:
-    """Finds equal columns of numbers or dates, those with the largest gain first."""
+    """Finds pairs of numeric or date columns that are often equal, those with the largest gain
+    first.
+    """
     found = []
     for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
         n_tried = max(len(columns) ** 2, 1)
@@ -40,9 +41,7 @@ def find_equalities(sample: RowSample) -> list[Candidate]:
 
 
 def _validated(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate | None:
-    """Returns the rule that the second of two columns equals the first; None if it does not
-    hold.
-    """
+    """Returns the rule that column b equals column a; None if they are not equal often enough."""
     if a.has_times != b.has_times or not b.kind.is_real:
         return None
     halves = (sample.training, sample.validation)
@@ -76,7 +75,7 @@ def _equal(half: Half, a: str, b: str) -> tuple[float, float, float] | None:
 
 
 def _by_chance(x: Numbers, y: Numbers, is_news: Mask) -> float:
-    """Returns the expected number of rows that equal a row with a neighbouring x.
+    """Returns the expected number of equal rows if each y is compared with a neighbouring x.
 
     Shape: (n,) each.
     """

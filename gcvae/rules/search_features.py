@@ -1,11 +1,12 @@
-"""Search of columns that a feature of another column determines, and of looked-up factors.
+"""Finds columns that a feature of another column determines, and looked-up factors.
 
     weekday == weekday(ordered)        quarter == name[quarter(ordered)]       parts by their names
-    is_active == is_missing(left)      cold == (temperature < 2)               truths
+    is_active == is_missing(left)      cold == (temperature < 2)               truth values
     age == years(born, "2025-06-30")   tenure == months(hired, left)           completed spans
     bonus == rate[grade] * salary      price == extra[size] + base             factors and summands
 
-The training half of the sample fits lookup tables, the validation half validates them.
+The training half of the sample fits lookup tables such as `rate`, the validation half validates
+them.
 """
 
 from __future__ import annotations
@@ -41,18 +42,23 @@ _MOST_DATES = 12
 _FEW_ROWS = 200
 _MOST_LEVELS = 60
 _LEAST_OF_KEY = 2
-"""Minimum number of rows of a key in the training half."""
+"""Minimum number of training rows that contain a key of a lookup table."""
 _LEAST_OF_VALUE = 4
 _DAY = 86_400.0
 _YEAR = 365.25 * _DAY
 _PARTS = ("weekday", "month", "quarter", "year", "hour", "day")
 _BACKWARD = 6
-"""Penalty, in digits, for a column that is computed from later ones."""
+"""Penalty, in digits, for a column that is computed from columns to its right."""
 Texts = npt.NDArray[Any]
 
 
 def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Finds columns that a feature of another one determines, one feature each."""
+    """Finds columns that a feature of another column determines; at most one feature for each.
+
+    Args:
+        sample: Sample of the table.
+        is_free: Returns whether a rule is compatible with the accepted ones.
+    """
     columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     features = list(_features(sample))
     n_tried = max(len(columns) * len(features), 1)
@@ -71,13 +77,13 @@ def _best(candidates: Iterator[Candidate], is_free: Free) -> list[Candidate]:
 
 
 def _digits(rule: Rule) -> int:
-    """Returns the total length of the entries of a rule's tables."""
+    """Returns the total length of the entries of a rule's lookup tables."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return sum(len(str(entry)) for entry in entries)
 
 
 def _has_few_levels(sample: RowSample, column: Column) -> bool:
-    """Whether a column has from 2 to 60 levels."""
+    """Returns whether a column has from 2 to 60 levels."""
     n = sample.codes[column.name].max(initial=-1) + 1
     return column.kind.has_levels and 2 <= n <= _MOST_LEVELS
 
@@ -87,12 +93,12 @@ def _has_few_levels(sample: RowSample, column: Column) -> bool:
 
 @dataclass(frozen=True)
 class _Feature:
-    """A feature of one column.
+    """A value computed from one column, such as the weekday of a date.
 
     Attributes:
         text: Expression of the feature.
         name: Name of the column.
-        keys: Values as keys of a lookup table, in the training half. Shape: (n,).
+        keys: Value in each training row, as a key of a lookup table; None for missing. Shape: (n,).
     """
 
     text: str
@@ -121,7 +127,7 @@ def _feature(sample: RowSample, text: str, column: Column) -> _Feature:
 
 
 def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
-    """Evaluates a term as keys of lookup tables. Shape: (n,)."""
+    """Evaluates an expression to keys of a lookup table. Shape: (n,)."""
     tree = parse_expression(text)
     values = {}
     for name in names_in(tree):
@@ -134,7 +140,7 @@ def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
 def _lookups(
     sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
 ) -> Iterator[Candidate]:
-    """Yields validated rules that look a column up by a feature."""
+    """Yields validated rules that look up a column's level by a feature."""
     cells = sample.training.frame[column.name]
     for feature in features:
         if feature.name == column.name:
@@ -148,7 +154,7 @@ def _lookups(
 
 
 def _table(keys: Texts, cells: pd.Series[Any]) -> dict[str, Level] | None:
-    """Returns the most frequent cell of each key; None if keys do not determine cells."""
+    """Returns the most frequent cell for each key; None if keys do not determine cells."""
     known = pd.notna(keys) & cells.notna().to_numpy()
     if known.sum() < 2 * _LEAST_OF_VALUE:
         return None
@@ -169,7 +175,7 @@ def _table(keys: Texts, cells: pd.Series[Any]) -> dict[str, Level] | None:
 
 
 def _key_order(key: str) -> tuple[float, str]:
-    """Returns the sort key of a table's key: numbers first."""
+    """Returns the sort key of an entry of a lookup table: numbers come first."""
     return (float(key), "") if key.isdecimal() else (np.inf, key)
 
 
@@ -179,8 +185,8 @@ def _plain(value: Any) -> Level:
 
 
 def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
-    """Returns the rule y == table[feature], simplified if the table is the identity or a truth
-    value.
+    """Returns the rule y == table[feature], or a shorter one if the table is the identity or maps
+    to truth values.
     """
     y = quoted_name(column.name)
     if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
@@ -230,9 +236,9 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
 
 
 def plainest(low: float, high: float, slack: float = 1e-12) -> float:
-    """Returns the number between low and high with the fewest digits; the lowest of several.
+    """Returns the number between low and high with the fewest digits, the lowest of several.
 
-    Rounding may exceed an end by the relative `slack`.
+    The number may exceed an end by the relative `slack`, for rounding errors.
 
     >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
     (2.0, 0.02, 150.0)
@@ -252,8 +258,8 @@ def plainest(low: float, high: float, slack: float = 1e-12) -> float:
 
 
 def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields rules for numbers of completed years, months or days from a date to another date or a
-    fixed day.
+    """Yields rules for columns that count the completed years, months or days from a date to
+    another date or to a fixed day.
     """
     dates = sample.dates[:_MOST_DATES]
     whole = [c for c in sample.numeric if _is_count(sample.training.numbers[c.name])]
@@ -279,7 +285,7 @@ def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 
 
 def _agree(y: Numbers, predicted: Numbers) -> bool:
-    """Returns whether 90 % of the rows in which both are known have equal numbers.
+    """Returns whether the numbers are equal in 90 % of the rows in which both are known.
 
     Shape: (n,) twice.
     """
@@ -288,7 +294,7 @@ def _agree(y: Numbers, predicted: Numbers) -> bool:
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
-    """Returns the expressions of ages on a fixed day that a column may be."""
+    """Returns the expressions of an age on a fixed day that fit a column."""
     texts = []
     for date in dates:
         born, ages = (
@@ -302,7 +308,7 @@ def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[st
 
 
 def _is_count(values: Numbers) -> bool:
-    """Whether numbers are whole and not negative."""
+    """Returns whether numbers are whole and not negative."""
     known = values[~np.isnan(values)]
     return bool(len(known) and known.min() >= 0 and (known == np.floor(known)).all())
 
@@ -310,8 +316,12 @@ def _is_count(values: Numbers) -> bool:
 def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
     """Returns a day on which most rows have the given ages; None if there is none.
 
-    Each row limits the day to a year, from its birthday of that age to the day before the next. Of
-    the remaining days, the end of a month is preferred, else the last. Shape: seconds (n,), (n,).
+    Each row limits the day to a year, from the birthday of that age to the day before the next.
+    Among the days that fit most rows, the end of a month is preferred, else the last day.
+
+    Args:
+        born: Dates of birth, in seconds. Shape: (n,).
+        years: Ages. Shape: (n,).
     """
     known = ~(np.isnan(born) | np.isnan(years)) & (years < 200)
     if known.sum() < 2 * _LEAST_OF_VALUE or len(np.unique(years[known])) < 3:
@@ -337,7 +347,7 @@ def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
 
 
 def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
-    """Returns the birthdays of given ages; 1 March for a leap day. Shape: (n,)."""
+    """Returns the birthday at each age; 1 March for a leap day. Shape: (n,)."""
     months = (days.year.to_numpy() + ages - 1970) * 12 + days.month.to_numpy() - 1
     first = months.astype("datetime64[M]").astype("datetime64[D]")
     return np.asarray(first + (days.day.to_numpy() - 1).astype("timedelta64[D]"))
@@ -347,8 +357,8 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 
 
 def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields rules for numbers that are others times a factor, or plus a summand, looked up by a
-    column of levels.
+    """Yields rules for columns that are another column times a factor, or plus a summand, which a
+    column of levels determines.
     """
     half = sample.training
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
@@ -405,7 +415,9 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
 def _with_levels(
     sample: RowSample, columns: tuple[Column, Column, Column], form: str, near: float, n_tried: int
 ) -> Iterator[Candidate]:
-    """Yields the rule whose factor of each level all its rows permit, with the fewest digits."""
+    """Yields the rule in which each level has a factor or summand that fits all its rows, with the
+    fewest digits.
+    """
     y, x, level = columns
     half = sample.training
     target, other = half.numbers[y.name], half.numbers[x.name]

@@ -1,12 +1,13 @@
-"""Search of numeric columns that are short formulas of others, by enumeration.
+"""Finds numeric columns that are short formulas of others, by enumeration.
 
-    leaves    x, and of rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
+    leaves    x, and for rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
     pairs     a + b, a - b, a * b, a / b, 100 * a / b, a / b², (a - b) / b, (a + b) / 2
     triples   a pair P and a third leaf u, by meet in the middle: y = P * u where y / u = P
 
-A formula is tested on some rows, then on all of the training half, and validated on the other half.
-Of formulas that hold equally often the shortest is preferred; of the formulas of one relation, the
-one whose rounding keeps the others best.
+A formula is tested on some rows (the sieve), then on all of the training half, and validated on the
+other half. Among formulas that hold equally often, the shortest is preferred. Several formulas may
+express one relation, solved for different columns: the one is preferred whose rounding violates the
+others least.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from gcvae.schema.rules import Rule
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a formula holds."""
 _ROWS = 600
-"""Rows in which terms are computed; the sieve of a column has the most informative of them."""
+"""Number of rows in which terms are computed; a sieve contains the most informative of them."""
 _SIEVE_ROWS = 48
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
 MOST_COLUMNS = 40
-"""Maximum number of columns in pairs and triples; time grows with its cube."""
+"""Maximum number of columns in pairs and triples; time grows with the cube of this number."""
 _MOST_MATCHES = 400
 """Maximum number of pairs that match one row's value; more are not informative."""
 _MOST_TRIED = 24
 """Maximum number of formulas of a column that are tested in all rows."""
 _MOST_LOST = 0.01
-"""Tolerated share of rows, computed by one formula of a relation, that break the others."""
+"""Tolerated share of rows, computed by one formula of a relation, that violate another one."""
 _NEAR_ROWS = 200
 _MOST_LEFT = 0.06
-"""Maximum residual deviation of an approximate formula, as a share of the column's deviation."""
+"""Maximum standard deviation of the error of an approximate formula, as a share of the column's."""
 _LEAST_NEAR = 0.95
 _MOST_DIGITS = 3
 """Maximum number of digits of the constant of an approximate formula."""
@@ -55,11 +56,12 @@ _FACTORS = (
 """Possible factors of a pair: units and per cent."""
 
 Free = Callable[[Rule], bool]
+"""Function that returns whether a rule is compatible with the accepted rules."""
 
 
 @dataclass(frozen=True)
 class _Terms:
-    """Terms of which formulas are made, with their values in the rows of the sieve.
+    """Terms from which formulas are built, with their values in some rows.
 
     Attributes:
         texts: Expression of each term.
@@ -120,10 +122,10 @@ def _exact(
 def _one_per_relation(
     sample: RowSample, candidates: Sequence[Candidate], is_free: Free
 ) -> Iterator[Candidate]:
-    """Yields one formula of each relation between columns.
+    """Yields one formula for each relation between columns.
 
-    Rounding loses information, so rows that are computed by one formula may break the others of its
-    relation. The formula whose computed rows keep the others best is chosen.
+    Rounding loses information, so rows that are computed by one formula may violate the others of
+    its relation. The formula whose computed rows satisfy the others most often is chosen.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
     for candidate in candidates:
@@ -145,8 +147,8 @@ def _one_per_relation(
 
 
 def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> float:
-    """Returns the share of rows, computed by a formula from permuted parents, that keep the
-    formulas of other columns.
+    """Returns the share of rows, computed by a formula from permuted cells, that satisfy the
+    formulas of the other columns.
     """
     others = [other for other in others if other.column != rule.column]
     if not others:
@@ -174,7 +176,7 @@ def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) 
 def _approximate(
     sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
 ) -> Iterator[Candidate]:
-    """Yields products and quotients that approximate a column up to a constant, most precise
+    """Yields products and quotients that approximate a column up to a constant factor, most precise
     first.
     """
     if not pairs.texts:
@@ -199,7 +201,8 @@ def _best_products(
 
     With centred logarithms, |log y - log u - log P|² = |a|² + |p|² - 2 a·p for all pairs at once.
 
-    Returns: (expression, share of the deviation that remains).
+    Returns:
+        (expression, share of the standard deviation that remains) of up to three products.
     """
     y = sample.training.numbers[column.name][:_ROWS]
     rows = np.flatnonzero(y > 0)[:_NEAR_ROWS]
@@ -222,7 +225,7 @@ def _best_products(
                 u = _centred(leaves.values[rows, i, None])[:, 0]
                 forms += [("{p} * {u}", of_y - u, i), ("{p} / {u}", of_y + u, i)]
         for form, target, i in forms:
-            # y = P ∘ u of the pair, or of one through it.
+            # y is a pair, or the reciprocal of a pair, times or divided by u.
             left = float(target @ target) + of_pairs - 2.0 * sign * (target @ p)
             if np.isnan(left).all():
                 continue
@@ -254,8 +257,8 @@ def _centred(values: Numbers) -> Numbers:
 
 
 def _approximate_rule(sample: RowSample, column: Column, text: str) -> Rule | None:
-    """Returns the rule y ≈ c · f ± the 99 % quantile of the error, with few digits of c; None if it
-    is imprecise.
+    """Returns the rule y ≈ c · f ± the 99 % quantile of the error, with few digits of c; None if
+    the error is too large.
     """
     y, half = quoted_name(column.name), sample.training
     unit = grid_unit(column)
@@ -296,13 +299,13 @@ class _Found:
 
 
 def _is_spread(values: Numbers) -> bool:
-    """Returns whether a column has more than two numbers."""
+    """Returns whether a column contains more than two distinct numbers."""
     known = values[~np.isnan(values)]
     return len(np.unique(known[:400])) > 2
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
-    """Returns the columns as terms, and for rates also their differences from and sums with 1."""
+    """Returns the columns as terms, and for each rate r also 1 - r and 1 + r."""
     texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
     for column in columns:
         x, name = sample.training.numbers[column.name][:_ROWS], quoted_name(column.name)
@@ -393,8 +396,8 @@ def _of_column(
 
 
 def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
-    """Returns rows in which a column is neither 0 nor its most frequent number, in descending
-    order.
+    """Returns indices of rows in which a column is neither 0 nor its most frequent number, by
+    descending absolute value.
     """
     known = np.flatnonzero(~np.isnan(y) & (y != 0))
     if not len(known):
@@ -409,12 +412,12 @@ def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class _Sieve:
-    """Some rows of a column y, in which formulas are tested.
+    """Some rows of a column y, in which formulas are tested first.
 
     Attributes:
         column: Schema of y.
         y: Numbers of the column. Shape: (n,).
-        unit: Unit of its grid, or None.
+        unit: Resolution of y; None if it has none.
     """
 
     column: Column
@@ -423,7 +426,7 @@ class _Sieve:
 
     @property
     def near(self) -> Numbers:
-        """Tolerated distance of a formula from y in each row. Shape: (n,)."""
+        """Tolerated distance between a formula and y in each row. Shape: (n,)."""
         noise = 1e-9 * np.abs(self.y)
         return noise if self.unit is None else (0.5 + 1e-6) * self.unit + noise
 
@@ -465,7 +468,9 @@ class _Sieve:
     def of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[tuple[str, float]]:
-        """Yields (expression, size) of a pair and a leaf that give y in most rows."""
+        """Yields (expression, size) of each combination of a pair and a leaf that equals y in most
+        rows.
+        """
         if not pairs.texts:
             return
         u, p = leaves.values[rows], pairs.values[rows]
@@ -500,8 +505,8 @@ class _Sieve:
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
     ) -> list[tuple[tuple[int, str, float], Numbers, Numbers]]:
-        """Returns ((leaf, form, size), values, tolerance) of the pair that gives y together with
-        each leaf.
+        """Returns ((leaf, form, size), values, tolerance) that a pair must have to equal y together
+        with each leaf.
 
         Shape: u (n, leaves); values and tolerance (n,).
         """
@@ -533,14 +538,14 @@ class _Sieve:
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:
-        """Returns the share of known rows in which a term agrees; 0 if few are known."""
+        """Returns the share of known rows in which each term agrees; 0 if few are known."""
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
 
 
 def _inner(pair: str, form: str) -> str:
-    """Returns a pair as an operand of a triple, in brackets if necessary."""
+    """Returns the text of a pair as an operand of a triple, in parentheses if needed."""
     return pair if form in ("{p} + {u}", "{p} - {u}") else f"({pair})"
 
 

@@ -1,9 +1,9 @@
-"""Search of functional dependencies: one or two columns that determine another, as country →
+"""Finds functional dependencies: one or two columns that determine another, such as country and
 currency.
 
-Rows with equal determining cells have to agree in the dependent cell. For all pairs of columns this
-is checked on neighbours in the order of the determining column. Candidates are then validated on
-unseen rows, predicted by the most frequent value for their determining cells.
+Rows with equal determining cells have to agree in the dependent cell. For all pairs of columns,
+rows are sorted by the determining column and neighbours are compared. Candidates are then validated
+on unseen rows, which are predicted by the most frequent value for their determining cells.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ LEAST_SHARE = 0.95
 """Minimum share of unseen rows in which a dependency holds."""
 _LEAST_AGREEMENT = 0.88  # of neighbours
 _LEAST_UNUSUAL = 0.8
-_SURE_SHARE = 0.99  # of unseen rows: no other columns are looked for, and such functions come first
+_SURE_SHARE = 0.99  # of unseen rows: such functions come first, and no other columns are tried
 _LEAST_REPEATED = 100
 """Minimum number of rows that repeat determining cells."""
 _MOST_SHARE_OF_VALUES = 0.3  # distinct numbers by rows, of a column of few numbers
-_COUNTED_PAIRS = 1 << 20  # of so many at most each is counted; more are sorted first
-MOST_PAIRED = 40  # columns of which two may fix a third
+_COUNTED_PAIRS = 1 << 20  # up to this number, pairs are counted in an array; else they are sorted
+MOST_PAIRED = 40  # number of columns among which two that determine a third are searched
 
 Codes = npt.NDArray[np.integer[Any]]
 
@@ -72,7 +72,7 @@ def find_functions(sample: RowSample) -> list[Candidate]:
 
 
 def _has_few_values(sample: RowSample, column: Column) -> bool:
-    """Whether a column has levels, or few distinct numbers."""
+    """Returns whether a column has levels, or few distinct numbers."""
     codes = sample.training.codes[column.name]
     if column.kind.has_levels:
         return bool((codes >= 0).any())
@@ -82,7 +82,9 @@ def _has_few_values(sample: RowSample, column: Column) -> bool:
 def _found(
     sample: RowSample, columns: Sequence[Column], fixing: Sequence[tuple[Column, ...]]
 ) -> list[Candidate]:
-    """Returns the validated dependencies on each group of determining columns."""
+    """Returns the validated dependencies of `columns` on each group of determining columns in
+    `fixing`.
+    """
     if not columns:
         return []
     names = [column.name for column in columns]
@@ -120,7 +122,7 @@ def _collision(codes: Codes) -> float:
 
 
 def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
-    """Returns a number for each combination of codes, -1 if one is missing.
+    """Returns a number for each combination of codes, -1 if a code is missing.
 
     Shape: (n,) each -> (n,).
     """
@@ -131,10 +133,13 @@ def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def joint_codes(columns: Sequence[Codes]) -> Codes:
-    """Returns the index of the combination of codes in each row, -1 if one is missing.
+    """Returns an index of the combination of codes in each row, -1 if a code is missing.
 
-    Combinations are numbered in order of appearance, with gaps for incomplete ones. Shape: (n,)
-    each -> (n,).
+    Combinations are numbered in order of appearance; incomplete ones leave gaps. Shape: (n,) each
+    -> (n,).
+
+    Args:
+        columns: Codes of each column; -1 for missing.
     """
     first, *others = columns
     if not others:
@@ -147,15 +152,17 @@ def joint_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
-    """Returns the most frequent code of each combination, -1 if none is known.
+    """Returns the most frequent code for each combination, -1 if none is known.
 
-    Shape: (n,), (n,), values from -1 -> (number of combinations,).
+    Args:
+        joint: Index of the combination in each row, -1 for missing. Shape: (n,).
+        codes: Code of the dependent column, -1 for missing. Shape: (n,).
     """
     n_codes = int(codes.max(initial=0)) + 1
     known = (joint >= 0) & (codes >= 0)
     pairs, counts = _counted(joint[known].astype(np.int64) * n_codes + codes[known])
     found = np.full(int(joint.max(initial=-1)) + 1, -1, dtype=np.int64)
-    pairs = pairs[np.argsort(counts, kind="stable")]  # of equal ones the last code stays
+    pairs = pairs[np.argsort(counts, kind="stable")]  # the last of equally frequent codes stays
     found[pairs // n_codes] = pairs % n_codes
     return found
 
@@ -171,7 +178,9 @@ def _counted(pairs: Codes) -> tuple[Codes, Codes]:
 
 
 def _validated(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:
-    """Returns the dependency as a candidate if the training half predicts the validation half."""
+    """Returns the dependency as a candidate if the training half predicts the validation half; else
+    None.
+    """
     n = len(sample.training)
     joint = joint_codes([sample.codes[name] for name in rule.parents])
     codes = sample.codes[rule.column]

@@ -1,10 +1,10 @@
-"""Search of inequalities: columns that are never less than others, such as an end after its start.
+"""Finds inequalities: columns that are never less than others, such as an end after its start.
 
 An inequality is useful if the gap y - x has a better held-out log-likelihood than y itself, both
-given groups of x. Columns that hardly overlap, or that only rise together, have inequalities
-without information. A violated order of dates or whole numbers is conspicuous, so for these it
-suffices that the inequality excludes some values that y alone would have. Isolated values of y,
-such as 0 or 2099-12-31, may be exempt.
+given groups of x. Columns whose ranges hardly overlap, or that only rise together, satisfy
+inequalities without information. A violated order of dates or whole numbers is conspicuous, so for
+these it suffices that the inequality excludes some values that y alone would have. Isolated values
+of y, such as 0 or 2099-12-31, may be exempt.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from gcvae.spelling.date_text import write_dates
 
 LEAST_SHARE = 0.98
 """Minimum share of rows in which an inequality holds."""
-_MOST_CHANCE = 0.95  # of the rows it would hold in, were the columns independent
+_MOST_CHANCE = 0.95  # maximum share of rows in which it would hold for independent columns
 _LEAST_NATS = 0.4
-"""Minimum gain of a row in nats. Histograms are coarser than a network: with a smaller gain, the
-gap is no easier to learn than the column."""
+"""Minimum mean gain of a row in nats. Histograms are coarser than a network: with a smaller gain, a
+network learns the column as easily as the gap."""
 _LEAST_SUM = 12.0  # minimum total gain, plus the log of the number of pairs tried
 _LEAST_PLAIN_SHARE = 0.995
 _LEAST_RULED_OUT = 0.004
-"""Minimum gain in nats of a row of dates by the values that its order excludes ..."""
+"""Minimum mean gain of a row in nats, by the dates that the order excludes ..."""
 _MOST_LOST = 0.1
-"""... if the gap loses at most so many nats."""
+"""... if learning the gap instead of the column loses at most this number of nats."""
 _LEAST_OF_NUMBERS = 0.02
-"""Minimum gain in nats of a row of whole numbers by either."""
+"""Minimum mean gain of a row of whole numbers in nats, by the gap or by the excluded numbers."""
 _SIEVE_ROWS = 400
 _LEAST_SIEVED = 8
 _BEHIND = 1e-3
@@ -50,11 +50,11 @@ _MOST_SHIFTS = 1_000
 _DAYS, _MONTHS, _YEARS = (1, 31), (1, 12), (1000, 9999)
 _FEWEST_DAYS = 28  # of a month
 _N_GROUPS, _N_BINS = 8, 16
-_FREE = 0.02  # of the mass of a histogram, that lies anywhere
+_FREE = 0.02  # share of a histogram's mass that is uniform
 
 
 def find_orders(sample: RowSample) -> list[Candidate]:
-    """Finds inequalities between columns of numbers, and between columns of dates, best first."""
+    """Finds inequalities between numeric columns and between date columns, best first."""
     found = []
     for columns in (sample.numeric, sample.dates):
         n_tried = max(len(columns) * (len(columns) - 1), 1)
@@ -66,7 +66,7 @@ def find_orders(sample: RowSample) -> list[Candidate]:
 
 
 def _calendars(sample: RowSample) -> Iterator[Candidate]:
-    """Yields `day <= days_in_month(year, month)` of three columns of whole numbers."""
+    """Yields rules `day <= days_in_month(year, month)` for three columns of whole numbers."""
     halves = (sample.training, sample.validation)
     ends = {}
     for column in sample.numeric:
@@ -94,8 +94,8 @@ def _calendars(sample: RowSample) -> Iterator[Candidate]:
 
 
 def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
-    """Yields pairs (low, high) whose order holds in nearly all of some rows, and more often than by
-    chance.
+    """Yields pairs (low, high) of columns whose order holds in nearly all of some rows, and more
+    often than by chance.
     """
     if len(columns) < 2:
         return
@@ -160,9 +160,10 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Ca
 def _kept_by_all(
     rule: Rule, halves: Sequence[tuple[Numbers, Numbers]], n_tried: int
 ) -> Candidate | None:
-    """Returns an order that every row keeps, if that is far beyond chance; its gap is not judged.
+    """Returns an inequality that every row satisfies, if that is far beyond chance; else None.
 
-    Chance is the share of rows that keep it when one of the columns is shifted against the other.
+    Chance is the share of rows that satisfy it when one of the columns is shifted against the
+    other. Whether the gap is easier to learn is not judged.
     """
     low, high = (np.concatenate(part) for part in zip(*halves, strict=True))
     if len(low) < 2 * LEAST_ROWS:
@@ -176,22 +177,24 @@ def _kept_by_all(
 
 
 def inequality(low: str, high: str, exempt: Iterable[float | str]) -> Rule:
-    """Returns the rule that one column is at least another, or an exempt value."""
+    """Returns the rule that column `high` is at least column `low`, or equals one of the exempt
+    values.
+    """
     y = quoted_name(high)
     isolated = [f"{y} == {value!r}" for value in exempt]
     return Rule(" or ".join([f"{y} >= {quoted_name(low)}", *isolated]), source="found")
 
 
 def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
-    """Returns a given inequality with the isolated values of its column exempt.
+    """Returns an inequality of the schema, extended by isolated values to which it does not apply.
 
-    For a hard inequality these are only values that keep it anyway and are too large for a gap;
-    others are refused later.
+    If the inequality is hard, only values on its satisfied side are exempt, because they would make
+    the gap too large; other values remain violations.
 
     Args:
         rule: Inequality without exempt values.
-        column: Dependent column.
-        numbers: Numbers of that column, as `quantities`. Shape: (n,).
+        column: Column that the inequality bounds.
+        numbers: Numbers of that column, as `quantities` returns them. Shape: (n,).
     """
     isolated = standing_apart(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
@@ -206,7 +209,7 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
 
 
 def _as_written(value: float, column: Column) -> float | str:
-    """Returns a number of a column, or a date as text in the column's format."""
+    """Converts a number of a column to a literal: dates are written in the column's format."""
     if not column.has_times:
         return int(value) if value == int(value) else value
     grid = Grid.of(column)
@@ -218,8 +221,8 @@ def _as_written(value: float, column: Column) -> float | str:
 
 
 def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:
-    """Returns the mean -log P(y >= x) of unseen rows, estimated from seen rows with similar x, in
-    nats.
+    """Returns the mean of -log P(y >= x) over unseen rows, in nats, estimated from seen rows with
+    similar x.
     """
     rows = np.linspace(0, len(unseen[0]) - 1, min(len(unseen[0]), _SIEVE_ROWS)).astype(np.int64)
     order = np.argsort(seen[0])
@@ -232,14 +235,15 @@ def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -
 
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
-    """Returns the log mass of unseen numbers by histograms of seen ones, in groups of another
+    """Returns the log mass of unseen numbers by histograms of seen ones, within groups of another
     column.
 
     Args:
         halves: (other column, number) of seen and of unseen rows. Shape: (n,), (m,).
         step: Unit of the masses.
 
-    Returns: Log masses. Shape: (m,).
+    Returns:
+        Log masses. Shape: (m,).
     """
     seen, unseen = halves
     edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
@@ -253,7 +257,8 @@ def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbe
 
 
 def _masses(seen: Numbers, unseen: Numbers, step: float) -> Numbers:
-    """Returns the mass of each number by a histogram with equally frequent bins and separate atoms.
+    """Returns the mass of each unseen number by a histogram of the seen ones, with equally frequent
+    bins and a bin for each frequent number.
 
     A small share of the mass is uniform. Shape: (n,), (m,) -> (m,).
     """

@@ -1,7 +1,7 @@
-"""Search of numeric columns that are sums of others: y = Σ c x + constant, up to a few remainders.
+"""Finds numeric columns that are sums of others: y = Σ c x + constant + one of a few remainders.
 
 Terms are selected by orthogonal matching pursuit: each is the one most correlated with the
-residual. Their factors minimise the sum of absolute residuals, which is robust to exceptions, and
+residual. Their factors c minimise the sum of absolute residuals, which is robust to exceptions, and
 are then rounded to as few digits as the rows permit, because a rule holds to the last decimal or
 not at all.
 """
@@ -24,12 +24,12 @@ from gcvae.schema.rules import Rule
 
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a sum with its remainders holds."""
-_LEAST_COMMON = 0.5  # of the rows: the most frequent remainder
-_LEAST_REMAINDER = 0.01  # of the rows, and some of them: every other one
+_LEAST_COMMON = 0.5  # minimum share of rows with the most frequent remainder
+_LEAST_REMAINDER = 0.01  # minimum share of rows with each other remainder
 _LEAST_REMAINDER_ROWS = 5
 _MOST_REMAINDERS = 8
 _LEAST_GAP = 4  # grid units for each remainder
-_LEAST_FIT = 0.8  # R² of a column by its terms, from which on they are looked at
+_LEAST_FIT = 0.8  # minimum R² of a column by its terms
 _FIT_ROWS = 500
 _N_REWEIGHTED = 20
 _MOST_DIGITS = 6
@@ -41,7 +41,8 @@ Free = Callable[[Rule], bool]
 
 
 def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields sums, each relation as one rule: the best one by `_Oriented.preference`.
+    """Yields one rule for each relation between columns that is a sum, solved for the preferred
+    column.
 
     Args:
         sample: Sample of the table.
@@ -74,7 +75,7 @@ def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 def _first(
     rules: Sequence[Rule], sample: RowSample, is_free: Free, n_tried: int
 ) -> Candidate | None:
-    """Returns the first rule that is valid and compatible."""
+    """Returns the first rule that is valid and compatible; None if there is none."""
     for rule in rules:
         candidate = validated(rule, sample, n_tried, LEAST_SHARE)
         if candidate is not None and is_free(rule):
@@ -83,7 +84,7 @@ def _first(
 
 
 def _standardised(values: Numbers) -> Numbers:
-    """Returns values clipped to their 1 % tails, of mean 0 and deviation 1; 0 where unknown.
+    """Returns values clipped to their 1 % tails, with mean 0 and deviation 1; 0 where unknown.
 
     Shape: (n,).
     """
@@ -101,10 +102,10 @@ def _standardised(values: Numbers) -> Numbers:
 
 
 def _terms(correlations: Numbers, y: int) -> Iterator[list[int]]:
-    """Yields growing lists of columns that fit column y well by least squares.
+    """Yields growing lists of column indices that fit column y well by least squares.
 
-    Shape: correlations (D, D). Source: Pati, Rezaiifar and Krishnaprasad, Orthogonal Matching
-    Pursuit (1993).
+    Shape: correlations (D, D), columns by columns. Source: Pati, Rezaiifar and Krishnaprasad,
+    Orthogonal Matching Pursuit (1993).
     """
     chosen = list[int]()
     left = correlations[:, y].copy()
@@ -119,8 +120,8 @@ def _terms(correlations: Numbers, y: int) -> Iterator[list[int]]:
 
 
 def _factors(half: Half, y: str, names: Sequence[str]) -> Numbers:
-    """Returns the factors of the terms that minimise the absolute residuals. Shape: (number of
-    terms,).
+    """Returns the factors of the terms that minimise the sum of absolute residuals. Shape: (number
+    of terms,).
 
     Source: Schlossmacher, An iterative technique for absolute deviations curve fitting (1973).
     """
@@ -150,7 +151,9 @@ def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
 
 @dataclass(frozen=True)
 class _Oriented:
-    """A relation as a rule of one of its columns, with its share of training rows."""
+    """A relation as a rule for one of its columns, with its share of training rows and its sort
+    key.
+    """
 
     rule: Rule
     share: float
@@ -158,12 +161,12 @@ class _Oriented:
 
 
 def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
-    """Returns a relation Σ c x = constant as a rule of each of its columns for which it holds, best
+    """Returns a relation Σ c x = constant solved for each of its columns for which it holds, best
     first.
 
-    The preferred dependent column has the factors with the fewest digits; then the largest spread
-    c·σ, because totals vary more than their terms; then the last position in the table, because
-    computed columns usually follow their inputs.
+    The preferred column has the factors with the fewest digits; then the largest spread c·σ,
+    because totals vary more than their terms; then the last position in the table, because computed
+    columns usually follow their inputs.
     """
     found = []
     spreads = {n: abs(f) * np.nanstd(sample.training.numbers[n]) for n, f in relation.items()}
@@ -182,7 +185,7 @@ def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
 def _oriented(
     sample: RowSample, y: Column, terms: Mapping[str, float], is_wide: bool
 ) -> _Oriented | None:
-    """Returns the relation as a rule of y; None if it does not hold with plain factors."""
+    """Returns the relation as a rule for y; None if it does not hold with factors of few digits."""
     half = sample.training
     plain = _plain(half, y, terms)
     if plain is None:
@@ -213,7 +216,7 @@ def _rule(
 
 
 def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> bool:
-    """Returns whether the sum may lie between two points of y's grid."""
+    """Returns whether the sum may lie between two multiples of y's resolution."""
     unit = grid_unit(y)
     for name, factor in factors.items():
         step = grid_unit(sample.schema[name])
@@ -228,7 +231,8 @@ def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> b
 def _are_apart(half: Half, y: Column, factors: Mapping[str, float]) -> bool:
     """Returns whether the remainders are a few separate values instead of noise.
 
-    One of them has nearly all rows, or they leave most of the grid between them free.
+    This holds if one remainder occurs in nearly all rows, or if they leave most of the grid between
+    them unused.
     """
     _, remainders, _ = _fit_of(half, y, factors)
     unit = grid_unit(y)
@@ -239,7 +243,7 @@ def _are_apart(half: Half, y: Column, factors: Mapping[str, float]) -> bool:
 
 
 def _all_needed(half: Half, y: Column, factors: Mapping[str, float], share: float) -> bool:
-    """Returns whether the sum holds in clearly fewer rows without any one of its terms."""
+    """Returns whether the sum holds in clearly fewer rows if any of its terms is omitted."""
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
         if _fit_of(half, y, rest)[2] > share - 0.02:
@@ -253,8 +257,10 @@ _Fit = tuple[float, tuple[float, ...], float]
 def _plain(
     half: Half, y: Column, terms: Mapping[str, float]
 ) -> tuple[dict[str, float], _Fit] | None:
-    """Returns (factors with the fewest digits by which the sum holds as often as by any others,
-    their fit).
+    """Returns (factors with the fewest digits for which the sum holds as often as possible, their
+    fit).
+
+    Returns None if the sum does not hold often enough.
     """
     tried = list[tuple[dict[str, float], _Fit]]()
     for digits in range(1, _MOST_DIGITS + 1):
@@ -269,29 +275,29 @@ def _plain(
 
 
 def _to_digits(factor: float, digits: int) -> float:
-    """Rounds a factor to significant digits; whole numbers become integers."""
+    """Rounds a factor to a number of significant digits; whole numbers become integers."""
     return _whole(float(f"{factor:.{digits}g}"))
 
 
 def _to_part(factor: float, digits: int) -> float:
-    """Returns 1 / n with n rounded to significant digits, such as 1/60."""
+    """Returns 1 / n, with n rounded to a number of significant digits, such as 1/60."""
     return _whole(1.0 / float(f"{1.0 / factor:.{digits}g}")) if factor else 0.0
 
 
 def _to_whole_or_part(factor: float, digits: int) -> float:
-    """Rounds a factor of 1 or more, and the reciprocal of a smaller one."""
+    """Rounds a factor of at least 1, or the reciprocal of a smaller one."""
     return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
 
 
 def _whole(factor: float) -> float:
-    """Returns whole numbers as integers."""
+    """Converts a whole number to an integer; other numbers are unchanged."""
     return int(factor) if factor == int(factor) and abs(factor) < 2**53 else factor
 
 
 def _fit_of(
     half: Half, y: Column, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
 ) -> _Fit:
-    """Returns (constant, remainders, share of the rows) of a sum with these factors."""
+    """Returns (constant, remainders, share of rows) of a sum with the given factors."""
     predicted = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
     unit = grid_unit(y)
     values = half.numbers[y.name]
@@ -314,5 +320,5 @@ def _fit_of(
 
 
 def _clean(multiple: float, step: float) -> float:
-    """Returns a multiple of a step without float noise."""
+    """Returns a multiple of a step, rounded to 12 digits against floating-point noise."""
     return _whole(float(f"{multiple * step:.12g}"))

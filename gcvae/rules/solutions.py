@@ -1,4 +1,4 @@
-"""Inverse solutions of a rule for one parent, given its result and the other parents."""
+"""Solves the formula of a rule for one column, given its result and the other columns."""
 
 from __future__ import annotations
 
@@ -32,11 +32,16 @@ _MONOTONE_NODES = (
 
 
 def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
-    """Returns whether `solutions` can solve for a parent, because f is monotone in it.
+    """Returns whether `solutions` can solve a formula f for a column, because f is monotone in it.
 
-    This holds if f contains the parent once, in sums, products, quotients and completed units of
-    time, and in powers only if the parent `is_positive`. Some solutions of a quotient are not found
+    This holds if f contains the column once, in sums, products, quotients and completed units of
+    time, and in powers only if the column is positive. Some solutions of a quotient are not found
     if the divisor takes both signs.
+
+    Args:
+        form: The formula.
+        parent: Name of the column to solve for.
+        is_positive: Whether all values of that column are positive.
     """
     if clock_of(form) is not None:
         return True
@@ -55,8 +60,10 @@ def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
 
 
 def clock_of(form: Formula) -> tuple[str, str] | None:
-    """Returns the columns (start, minutes) of a formula that is a time of day minutes after a
-    start; else None.
+    """Returns the columns (start, minutes) of a formula `clock(start, minutes)`; None for other
+    formulas.
+
+    Such a formula is the time of day some minutes after a start.
     """
     match form.value:
         case ast.Call(
@@ -69,16 +76,20 @@ def clock_of(form: Formula) -> tuple[str, str] | None:
 def solutions(
     prediction: Prediction, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the grid indices of a parent for which f lies between low and high.
+    """Returns the values of a column for which a formula f lies in given intervals.
+
+    Numbers and dates are given as grid indices, multiples of their column's resolution.
 
     Args:
         prediction: Compiled formula f.
         parent: Column to solve for.
-        others: Typed cells of the other parents. n rows.
-        low: First indices of the formula's column. Shape: (n, m).
-        high: Last indices. Shape: (n, m).
+        others: Cells of the other columns of f. n rows.
+        low: First index of each interval of f. Shape: (n, m).
+        high: Last index of each interval. Shape: (n, m).
 
-    Returns: Ends of intervals, which are empty if low > high. Shape: (n, m') twice.
+    Returns:
+        First and last indices of intervals of the column, which are empty if first > last. Shape:
+        (n, m') twice.
     """
     grid, own = Grid.of(prediction.column), Grid.of(parent)
     if grid is None or own is None:
@@ -88,7 +99,7 @@ def solutions(
         return _of_clock(clock, parent.name, others, low)
 
     def g(places: Indices) -> Numbers:
-        """Returns the index of f for indices of the parent; NaN where f has no value.
+        """Returns the index of f for given indices of the column; NaN where f has no value.
 
         Shape: (n,).
         """
@@ -111,7 +122,9 @@ def solutions(
 
 @dataclass(frozen=True)
 class _Line:
-    """Straight line through g at a parent's first and last index. Shape: (n,) each."""
+    """Straight line through the values of g at a column's first and last index. Shape: (n,)
+    each.
+    """
 
     first: Indices
     last: Indices
@@ -122,7 +135,7 @@ class _Line:
         """Returns indices on both sides of where the line reaches the target, allowing for
         rounding.
 
-        The first index where there is no such line. Shape: (n,) -> (n,), (n,).
+        Where there is no such line, both are the first index. Shape: (n,) -> (n,), (n,).
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             run = (self.last - self.first) / (self.at_last - self.at_first)
@@ -140,17 +153,15 @@ class _Line:
 def _of_monotone(
     g: Callable[[Indices], Numbers], line: _Line, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the first and last index with low <= g <= high, for a monotone g.
+    """Returns the first and last index with low <= g <= high, for a monotone function g.
 
     Nearly all g are rounded straight lines, so the solution is next to where the line reaches the
-    target. Bisection finds the others.
+    target. Bisection finds the remaining ones.
     """
     first, last, falls = line.first, line.last, line.at_first > line.at_last
 
     def crossing(is_beyond: Callable[[Numbers], Mask], target: Numbers) -> Indices:
-        """Returns the smallest index at which g is beyond an end; one past the last if there is
-        none.
-        """
+        """Returns the smallest index at which g is beyond an end; last + 1 if there is none."""
         below, above = first - 1, last + 1
 
         def look(middle: Indices) -> None:
@@ -179,7 +190,9 @@ def _of_monotone(
 def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the start, or the minutes of three days, that lead to the first target time."""
+    """Returns the start, or the minutes of three successive days, that lead to the first target
+    time.
+    """
     end = _minutes(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]

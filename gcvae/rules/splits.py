@@ -1,13 +1,13 @@
-"""Split of a number or a date into parts: multiples of steps, and remainders.
+"""Splits a number or a date into parts: multiples of steps, and remainders.
 
     part_0 = n // s_0,    part_i = (n mod s_{i-1}) // s_i,    s_0 > s_1 > ..., each a multiple
 
-n is the grid index of a cell, counted from a Monday if there are weeks. A price of 19.99 is 19 and
-99 hundredths; a moment is a week, a weekday and a time of day. The model can thus learn shares of
-remainders, such as whole hundreds, endings in .99, weekdays or office hours. If the last step is
-wider than the grid, n modulo that step is the same in every cell. Months have no fixed length: then
-part_0 is the month, and n the index within it, with days counted from its first or back from its
-last.
+n is the grid index of a cell (its multiple of the column's resolution), counted from a Monday if
+there are weeks. A price of 19.99 is split into 19 and 99 hundredths; a moment into a week, a
+weekday and a time of day. The model can thus learn shares of remainders, such as full hundreds,
+endings in .99, weekdays or office hours. If the last step is wider than the resolution, n modulo
+that step is the same in every cell. Months have no fixed length: part_0 is then the month, and n
+the index within it, with days counted from its first or back from its last.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _MONTH_DAYS = 31
 
 @dataclass(frozen=True)
 class Split:
-    """Split of one column into parts.
+    """Splits one column into parts, which replace it in the table that the model learns.
 
     Attributes:
         written: Schema of the original column.
-        steps: Steps in grid units, descending.
-        ending: Remainder of the last step in every cell, in grid units.
+        steps: Steps in multiples of the column's resolution, descending.
+        ending: Remainder of the last step, the same in every cell, in multiples of the resolution.
         months: Whether the first part is the month, and the steps divide the rest.
-        from_end: Whether days of a month are counted back from its last.
-        taken: Names that parts can not have.
+        from_end: Whether the days of a month are counted back from its last.
+        taken: Names of other columns, which parts must not have.
     """
 
     written: Column
@@ -59,7 +59,8 @@ class Split:
 
     @classmethod
     def of(cls, column: Column, taken: Collection[str] = ()) -> Split | None:
-        """Returns the split that a column's steps and endings define; None if they define none.
+        """Returns the split that a column's steps (spacings) and endings (common remainders)
+        define; None if they define none. Parts must not have the names `taken`.
 
         Raises:
             SchemaError: Steps and endings contradict each other.
@@ -109,7 +110,7 @@ class Split:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Empty, because a split uses no other columns."""
+        """Empty, because a split depends on no other column."""
         return ()
 
     @cached_property
@@ -121,19 +122,23 @@ class Split:
 
     @property
     def kept_by_all(self) -> tuple[int, int]:
-        """(step, remainder) of the indices of all cells."""
+        """(step, remainder) of the grid indices of all cells: each index, the cell's multiple of
+        the resolution, leaves this remainder when divided by the step.
+        """
         if self.months or not self.steps:
             return 1, 0
         return self.steps[-1], (self._origin + self.ending) % self.steps[-1]
 
     @property
     def has_ending(self) -> bool:
-        """Whether the last part is the same in every cell."""
+        """Whether the last part is the same in every cell, because all cells are multiples of a
+        wider step than the resolution.
+        """
         return not self.steps or self.steps[-1] > 1
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The columns of the parts: the first is as the written one is limited."""
+        """Schemas of the parts; the first has the range of the original column."""
         ends = self._digits(np.array([self.grid.low, self.grid.high]))[0]
         limits = int(ends.min()), int(ends.max())
         missing = Missing(self.written.missing.allowed)
@@ -151,7 +156,9 @@ class Split:
 
     @cached_property
     def part_names(self) -> tuple[str, ...]:
-        """Name of the original column, and readable names of the other parts."""
+        """Name of the original column for the first part, and readable names such as "day
+        (weekday)".
+        """
         names = [self.column]
         for i in range(1, self._n_parts):
             name = draft = f"{self.column} ({self._label(i)})"
@@ -162,7 +169,7 @@ class Split:
         return tuple(names)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts of typed cells; all are missing where the cell is. Shape: (n,) each."""
+        """Returns the parts of cells; all parts are missing where the cell is. Shape: (n,) each."""
         cells = frame[self.column]
         known = cells.notna().to_numpy()
         places = np.zeros(len(cells), dtype=np.int64)
@@ -176,7 +183,8 @@ class Split:
         }
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the cells of parts, within the column's limits; missing where a part is.
+        """Returns the cells that parts represent, clipped to the column's limits; missing where a
+        part is.
 
         Shape: (n,).
         """
@@ -188,16 +196,21 @@ class Split:
         return placed_values(values, at, self.written.missing.allowed or not known.all())
 
     def keeps(self, places: Indices) -> npt.NDArray[np.bool_]:
-        """Returns which indices their parts reproduce. Shape: (n,)."""
+        """Returns whether each grid index, a multiple of the column's resolution, equals the sum of
+        its parts.
+
+        Shape: (n,).
+        """
         digits = self._digits(places)[: self._n_parts - self.has_ending]
         return np.asarray(self._joined(digits) == places)
 
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of a part for which the cell lies between two indices, given
-        earlier parts.
+        """Returns the values of a part for which the cell may lie in given intervals, given earlier
+        parts.
 
+        `low` and `high` are grid indices, multiples of the column's resolution.
         Shape: low, high (n, m) -> (n, m) twice.
         """
         names = list(self.part_names)
@@ -219,10 +232,10 @@ class Split:
         return np.where(is_empty, 1, lower), np.where(is_empty, 0, upper)
 
     def whole_limits(self) -> tuple[Any, Any]:
-        """Returns the smallest and largest value whose first part is that of one of the column's
-        limits.
+        """Returns limits that extend those of the column to complete periods, such as full weeks.
 
-        Cells within these limits are never clipped, whatever their other parts are.
+        A period consists of the values with the same first part. Cells within these limits are
+        never clipped, whatever their other parts are.
         """
         first, last = self._digits(np.array([self.grid.low, self.grid.high]))[0][:, None]
         ends = np.concatenate([self._span([first])[0], self._span([last])[1]])
@@ -230,7 +243,7 @@ class Split:
         return low, high
 
     def _span(self, digits: list[Indices]) -> tuple[Indices, Indices]:
-        """Returns the first and last index of cells that begin with these parts.
+        """Returns the first and last grid index of cells that begin with given parts.
 
         Shape: (n,) twice.
         """
@@ -243,25 +256,25 @@ class Split:
         return first, first + self.steps[n_steps - 1] - 1
 
     def can_solve(self, parent: str) -> bool:
-        """Returns False: a split has no parents."""
+        """Returns False, because a split depends on no other column."""
         return False
 
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Raises NotImplementedError: a split has no parents."""
+        """Raises NotImplementedError, because a split depends on no other column."""
         raise NotImplementedError("a split has no parents that could be solved for")
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the column's unit for the first part, 0 for the others.
+        """Returns the log of the column's resolution for the first part, 0 for the others.
 
-        The product of the parts' probabilities is that of the cell; per unit of the column it is a
-        density.
+        The product of the parts' probabilities is that of the cell; divided by the resolution, it
+        is a density.
         """
         return self.grid.log_unit if part == self.column else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the split as a JSON document without the schema."""
+        """Returns a JSON document from which `from_json` restores the split, given the schema."""
         return {
             "split": self.column,
             "steps": list(self.steps),
@@ -273,7 +286,7 @@ class Split:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Split:
-        """Reads the split from a document of `to_json`."""
+        """Reads the split from a JSON document (`to_json`)."""
         return cls(
             schema[document["split"]],
             tuple(document["steps"]),
@@ -292,17 +305,17 @@ class Split:
 
     @cached_property
     def _day(self) -> int:
-        """Indices per day."""
+        """Number of grid indices per day."""
         return DURATIONS["day"] // (self.grid.step or 1)
 
     @property
     def _origin(self) -> int:
-        """Index from which steps count: that of a Monday if there are weeks."""
+        """Grid index from which steps count: that of a Monday if there are weeks."""
         has_weeks = self.grid.step is not None and self.steps[:1] == (7 * self._day,)
         return -DAYS_TO_MONDAY * self._day if has_weeks else 0
 
     def _digits(self, places: Indices) -> list[Indices]:
-        """Returns the parts of indices. Shape: (n,) -> (n,) each."""
+        """Returns the parts of grid indices. Shape: (n,) -> (n,) each."""
         digits, left = [], places
         if self.months:
             days = left // self._day
@@ -317,7 +330,9 @@ class Split:
         return [*digits, left] if self.has_ending else digits
 
     def _joined(self, digits: list[Indices]) -> Indices:
-        """Returns the indices of parts, without the ending. Shape: (n,) each -> (n,)."""
+        """Returns the grid indices of parts, without the ending's part. Shape: (n,) each ->
+        (n,).
+        """
         own = digits[1:] if self.months else digits
         left = np.full(len(digits[0]), self.ending)
         for step, digit in zip(self.steps, own, strict=True):
@@ -331,14 +346,14 @@ class Split:
         return joined
 
     def _radix(self, i: int) -> int:
-        """Returns the number of values of part i, from the second on."""
+        """Returns the number of values of part i >= 1."""
         if self.months and i == 1:
             return _MONTH_DAYS
         steps = self.steps[i - 1 - self.months], self.steps[i - self.months]
         return steps[0] // steps[1]
 
     def _label(self, i: int) -> str:
-        """Returns the description of part i, from the second on."""
+        """Returns the description of part i >= 1."""
         if self.months and i == 1 and self.steps:
             return "days to the month's end" if self.from_end else "day of the month"
         if self.months and i == 1:
@@ -354,7 +369,8 @@ class Split:
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """Returns the splits of a schema's columns with steps or endings.
+    """Returns the splits of all columns of a schema that have steps (spacings) or endings (common
+    remainders).
 
     Args:
         schema: Schema of the original table.
@@ -374,7 +390,9 @@ def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split
 
 
 def step_of(places: int, grid: Grid) -> Step:
-    """Converts a step in grid units to the form of a schema document."""
+    """Converts a step in multiples of the grid's resolution to the form of a schema, such as 0.5 or
+    "1 hour".
+    """
     if grid.step is not None:
         return duration_text(places * grid.step)
     number = Fraction(places, grid.per_unit)
@@ -382,7 +400,7 @@ def step_of(places: int, grid: Grid) -> Step:
 
 
 def _places_of(step: Step, grid: Grid) -> int:
-    """Converts a step of a schema document to grid units. Raises ValueError."""
+    """Converts a step of a schema to multiples of the column's resolution. Raises ValueError."""
     if grid.step is not None:
         length = duration(step)
         if length is None or length % grid.step:
@@ -417,7 +435,7 @@ def _ending(rests: Iterable[int], steps: list[int]) -> int:
 
 
 def _part_column(name: str, radix: int, missing: Missing) -> Column:
-    """Returns the schema of a part after the first: weekdays are levels, others numbers."""
+    """Returns the schema of a part after the first: levels for weekdays, else whole numbers."""
     if radix == 7:
         return Column(name, ColumnKind.ORDINAL, missing, levels=tuple(range(7)))
     return Column(name, ColumnKind.INTEGER, missing, minimum=0, maximum=radix - 1)

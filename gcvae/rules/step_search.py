@@ -1,11 +1,12 @@
-"""Search of a column's steps and endings, validated on cells that did not propose them.
+"""Finds the steps and endings of a column, validated on cells that did not propose them.
 
     gain of a step = Σ over validation cells of log(share of the cell's remainder · number of
     remainders)
 
-One half of the cells determines the common remainders; the other half measures the gain over
-equally frequent ones, in nats. For cells without steps the gain is that of a likelihood ratio of
-mean one: it exceeds t nats with probability at most exp(-t).
+A step is a spacing such as 0.05 or 15 minutes; an ending is a common remainder such as .99. One
+half of the cells determines the common remainders; the other half measures the gain over equally
+frequent ones, in nats. For cells without steps the gain is that of a likelihood ratio of mean one:
+it exceeds t nats with probability at most exp(-t).
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from gcvae.schema.steps import DURATIONS, MONTH, MONTH_END, Step
 from gcvae.spelling.date_text import is_time_of_day
 
 MOST_CELLS = 20_000
-"""Maximum number of sampled cells; steps that all cells keep are checked in all."""
+"""Maximum number of sampled cells; a step common to all cells is computed from all of them."""
 LEAST_CELLS = 100
-"""Minimum number of cells, without frequent values."""
+"""Minimum number of cells, not counting frequent values."""
 LEAST_NATS = 14.0
 """Minimum gain of all validation cells: one in a million by chance."""
 LEAST_NATS_PER_CELL = 0.05
 LEAST_NATS_PER_DAY = 0.002
 """Minimum gain per cell of weekdays and days of the month."""
 HEAVY_SHARE = 0.005
-"""Minimum share of the cells of a frequent value or remainder ..."""
+"""Minimum share of the cells that contain a frequent value or remainder ..."""
 HEAVY_CELLS = 5
-"""... and minimum number of them, as in `gcvae.codec.quantile_codec`."""
+"""... and minimum number of these cells, as in `gcvae.codec.quantile_codec`."""
 LEAST_CELLS_PER_ATOM = 12
 MOST_ATOMS = 512
 MOST_IN_ONE = 0.1
@@ -57,13 +58,13 @@ LEAST_HEAVY = 0.5
 _NEARLY = 0.9
 """Share of the largest gain that suffices: the smallest step with that gain is chosen."""
 MOST_DECIMALS = 4
-"""Maximum number of decimals of numbers with steps; others are measurements ..."""
+"""Maximum number of decimals of numbers with steps; with more, numbers are measurements ..."""
 USUAL_SHARE = 0.98
-"""... where so many of the cells have no more decimals."""
+"""... where this share of the cells has no more decimals."""
 _COUNTED_WIDTH = 1 << 16
-"""Maximum range of values that are counted in an array; others are sorted."""
+"""Maximum range of values that are counted in an array; else they are sorted."""
 _ENDING_SHARE = 0.05
-"""Minimum share of the cells of an ending that is shown."""
+"""Minimum share of the cells with an ending that is shown to users."""
 _STEPS_OF_TIME = tuple(
     count * DURATIONS[unit]
     for unit, counts in (
@@ -79,10 +80,13 @@ _COUNTS = (12, 60, 300, 900, 3_600, 86_400)
 """Steps of numbers that count months, minutes or seconds."""
 
 Found = tuple[tuple[Step, ...], tuple[str, ...]]
+"""(steps, endings) as in a schema; both empty if there are none."""
 
 
 def may_have_steps(column: Column) -> bool:
-    """Returns whether to search for steps: none are given, and the column has a grid."""
+    """Returns whether to search for steps (spacings of the values, such as 0.05 or 15 minutes): the
+    user specified none, and the column has a fixed resolution.
+    """
     is_open = column.steps is None and column.endings is None
     return is_open and column.is_modelled and column.kind.is_real and Grid.of(column) is not None
 
@@ -90,11 +94,12 @@ def may_have_steps(column: Column) -> bool:
 def with_steps(
     values: pd.Series[Any], codes: npt.NDArray[np.integer[Any]], column: Column
 ) -> Column:
-    """Returns the column with the steps and endings of its typed cells, if there are any.
+    """Returns the column with its steps (spacings such as 0.05) and endings (common remainders such
+    as .99), if its cells have any.
 
     Args:
-        values: Distinct values, without missing. Shape: (U,).
-        codes: Index of each cell's value, -1 for missing. Shape: (n,).
+        values: Distinct values, none of which is missing. Shape: (U,).
+        codes: Index in `values` of each cell, -1 for missing. Shape: (n,).
         column: Column without steps.
     """
     grid = Grid.of(column)
@@ -109,16 +114,19 @@ def with_steps(
 
 
 def are_exact(places: Indices, present: pd.Series[Any], grid: Grid) -> bool:
-    """Returns whether every number lies on the grid."""
+    """Returns whether every number is a multiple of the column's resolution. Shape: (n,), (n,)."""
     numbers = present.to_numpy(dtype=np.float64)
     decimals = grid.column.decimals or 0
     return bool((np.round(places / grid.per_unit, decimals) == numbers).all())
 
 
 def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
-    """Returns the steps and endings of a column's cells; both empty if there are none.
+    """Returns (steps, endings) of a column's cells; both empty if there are none.
 
-    Shape: (U,) distinct grid indices, (n,).
+    Args:
+        places: Grid indices (multiples of the resolution) of the distinct values. Shape: (U,).
+        codes: Index in `places` of each cell. Shape: (n,).
+        grid: Grid of the column.
     """
     n = len(codes)
     if n < LEAST_CELLS:
@@ -147,8 +155,9 @@ def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid
 def _with_rest(
     steps: tuple[Step, ...], endings: tuple[str, ...], places: Indices, common: int, grid: Grid
 ) -> Found:
-    """Returns the steps of most dates, followed by a step that all keep, such as 9999-12-31
-    23:59:59 beside midnights."""
+    """Returns the steps of most dates, followed by a step of which all dates are multiples, such as
+    a second if 9999-12-31 23:59:59 occurs beside midnights.
+    """
     split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
     if split is None or split.keeps(places).all():
         return steps, endings
@@ -159,17 +168,18 @@ def _with_rest(
 
 
 def _steps_of_time(grid: Grid) -> list[int]:
-    """Returns the usual steps of time, in places, rising."""
+    """Returns the usual steps of time in multiples of the column's resolution, ascending."""
     assert grid.step is not None, "dates have a step"
     return [step // grid.step for step in _STEPS_OF_TIME if step % grid.step == 0]
 
 
 @dataclass(frozen=True)
 class Halves:
-    """Cells without frequent values, in two halves: one proposes, the other validates.
+    """Cells that are not frequent values, in two halves, as multiples of the column's resolution.
 
     Attributes:
-        training, validation: Grid indices. Shape: (n / 2,) each.
+        training: Half that proposes steps. Shape: (n / 2,).
+        validation: Half that validates them. Shape: (n / 2,).
         share: Share of all cells that are not frequent values.
     """
 
@@ -178,18 +188,18 @@ class Halves:
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """Returns the remainders of the indices modulo a step."""
+        """Returns the halves with each index replaced by its remainder modulo a step."""
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:
-        """Applies a function to the indices."""
+        """Returns the halves after applying a function to the indices."""
         return Halves(part(self.training), part(self.validation), self.share)
 
     def log_shares(self, n_values: int) -> tuple[Numbers, float]:
         """Returns (log share of each validation cell's value in the training half, share of common
         values).
 
-        If there are many possible values, those that are not common have equal shares.
+        If there are many possible values, those that are not common count as equally frequent.
 
         Args:
             n_values: Number of possible values.
@@ -212,13 +222,18 @@ class Halves:
         return np.log(p), float(is_known.mean()) if 2 * n_values > n_cells else 1.0
 
     def is_worth(self, nats: float, least: float) -> bool:
-        """Returns whether the gain is significant, and at least `least` nats per cell."""
+        """Returns whether a gain is significant, and at least `least` nats per cell.
+
+        Args:
+            nats: Total gain of the validation cells.
+            least: Minimum gain per cell of the column, in nats.
+        """
         per_cell = nats / len(self.validation) * self.share
         return nats >= LEAST_NATS and per_cell >= least
 
 
 def _are_free(rows: Indices) -> Mask:
-    """Returns the mask of cells whose value is not frequent. Shape: (n,)."""
+    """Returns a mask of the cells whose value is not a frequent one. Shape: (n,)."""
     found, counts = _counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
@@ -230,8 +245,8 @@ def _are_free(rows: Indices) -> Mask:
 
 
 def _are_many(quotients: Indices, most: float = MOST_IN_ONE) -> bool:
-    """Returns whether no quotient has so large a share that its remainders reflect the column's
-    shape.
+    """Returns whether no quotient has a larger share than `most`; else remainders would reflect the
+    distribution of the column.
     """
     return bool(_counted(quotients)[1].max() <= most * len(quotients))
 
@@ -248,7 +263,7 @@ def _counted(values: Indices) -> tuple[Indices, Indices]:
 
 
 def _common_step(places: Indices) -> int:
-    """Returns the largest step of which all differences are multiples. Shape: (U,)."""
+    """Returns the greatest common divisor of all differences. Shape: (U,)."""
     return int(np.gcd.reduce(places - places[0])) if len(places) else 0
 
 
@@ -291,9 +306,7 @@ def _usual_decimals(places: Indices, decimals: int) -> int:
 
 
 def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
-    """Returns the usual steps of rounding that are multiples of the common one, in ascending
-    order.
-    """
+    """Returns the usual steps of rounding that are multiples of the common one, ascending."""
     widest = int(np.ptp(halves.training))
     steps, unit = set[int](), 1
     while unit <= widest:
@@ -327,12 +340,12 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
     """Returns log (share of cells with the same number of decimals · distance between such grid
     points).
 
-    A column without steps gains this besides its density, because the number of decimals is learned
-    there too (`gcvae.codec.rounding`). Shape: (n / 2,).
+    A column without steps gains this besides its density, because its codec also learns the number
+    of decimals (`gcvae.codec.rounding`). Shape: (n / 2,).
 
     Args:
         halves: Halves of the column.
-        common: Step that all cells keep.
+        common: Step of which all cells are multiples.
         decimals: Number of decimals of the column, if some numbers have fewer.
     """
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
@@ -352,7 +365,9 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
 
 
 def _heavy_endings(remainders: Indices, step: int, grid: Grid) -> tuple[str, ...]:
-    """Returns the texts of the most common remainders if the step is a power of ten."""
+    """Returns the texts of the most common remainders if the step is a power of ten; else
+    nothing.
+    """
     found, counts = np.unique(remainders, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     shares = counts[order] / len(remainders)
@@ -364,7 +379,7 @@ def _heavy_endings(remainders: Indices, step: int, grid: Grid) -> tuple[str, ...
 
 
 def _ending_text(rest: int, common: int, grid: Grid) -> str:
-    """Returns the text of the remainder that all cells have."""
+    """Returns the text of the remainder that all cells share."""
     largest = math.ceil(common / grid.per_unit) - 1
     digits = len(str(largest)) if largest > 0 else 0
     return number_ending_text(rest, digits, grid.per_unit)
@@ -381,7 +396,7 @@ def _date_steps(
     if has_days and common and (whole := _whole_periods(places, common, grid)):
         return whole
     day = DURATIONS["day"] // grid.step
-    # The widest step of time that all cells keep; a day if all are at one time of day.
+    # The widest step of time of which all cells are multiples; a day if all have one time of day.
     kept = _steps_of_time(grid)
     last = max((step for step in kept if common % step == 0), default=1)
     ending = int(halves.training[0] % last)
@@ -407,7 +422,9 @@ def _date_steps(
 
 
 def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
-    """Returns the steps of dates at one time of one day of the week or month; None for others."""
+    """Returns the steps of dates that all fall on one time of one day of the week or month; else
+    None.
+    """
     assert grid.step is not None
     day = DURATIONS["day"] // grid.step
     if common % day:
@@ -430,8 +447,9 @@ def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
 
 
 def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
-    """Returns (week or month, whether days count from the month's end), whichever gains most; None
-    for neither.
+    """Returns (week or month, whether days count from the month's end), whichever gains most.
+
+    Returns (None, False) if neither gains enough.
     """
     days = halves.mapped(lambda places: places // day)
     nats: dict[tuple[Step, bool], float] = {}
@@ -463,7 +481,7 @@ def _has_hours(halves: Halves, day: int, last: int) -> bool:
 
 
 def _gain(parts: Halves, alike: Numbers) -> float:
-    """Returns the gain of the shares of parts over the shares `alike`, in nats.
+    """Returns the gain of the observed shares of parts over the shares `alike`, in nats.
 
     Shape: alike (k,).
     """

@@ -1,10 +1,12 @@
-"""p(x | x in a region): generates rows under a condition, from its posterior over the latent
-vector.
+"""Generates rows that satisfy a condition, from the posterior of the latent vector given it.
 
-A pilot locates the latent vectors of such rows. Its first particles come from the prior; the
-resulting rows are encoded, and a Gaussian mixture is fitted to draws from their posteriors, as the
-prior's is to the posteriors of the training rows. The next particles come from that mixture and,
-for a share, from the prior, so that the weights are bounded however poor the fit is.
+    p(x | x in a region)
+
+A pilot run finds latent vectors that lead to such rows. Its first particles (weighted latent
+vectors with partial rows) come from the prior. The rows that result are encoded, and a Gaussian
+mixture is fitted to draws from their posteriors, as the prior was to the posteriors of the training
+rows. The next particles come from that mixture and, to a fixed share, from the prior, so that the
+weights are bounded however poor the fit is.
 
 Source: adaptive importance sampling with a defensive mixture; Cappe et al. 2004, Hesterberg 1995.
 """
@@ -34,10 +36,11 @@ from gcvae.sampling.particles import (
 from gcvae.sampling.regions import Regions
 
 LEAST_PROBABILITY = 1e-6
-"""Least probability under the model, for each column that a condition names; conditions below are
-refused."""
+"""Minimum probability of a condition on one column; for n columns, its n-th power. Less probable
+conditions raise an error."""
 LEAST_EFFECTIVE_SHARE = 1e-3
-"""Least effective share of the pilot's particles; conditions below are refused."""
+"""Minimum effective sample size of the pilot's particles, as a share of their number. Conditions
+with a smaller share raise an error."""
 PILOT_PARTICLES = 4096
 _MOST_ROUNDS = 4
 _ENOUGH = 0.2
@@ -54,14 +57,25 @@ target."""
 
 @dataclass(frozen=True)
 class Proposal:
-    """Proposal g(l): the prior of z and f, later with a mixture fitted to both."""
+    """Proposal g(l) of latent vectors l = [z, f], from which particles are drawn.
+
+    Symbols: K dimensions of the latent vector z, F of the copula's factors f, C of a context.
+
+    Attributes:
+        prior: Prior p(z); the prior of f is standard normal.
+        n_factors: Number F of the copula's factors.
+        fitted: Mixture fitted to z and f, from which most vectors are drawn; None for the prior
+            alone.
+    """
 
     prior: Prior
     n_factors: int
     fitted: GaussianMixturePrior | None = None
 
     def draw(self, n: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws n latent vectors, with log p - log g of each. Shape: (n, K + F), (n,)."""
+        """Draws n latent vectors. Returns (vectors, log p - log g of each). Shape: (n, K + F),
+        (n,).
+        """
         n_prior = n if self.fitted is None else math.ceil(_PRIOR_SHARE * n)
         z = self.prior.sample(n_prior, generator)
         latent = torch.cat([z, normal((n_prior, self.n_factors), generator).to(z.dtype)], dim=-1)
@@ -76,12 +90,17 @@ class Proposal:
         return latent, log_prior - torch.logaddexp(*log_parts)
 
     def factors(self, latent: Tensor) -> Tensor:
-        """Returns the factors f of latent vectors [z, context, f]. Shape: (N, K + 2 C + F) -> (N,
-        F)."""
+        """Returns the copula's factors f of latent vectors [z, context, f].
+
+        Shape: (N, K + 2 C + F) -> (N, F).
+        """
         return latent[:, latent.shape[-1] - self.n_factors :]
 
     def log_prior(self, latent: Tensor) -> Tensor:
-        """Returns log p(z) + log N(f; 0, I). Shape: (..., K + F) -> (...), float64."""
+        """Returns log p(z) + log N(f; 0, I) of latent vectors [z, f], in float64.
+
+        Shape: (..., K + F) -> (...), with K dimensions of z and F of the copula's factors f.
+        """
         d_latent = self.prior.d_latent
         log_factor = log_normal_density(latent[..., d_latent:].double()).sum(-1)
         return self.prior.log_prob(latent[..., :d_latent]).double() + log_factor
@@ -89,9 +108,12 @@ class Proposal:
 
 @dataclass(frozen=True)
 class ConditionedModel:
-    """Model whose rows lie in a region.
+    """A model together with a condition that all its rows satisfy.
 
     Attributes:
+        model: Trained model.
+        regions: Region of possible cells of each column; None for an unconditioned column.
+        proposal: Distribution from which latent vectors are drawn.
         log_probability: Log probability of the condition under the model, or log density if the
             condition names numbers that are not rounded.
         effective_share: Effective sample size divided by the number of particles.
@@ -113,14 +135,14 @@ class ConditionedModel:
         reveals_probability: bool = True,
         n_columns: int | None = None,
     ) -> ConditionedModel:
-        """Runs the pilot.
+        """Fits the proposal of latent vectors by a pilot run.
 
         Args:
             model: Trained model.
-            regions: Regions of the condition.
+            regions: Region of possible cells of each column; None for an unconditioned column.
             seed: Seed of the pilot.
-            reveals_probability: Whether the message of a refusal contains the probability.
-            n_columns: Number of columns that the condition names; by default those with a region.
+            reveals_probability: Whether an error message may contain the probability.
+            n_columns: Number of columns that the condition names; None for those with a region.
 
         Raises:
             ConditionError: The condition is too improbable under the model.
@@ -146,23 +168,29 @@ class ConditionedModel:
 
     @property
     def has_density(self) -> bool:
-        """Whether the condition's probability is a density."""
+        """Whether the condition names numbers that are not rounded, so that its probability is a
+        density.
+        """
         return any(region is not None and region.has_density for region in self.regions)
 
     def particles_for(self, rows: int) -> int:
-        """Returns the number of particles for `rows` rows, which have that effective sample size,
-        up to a limit.
+        """Returns the number of particles to draw for `rows` rows: enough for that effective sample
+        size, up to a limit.
         """
         needed = rows / self.effective_share
         whole = math.ceil(needed / PILOT_PARTICLES) * PILOT_PARTICLES
         return min(whole, MOST_PARTICLES_PER_ROW * max(rows, PILOT_PARTICLES))
 
     def effective_rows(self, rows: int) -> float:
-        """Returns the effective sample size of `rows` rows with respect to the condition."""
+        """Returns the effective sample size of `rows` generated rows with respect to the
+        condition.
+        """
         return min(float(rows), self.particles_for(rows) * self.effective_share)
 
     def draw(self, rows: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws (codes, values) of rows within the region. Shape: (rows, D) twice."""
+        """Draws encoded rows that satisfy the condition. Returns (codes, values). Shape: (rows, D)
+        twice.
+        """
         with torch.no_grad():
             parts = []
             for _ in range(self.particles_for(rows) // PILOT_PARTICLES):
@@ -173,7 +201,7 @@ class ConditionedModel:
             return complete(self.model, self.regions, particles.take(chosen), generator)
 
     def _refuse_the_impossible(self, reveals_probability: bool, n_columns: int) -> None:
-        """Refuses a condition of too small a probability or effective share."""
+        """Raises a ConditionError if the probability or the effective share is too small."""
         least = n_columns * math.log(LEAST_PROBABILITY)
         probability = f"{math.exp(self.log_probability):.3g}"
         revealed = f"of {probability}, " if reveals_probability else ""

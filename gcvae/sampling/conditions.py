@@ -1,11 +1,11 @@
-"""Conditions on columns, as documents, and the regions that they define.
+"""Reads conditions on columns from JSON documents, as regions of possible cells.
 
     {"sex": "Female", "age": {"min": 30, "max": 40}, "education": ["Masters", "Doctorate"],
      "occupation": null}
 
 A value has the format of the table or of JSON; null is a missing cell. A range applies to numbers,
 dates and ordered levels, and includes both ends. "2022", "2022-Q2" and "2022-05" are ranges of
-dates, and "2022-05-17" is one of moments.
+dates, and so is "2022-05-17" in a column with times of day.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ _FURTHEST = 2.0**53
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that every row has to satisfy.
+    """A condition that every generated row has to satisfy.
 
     Attributes:
-        regions: Region of each modelled column; None for an unconditioned one.
-        grouped: For conditioned columns whose levels share codes, the mask of possible levels.
+        regions: Region of possible cells of each modelled column; None for an unconditioned column.
+        grouped: For conditioned columns in which several levels share one code, by index: the mask
+            of possible levels.
     """
 
     regions: list[AnyRegion | None]
@@ -73,7 +74,9 @@ class Condition:
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
-        """Returns the rows with values drawn for shared codes, among the possible ones."""
+        """Returns the encoded rows after drawing a possible level wherever several levels share a
+        row's code.
+        """
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
@@ -91,17 +94,17 @@ def read_condition(
     order: Sequence[int] | None,
     functions: Sequence[LevelFunction] = (),
 ) -> Condition:
-    """Reads the condition of a document.
+    """Reads a condition from a JSON document.
 
     Args:
-        given: The document.
+        given: The document: a value, a list of values or a range for each named column.
         codec: Codec of the table.
-        order: Order of the columns in the chain rule; None for models without one.
-        functions: Functional dependencies between codes that the model keeps.
+        order: Order in which the decoder generates the columns; None for models without one.
+        functions: Functional dependencies between codes that the model satisfies.
 
     Raises:
-        ConditionError: A column is unknown or not modelled, or a value is invalid for its column;
-            every problem has its pointer.
+        ConditionError: A column is unknown or not modelled, or a value is invalid for its column.
+            Every problem has a JSON pointer.
     """
     condition = Condition([None] * len(codec.columns))
     given = dict(sorted(given.items(), key=lambda item: evaluation_rank(codec, item[0])))
@@ -140,7 +143,9 @@ def _broken_rules(
     known: pd.DataFrame,
     condition: Condition,
 ) -> Iterator[Problem]:
-    """Yields a problem for each rule without exceptions in the table that the known cells break."""
+    """Yields a problem for each rule without exceptions in the table that the known cells
+    violate.
+    """
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_parents = set(rule.parents) <= set(known.columns)
@@ -157,7 +162,7 @@ def _broken_rules(
 
 
 def _broken(column: str, rule: str) -> Problem:
-    """Returns the problem of a condition that breaks a rule."""
+    """Returns the problem of a condition that violates a rule."""
     message = f"the condition breaks a rule that every row of the table keeps: {rule}"
     return Problem(message, json_pointer("given", column), column=column)
 
@@ -169,8 +174,8 @@ def _breaks(
     known: pd.DataFrame,
     condition: Condition,
 ) -> bool:
-    """Returns whether the condition contradicts a functional dependency: the table has the known
-    parents, but with none of the permitted levels of y.
+    """Returns whether the condition contradicts a functional dependency: the table contains the
+    known determining cells, but never with one of the permitted levels of the dependent column.
     """
     names = [column.name for column in codec.columns]
     for function in functions:
@@ -188,15 +193,15 @@ def _breaks(
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
-    """Returns a value of NumPy or pandas in the form that documents have.
+    """Converts a value of NumPy or pandas to the form that it has in a JSON document.
 
-    A span of time, such as a `pandas.Period`, "2022-05", or a day in a column of moments, becomes
+    A span of time, such as a `pandas.Period`, "2022-05", or a day in a column with times, becomes
     the range from its first to its last moment; as an end of a range, it becomes one of the two.
 
     Args:
         wanted: A value, a list of values, or a range.
         column: Column of the value.
-        end: `min` or `max` for an end of a range.
+        end: `min` or `max` for an end of a range; else None.
     """
     if isinstance(wanted, Mapping):
         return {key: _as_document(item, column, key) for key, item in wanted.items()}
@@ -230,7 +235,9 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
-    """Returns the time in the table's format, or unchanged if the format can not express it."""
+    """Returns a time as text in the table's format; the time itself if the format can not express
+    it.
+    """
     schema = TableSchema((column,))
     frame = pd.DataFrame({column.name: pd.Series([time]).astype(TIMES)})
     text = format_table(frame, schema)
@@ -239,7 +246,7 @@ def _date_text(time: pd.Timestamp, column: Column) -> Any:
 
 
 def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
-    """Returns the problems of unknown columns."""
+    """Returns a problem for each unknown column."""
     known = {column.name for column in schema}
     unknown = [name for name in given if name not in known]
     places = [(name, {"pointer": json_pointer("given", name), "column": name}) for name in unknown]
@@ -247,11 +254,13 @@ def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
 
 
 def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
-    """Checks that the model can generate the numbers and dates of rows; a column that a rule
-    computes may extend as far as its parents do.
+    """Checks that the numbers and dates of parsed rows lie within their columns' limits.
+
+    Columns that a rule computes are exempt, because they extend as far as the columns of the rule
+    do.
 
     Raises:
-        TableError: A value is beyond its column's limits.
+        TableError: A value is beyond its column's limits, so that the model can not generate it.
     """
     problems = []
     computed = {each.column for each in codec.reduction.rewritings if each.parents}
@@ -268,7 +277,9 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 
 class _NotUnderstoodError(Exception):
-    """Invalid value of a condition: (message, what is expected, suggestion if there is one)."""
+    """Invalid value in a condition. Its arguments are the message, what would be right, and a
+    suggestion if there is one.
+    """
 
     def problem(self, pointer: str, column: str) -> Problem:
         """Returns the problem, with its location."""
@@ -280,7 +291,7 @@ class _NotUnderstoodError(Exception):
 def _add(
     condition: Condition, name: str, wanted: Any, given: Mapping[str, Any], codec: TableCodec
 ) -> None:
-    """Adds the condition on one column."""
+    """Adds the condition on one column to `condition`."""
     source = codec.copies.get(name, name)
     if source != name and source in given:
         message = f"it equals column {source!r} in every row, of which something is said too"
@@ -313,7 +324,9 @@ def _add(
 
 
 def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
-    """Returns the columns for which a single value is given. One row, typed."""
+    """Returns one row with the columns for which the condition gives a single value, as typed
+    cells.
+    """
     cells = {}
     for name, wanted in given.items():
         is_one = name in codec.schema and codec.schema[name].is_modelled
@@ -328,7 +341,9 @@ def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
 
 
 def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
-    """Returns the values of a transformed column that a condition allows. One row."""
+    """Returns the values that a condition allows of a column that the model represents by residuals
+    or parts. One row.
+    """
     items = wanted if isinstance(wanted, list) else [wanted]
     if not items:
         raise _NotUnderstoodError("the list is empty", "at least one value")
@@ -369,7 +384,7 @@ def _no_level(items: list[Any]) -> str:
 
 
 def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
-    """Checks that the condition on a constant column names its value."""
+    """Checks that the condition on a constant column names the column's value."""
     column = schema[name]
     if column.drop:
         raise _NotUnderstoodError("the column is dropped: no row has it", None)
@@ -383,7 +398,9 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
 
 
 def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
-    """Whether null is among the values; refused if the column had no missing cells."""
+    """Returns whether null is among the values; raises an error if the column had no missing
+    cells.
+    """
     if None not in items:
         return False
     if not column.has_missing:
@@ -392,7 +409,7 @@ def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
 
 
 def _typed(items: list[Any], column: Column) -> pd.Series[Any]:
-    """Returns the values in the dtype of the column."""
+    """Converts values to the dtype of the column."""
     for item in items:
         if isinstance(item, Mapping | list):
             expected = 'a value, a list of values, or {"min": …, "max": …}'
@@ -406,7 +423,7 @@ def _typed(items: list[Any], column: Column) -> pd.Series[Any]:
 
 
 def _text(item: Any, column: Column) -> str:
-    """Returns a value in the table's format."""
+    """Writes a value in the table's format."""
     if isinstance(item, bool):
         return column.word(item)
     if isinstance(item, str):
@@ -417,7 +434,7 @@ def _text(item: Any, column: Column) -> str:
 
 
 def _is_range(items: list[Any]) -> bool:
-    """Whether the condition is a valid range."""
+    """Returns whether the condition is a range; raises an error if it is an invalid one."""
     if not (len(items) == 1 and isinstance(items[0], Mapping)):
         return False
     ends = items[0]
@@ -465,7 +482,7 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _limits(column: Column) -> list[str]:
-    """Returns the column's limits as words."""
+    """Returns the column's limits as words, such as "from 0" and "to 120"."""
     low, high = column.minimum, column.maximum
     return [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end is not None]
 
@@ -482,7 +499,7 @@ def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
 
 
 def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
-    """Returns why a range contains no number of the column, and what is expected."""
+    """Returns (why a range contains no number of the column, what would be right)."""
     shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
     if len(wanted) == len(_RANGE) and bool(
         _end(wanted["min"], column, "min") > _end(wanted["max"], column, "max")
@@ -504,7 +521,7 @@ def _end(value: Any, column: Column, key: str) -> Any:
 
 
 def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
-    """Returns the nearest number on the column's grid, rounded up or down."""
+    """Returns the nearest number with the column's decimals, rounded up or down by `toward`."""
     if isinstance(end, np.datetime64):
         return end
     if column.kind.is_whole:
@@ -535,7 +552,7 @@ def _chosen_levels(
 
 
 def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelCodec) -> Mask:
-    """Returns the mask of the levels within a range."""
+    """Returns a mask of the levels within a range."""
     if codec.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
         raise _NotUnderstoodError(
             "the column's levels have no order", "a level, or a list of levels"
@@ -555,7 +572,9 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
 
 
 def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool) -> Numbers:
-    """Returns the log of the possible share of each code. Shape: (levels,) -> (codes,)."""
+    """Returns the log of the share of each code's levels that are possible. Shape: (levels,) ->
+    (codes,).
+    """
     if isinstance(codec, GroupedLevelCodec):
         log_shares = codec.log_shares(chosen)
     else:

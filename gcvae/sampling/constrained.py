@@ -1,7 +1,8 @@
-"""Rejection sampling: rows that break a hard rule are generated again.
+"""Rejection sampling: rows that violate a hard rule are generated again.
 
-The model is p(x) 1[x keeps all hard rules] / a, where the acceptance a is the share of p's rows
-that keep all. It is measured once, on rows that are then discarded.
+The model is p(x) 1[x satisfies all hard rules] / a, where the acceptance a is the share of rows
+from p that satisfy all of them. It is measured once after training, on rows that are then
+discarded.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ from gcvae.sampling.hard_rules import HardRules
 
 MEASURED_ROWS = 10_000
 LEAST_ACCEPTANCE = 0.01
-"""Least acceptance; a model below it is refused."""
+"""Minimum acceptance; a training whose model has less raises an error."""
 _MORE_OFTEN = (
     f"at least {LEAST_ACCEPTANCE:.0%}: give up the rule, or drop a column that follows from the "
     "others and compute it afterwards"
 )
 _ANOTHER_CONDITION = "a condition under which the hard rule can hold"
 MOST_DRAWS = 300
-"""Largest number of draws per row of a block: three times what the least acceptance needs."""
+"""Maximum number of draws per row of a block: three times what the minimum acceptance needs."""
 _FEWEST_ROWS = 64
 Source = Callable[[int, torch.Generator], EncodedTable]
-"""Draws a number of rows with a generator."""
+"""Function that draws a number of encoded rows with a generator."""
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of a model's rows that keep its hard rules.
+    """Counts of generated rows that satisfy the hard rules.
 
     Attributes:
-        rows: Number of rows drawn.
-        accepted: Number of rows that keep all hard rules.
-        kept: Number of rows that keep each hard rule.
+        rows: Number of rows drawn; 0 if the acceptance was not measured.
+        accepted: Number of rows that satisfy all hard rules.
+        kept: Number of rows that satisfy each hard rule.
     """
 
     rows: int
@@ -57,13 +58,14 @@ class Acceptance:
 
     @property
     def share(self) -> float:
-        """Share of rows that keep all hard rules; 1 if nothing was measured."""
+        """Share of rows that satisfy all hard rules; 1 if it was not measured."""
         return self.accepted / self.rows if self.rows else 1.0
 
     def to_json(self, pointers: Sequence[str]) -> dict[str, Any]:
-        """Returns the training record's entry, with the pointer of each hard rule in the schema.
+        """Returns the acceptance as an entry of the model's training record.
 
-        `log_standard_error` is that of log(share): sqrt((1 - a) / (a n)).
+        `pointers` are JSON pointers of the hard rules in the schema. `log_standard_error` is that
+        of log(share): sqrt((1 - a) / (a n)).
         """
         return {
             "rows": self.rows,
@@ -78,13 +80,13 @@ class Acceptance:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the document that `to_json` wrote."""
+        """Reads the acceptance from a JSON document (`to_json`)."""
         kept = tuple(part["kept"] for part in document["rules"])
         return cls(document["rows"], document["accepted"], kept)
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """Reads the acceptance from a training record; a record without one has no hard rules."""
+        """Reads the acceptance from a training record; a record without it has no hard rules."""
         measured = record.get("hard_rule_acceptance")
         return cls(0, 0, ()) if measured is None else cls.from_json(measured)
 
@@ -95,7 +97,14 @@ NOT_MEASURED = Acceptance(0, 0, ())
 
 @dataclass(frozen=True)
 class ConstrainedModel:
-    """Model whose rows keep hard rules."""
+    """A model together with hard rules that all its rows satisfy.
+
+    Attributes:
+        model: Trained model.
+        codec: Codec of the model's table.
+        hard_rules: Rules that rows must satisfy; may be empty.
+        acceptance: Measured share of the model's rows that satisfy them.
+    """
 
     model: GenerativeModel
     codec: TableCodec
@@ -105,10 +114,16 @@ class ConstrainedModel:
     def draw(
         self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
     ) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows`, from `source` if it is given.
+        """Draws the first n rows of a block of `block_rows`.
 
         Rows are drawn in rounds until n are accepted. A round has the expected number of draws that
         the block still needs, so that its size depends on the block and not on n.
+
+        Args:
+            n: Number of rows to return.
+            block_rows: Number of rows of the block.
+            generator: Random generator of the block.
+            source: Function that draws the rows before rejection; None for the model.
 
         Raises:
             HardRuleError: The rows need more than MOST_DRAWS draws per row of the block, or none
@@ -141,20 +156,23 @@ class ConstrainedModel:
             size = min(max(needed, _FEWEST_ROWS), block_rows)
 
     def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
-        """Draws a row for each z, with a mask of those that keep all hard rules.
+        """Draws a row for each latent vector. Returns (rows, mask of the rows that satisfy all hard
+        rules).
 
-        Shape: (n, K) -> n, (n,).
+        Shape: z (n, K), vectors by dimensions -> n rows, (n,).
         """
         rows = _drawn_at(self.codec, z, generator, self._row_draws)
         return rows, np.logical_and.reduce(self._keeps(rows), axis=1)
 
     def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
-        """Draws a row of a conditional model for each context. Shape: (n, 2 C) -> n rows.
+        """Draws a row of a conditional model for each context. Shape: context (n, 2 C) -> n rows.
 
-        A row that breaks a hard rule is drawn anew at its context.
+        A context is encoded in C columns of codes and C of values. A row that violates a hard rule
+        is drawn again with the same context.
 
         Raises:
-            HardRuleError: A context has no row that keeps all hard rules within MOST_DRAWS.
+            HardRuleError: MOST_DRAWS draws with one context contain no row that satisfies all hard
+                rules.
         """
         open_rows, rows = torch.arange(len(context)), None
         for _ in range(MOST_DRAWS):
@@ -176,15 +194,19 @@ class ConstrainedModel:
         return self.model.decoder.row_draws()
 
     def allowed(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> Mask:
-        """Returns the mask of typed rows that keep all hard rules; an unknown cell breaks none.
+        """Returns a mask of the rows that satisfy all hard rules. Shape: (n,).
 
-        Shape: (n,).
+        Args:
+            frame: Rows with cells of the columns' dtypes.
+            blanks_unknown: Whether missing cells are unknown, so that they violate no rule.
         """
         satisfied = self.hard_rules.kept(frame, blanks_unknown=blanks_unknown)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
     def _keeps(self, rows: EncodedTable) -> Mask:
-        """Returns which rows keep which hard rules; (n, 0) without any. Shape: (n, C)."""
+        """Returns for each row and hard rule whether the row satisfies it. Shape: (n, number of
+        rules).
+        """
         if not len(self.hard_rules):
             return np.ones((len(rows), 0), dtype=bool)
         return self.hard_rules.kept(self.codec.decode(rows))
@@ -198,9 +220,10 @@ def measure_acceptance(
     batch: int,
     report: Report = report_to_nobody,
 ) -> tuple[Acceptance, pd.DataFrame, Mask]:
-    """Draws MEASURED_ROWS rows and returns the acceptance, the rows, and the mask of accepted ones.
+    """Draws rows and measures the share that satisfies all hard rules.
 
-    Returns NOT_MEASURED and no rows if there are no hard rules.
+    Returns (acceptance, the MEASURED_ROWS rows, mask of the accepted ones); without hard rules,
+    NOT_MEASURED and no rows.
 
     Args:
         model: Trained model.
@@ -208,10 +231,10 @@ def measure_acceptance(
         hard_rules: Hard rules; may be empty.
         seed: Seed of the rows.
         batch: Number of rows drawn at once.
-        report: Callback that receives the progress.
+        report: Receives the fraction that is done.
 
     Raises:
-        HardRuleError: Less than LEAST_ACCEPTANCE of the rows keep all hard rules.
+        HardRuleError: Less than LEAST_ACCEPTANCE of the rows satisfy all hard rules.
     """
     if not len(hard_rules):
         return NOT_MEASURED, pd.DataFrame(), np.zeros(0, dtype=bool)
@@ -251,7 +274,7 @@ def _drawn_at(
 
 
 def joined(parts: list[EncodedTable]) -> EncodedTable:
-    """Concatenates the rows of all parts, in order."""
+    """Concatenates encoded tables, in order."""
 
     def together(name: str) -> Tensor:
         return torch.cat([getattr(part, name) for part in parts])
@@ -266,8 +289,8 @@ def _refusal(
     hard_rules: HardRules,
     expected: str,
 ) -> HardRuleError:
-    """Returns the error for hard rules with too small an acceptance, naming the one broken most
-    often.
+    """Returns the error for hard rules with too small an acceptance; it names the rule that rows
+    violate most often.
     """
     worst = int(np.argmin(measured.kept))
     share = measured.kept[worst] / measured.rows

@@ -1,7 +1,8 @@
-"""Constraints on unknown dates from their known parts: months, weekdays, hours.
+"""Restricts unknown dates by their known parts: months, weekdays, hours.
 
 Every day or hour between the column's limits is tested against all known parts together, because a
-date drawn at random hardly ever has a given month, day and hour at once.
+date drawn at random hardly ever has a given month, day and hour at once. Unknown dates are then
+drawn among the blocks (days or hours) that remain.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from gcvae.sampling.target_intervals import Indices, TargetIntervals
 
 _HOUR = DAY // 24
 _MOST_BLOCKS = 200_000
-"""Largest number of days or hours that are tested: more than 20 years of hours."""
+"""Maximum number of days or hours that are tested: more than 20 years of hours."""
 _MOST_RUNS = 100
-"""Largest number of runs of possible blocks: a weekday of nearly two years. Free draws meet more
-runs, such as an hour of every day, often enough, and their masses cost more than they save."""
+"""Maximum number of runs of adjacent possible blocks, such as one weekday in nearly two years. With
+more runs, such as one hour of every day, unrestricted draws hit them often enough, and their masses
+would cost more than they save."""
 
 
 @dataclass(frozen=True)
 class DateConstraint:
-    """Constraint on an unknown date, from its known parts.
+    """Restriction of an unknown date by its known parts.
 
     Attributes:
         codec: Codec of the table.
@@ -51,15 +53,18 @@ class DateConstraint:
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows with a constraint. Shape: (n,)."""
+        """Mask of the rows in which the date is restricted. Shape: (n,)."""
         return self.target.is_known
 
     def take(self, rows: npt.NDArray[np.int64]) -> DateConstraint:
-        """Returns the constraint of these rows."""
+        """Returns the restriction for the rows with the given indices."""
         return DateConstraint(self.codec, self.parent, self.target.take(rows))
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values of the date for each particle. Shape: (N, D) twice."""
+        """Returns the possible values of the date for each of N particles.
+
+        Shape: codes and values (N, D); the restriction has one row or N.
+        """
         return self.target.of_particles(codes, values)
 
 
@@ -69,13 +74,13 @@ def date_constraints(
     guessed: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
 ) -> Iterator[DateConstraint]:
-    """Yields a constraint for each date that is unknown in rows where a part of it is constrained.
+    """Yields a restriction for each date that is unknown in rows where a part of it is restricted.
 
     Args:
         codec: Codec of the table.
-        frame: Typed rows; missing cells are unknown.
+        frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         guessed: The same rows, completed with cells that follow from known ones.
-        targets: Possible values of parts that are not known.
+        targets: Possible values of parts that are not known, by column.
     """
     parts: dict[str, list[Prediction]] = {}
     for rewriting in codec.reduction.rewritings:
@@ -99,8 +104,7 @@ def date_constraints(
 def _possible(
     rule: Prediction, cells: pd.Series[Any], target: TargetIntervals | None
 ) -> TargetIntervals:
-    """Returns the possible values of a part: those of its cells or, if they are unknown, its
-    target."""
+    """Returns the possible values of a part: its cell or, where the cell is unknown, its target."""
     found = TargetIntervals.of_cells(grid_of(rule.column), cells, blanks_missing=False)
     if target is None or found.is_known.all():
         return found
@@ -114,7 +118,9 @@ def _possible(
 
 
 def _is_part(prediction: Prediction) -> bool:
-    """Returns whether a column is a function of one date, and not a date itself."""
+    """Returns whether a formula computes a column from one date, and the column is not itself a
+    date.
+    """
     columns = prediction.parents.columns
     is_of_date = len(columns) == 1 and columns[0].has_times and not prediction.column.has_times
     return is_of_date and not prediction.form.is_inequality
@@ -126,10 +132,10 @@ def _ends(
     frame: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
 ) -> Numbers:
-    """Returns the first and the last possible moment of a date, in microseconds, from inequalities
-    with other dates that are known or constrained; infinite if there are none.
+    """Returns the first and the last possible moment of a date, in microseconds.
 
-    Shape: (n, 2).
+    They follow from inequalities with other dates that are known or restricted, and are infinite
+    without any. Shape: (n, 2).
     """
     ends = np.tile(np.array([-np.inf, np.inf]), (len(frame), 1))
     for rewriting in codec.reduction.rewritings:
@@ -149,8 +155,9 @@ def _ends(
 
 
 def _blocks(codec: TableCodec, parent: str) -> Indices | None:
-    """Returns the grid indices at which the days or hours between a date's limits begin; None if
-    there are too many."""
+    """Returns the grid index at which each day or hour between a date's limits begins; None if
+    there are too many.
+    """
     grid = Grid.of(codec.schema[parent])
     assert grid is not None, "its parts are a rule"
     assert grid.step is not None, "it is a date"
@@ -171,7 +178,7 @@ def _target(
 ) -> TargetIntervals:
     """Returns the possible values of a date whose parts have possible values, between its ends.
 
-    Shape: ends (n, 2), starts (B,).
+    Shape: ends (n, 2), starts (B,) of B days or hours.
     """
     schema, parent = codec.schema, rules[0].parents.names[0]
     grid = Grid.of(schema[parent])
@@ -205,7 +212,7 @@ def _target(
 
 
 def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
-    """Returns the grid indices of a part's cells, NaN for missing ones. Shape: (n,)."""
+    """Returns the grid indices of a part's cells; NaN for missing ones. Shape: (n,)."""
     known = cells.notna().to_numpy()
     found = np.full(len(cells), np.nan)
     found[known] = grid_of(rule.column).indices(cells[known])
@@ -213,6 +220,8 @@ def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
 
 
 def _runs(is_possible: Mask) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Returns the first and the last index of each run. Shape: (B,) -> (R,), (R,)."""
+    """Returns the first and the last index of each run of True. Shape: (B,) -> (R,), (R,) for R
+    runs.
+    """
     edges = np.diff(np.concatenate([[0], is_possible.astype(np.int8), [0]]))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

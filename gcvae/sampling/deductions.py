@@ -1,10 +1,10 @@
-"""Unknown cells of a row that follow from its known cells by formulas, repeated to a fixpoint.
+"""Deduces unknown cells of a row from its known cells by formulas, repeated until nothing follows.
 
     forwards        y = f(x) if all x are known, also for formulas with exceptions
-    backwards       the unique x that gives y, if y and the other parents are known
+    backwards       the unique x that gives y, if y and the other columns of f are known
     combinations    all x, if only one combination of them gives y: 2054 is 20 and 54
 
-The last two only use formulas that every row of the table keeps. Deduced cells only guide
+The last two only use formulas that every row of the table satisfies. Deduced cells only guide
 proposals: they are drawn and scored like other unknown cells.
 """
 
@@ -35,7 +35,7 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         codec: Codec of the table.
-        frame: Typed rows; missing cells are unknown.
+        frame: Rows with cells of the columns' dtypes; missing cells are unknown.
     """
     cells: dict[str, pd.Series[Any]] = {str(name): frame[name] for name in frame}
     formulas = [
@@ -54,13 +54,12 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Fills missing cells from another column; an entirely missing column takes the
-    other's dtype."""
+    """Returns `cells` with missing ones replaced by those of `by`; `by` if all are missing."""
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 
 def _forwards(formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
-    """Fills y in rows with known parents."""
+    """Fills y where all columns of the formula are known."""
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
     is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
     if is_computable.any():
@@ -69,7 +68,7 @@ def _forwards(formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
 
 
 def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
-    """Fills a parent in rows in which y and the other parents determine it."""
+    """Fills a column of the formula where y and the other columns determine it."""
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
     for name in formula.parents:
@@ -96,7 +95,7 @@ def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[
 def _from_unique_combinations(
     codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Fills all parents in rows in which only one combination of their values gives y."""
+    """Fills all columns of the formula where only one combination of their values gives y."""
     blank = pd.DataFrame({name: cells[name].isna() for name in formula.parents})
     rows = cells[formula.column].notna() & blank.all(axis=1)
     if len(formula.parents) < 2 or not rows.any():
@@ -131,7 +130,7 @@ def _from_unique_combinations(
 
 
 def _values(column: Column) -> npt.NDArray[Any] | None:
-    """Returns all values of a column that has few of them; None for others."""
+    """Returns all possible numbers of a column that has at most 200; None for other columns."""
     grid = grid_of(column)
     if isinstance(grid, LevelGrid) or not column.has_numbers:
         return None

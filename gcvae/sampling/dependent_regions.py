@@ -1,9 +1,9 @@
-"""Regions of cells that depend on earlier columns of the row.
+"""Regions of possible cells that depend on earlier columns of the row.
 
     y = f(x) + e with y in [a, b]   becomes   e in [a - f(x), b - f(x)], for each particle its own
 
-A column y that a formula computes is modelled as its residual e, so a constraint on y becomes one
-on e given x. Unknown parents x are proposed near the solutions for y
+The model represents a column y that a formula f computes by its residual e, so a restriction of y
+becomes one of e given x. Unknown x are proposed near the solutions for y
 (`gcvae.sampling.solved_regions`).
 """
 
@@ -33,22 +33,24 @@ if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
 
 _MOST_LATER = 2
-"""Largest number of unknown parents drawn after a proposed one: each doubles the solutions."""
+"""Maximum number of unknown columns of a formula drawn after a proposed one; each doubles the
+solutions."""
 _LONGEST_CHAIN = 3
-"""Largest number of rules between a known column and a proposed parent."""
+"""Maximum number of rules between a known column and a proposed one."""
 
 
 @dataclass(frozen=True)
 class DependentRegion:
-    """Region of a part, such as a residual, that follows from a constraint on its original column.
+    """Region of a residual or another part, which follows from a restriction of its original
+    column.
 
     Attributes:
         codec: Codec of the table.
-        name: The original column.
-        part: The column of the transformed table.
+        name: Name of the original column.
+        part: Name of the column that represents it in the table that the model learns.
         target: Possible values of the original column.
-        is_scored: Whether the probability of a cell is divided by the unit of its column, as in
-            scores.
+        is_scored: Whether the probability of a cell is divided by the resolution of its column, as
+            in scores.
     """
 
     codec: TableCodec
@@ -59,24 +61,29 @@ class DependentRegion:
 
     @property
     def has_density(self) -> bool:
-        """False: the values of a grid have masses."""
+        """Whether the region's probability is a density: False, because values on a grid have
+        masses.
+        """
         return False
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows with a constraint. Shape: (n,) or (1,)."""
+        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
+        alike.
+        """
         return self.target.is_known
 
     def take(self, rows: Tensor | None) -> DependentRegion:
-        """Returns the region of these rows."""
+        """Returns the region for the rows with the given indices; None stands for all rows."""
         if rows is None:
             return self
         return replace(self, target=self.target.take(indices_of_rows(rows, len(self.target.low))))
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell within its region for each particle, with the region's probability.
+        """Draws a cell within its region for each of N particles, with the region's probability.
 
-        Shape: noise (N,); codes and values of the columns that are drawn, (N, D).
+        `column` is the distribution of the part given the earlier columns, `noise` is uniform.
+        Shape: noise (N,); codes and values (N, D), the columns drawn so far.
         """
         target = self.target.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
@@ -96,11 +103,11 @@ class DependentRegion:
 
 @dataclass(frozen=True)
 class RegionsByRow:
-    """Regions of one column: each row uses the first one that constrains it, else the plain one.
+    """Regions of one column, of which each row uses the first one that restricts it.
 
     Attributes:
         regions: Regions that rules imply, most restrictive first.
-        plain: Region of rows that no rule constrains; None for no constraint.
+        plain: Region of the rows that no rule restricts; None if all cells are possible.
     """
 
     regions: tuple[DependentRegion | JointRegion | SolvedRegion, ...]
@@ -108,16 +115,20 @@ class RegionsByRow:
 
     @property
     def has_density(self) -> bool:
-        """Whether the condition of a row is a point with a density."""
+        """Whether the region of a row is a single number whose probability is a density."""
         return self.plain is not None and self.plain.has_density
 
     def take(self, rows: Tensor | None) -> RegionsByRow:
-        """Returns the regions of these rows."""
+        """Returns the regions for the rows with the given indices; None stands for all rows."""
         plain = None if self.plain is None else self.plain.take(rows)
         return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each particle, from the region that applies to its row."""
+        """Draws a cell for each of N particles, from the region that applies to its row.
+
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
+        """
         n = len(noise)
         drawn = Drawn.to_fill(noise)
         is_open = np.ones(n, dtype=bool)
@@ -138,7 +149,7 @@ class RegionsByRow:
 
 
 DependentRegions = dict[int, RegionsByRow]
-"""Regions by index of the codec's columns."""
+"""Regions by index of the column in the codec."""
 
 
 def rule_regions(
@@ -150,18 +161,21 @@ def rule_regions(
     blanks_missing: bool,
     are_scored: bool = False,
 ) -> DependentRegions:
-    """Returns the regions that follow from constraints on transformed columns.
+    """Returns the regions that follow from restrictions of columns that the model represents by
+    parts.
 
-    Unknown parents are proposed among the solutions of the rules, and so are the parents from which
-    these follow.
+    Unknown columns of a rule are proposed among the solutions of the rule, and so are columns from
+    which they follow by another rule.
 
     Args:
         codec: Codec of the table.
-        frame: Known cells, typed; missing cells are unknown. n rows, or one for all.
-        targets: Possible values of transformed columns, for each row of `frame`.
-        order: Order of the columns in the chain rule.
-        blanks_missing: Whether an unknown cell may turn out to be missing.
-        are_scored: As `is_scored` of `DependentRegion`.
+        frame: Cells of the columns' dtypes; missing cells are unknown. n rows, or one for all.
+        targets: By name of a column with residuals or parts, its possible values in each row of
+            `frame`.
+        order: Order in which the decoder generates the columns.
+        blanks_missing: Whether an unknown cell may be a missing value.
+        are_scored: Whether probabilities are divided by the resolution
+            (`DependentRegion.is_scored`).
     """
     proposer = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
     own: list[tuple[int, DependentRegion]] = []
@@ -185,15 +199,16 @@ def regions_of_rows(
     blanks_missing: bool,
     are_scored: bool = False,
 ) -> DependentRegions:
-    """Returns the regions of rows in which a computed column is known and one of its parents is
-    not; see `rule_regions`.
+    """Returns the regions of rows in which a computed column is known, but not every column of its
+    formula; see `rule_regions`.
 
     Args:
         codec: Codec of the table.
-        frame: Typed rows; missing cells are unknown.
-        order: Order of the columns in the chain rule.
-        blanks_missing: Whether an unknown cell may turn out to be missing.
-        are_scored: As `is_scored` of `DependentRegion`.
+        frame: Rows with cells of the columns' dtypes; missing cells are unknown.
+        order: Order in which the decoder generates the columns.
+        blanks_missing: Whether an unknown cell may be a missing value.
+        are_scored: Whether probabilities are divided by the resolution
+            (`DependentRegion.is_scored`).
     """
     frame = frame.reset_index(drop=True)
     targets: dict[str, TargetIntervals] = {}
@@ -209,14 +224,14 @@ def regions_of_rows(
 
 
 _Rank = tuple[int, int, int]
-"""Expected freedom that a rule leaves: (rules on the way, rank of the rule, unknown later
-parents).
+"""Sort key of a proposal, the most restrictive first: (number of rules between the known column and
+the proposed one, rank of the rule, number of unknown columns drawn later).
 """
 _OF_DATES: _Rank = (1, 1, 1)
 """Parts of a date leave more freedom than a sum without unknown terms, and less than an
 inequality."""
 _Proposal = tuple[_Rank, int, SolvedRegion]
-"""(rank, column of the codec, region)."""
+"""(rank, index of the column in the codec, region)."""
 
 
 def _by_column(
@@ -224,7 +239,7 @@ def _by_column(
     constraint: Iterable[_Proposal],
     joint: Mapping[int, JointRegion],
 ) -> DependentRegions:
-    """Collects the regions of each column, the sharpest first."""
+    """Collects the regions of each column, the most restrictive first."""
     regions: dict[int, list[DependentRegion | JointRegion | SolvedRegion]] = {
         place: [region] for place, region in joint.items()
     }
@@ -236,24 +251,24 @@ def _by_column(
 
 
 ConstraintAt = Callable[[int], TargetIntervals | ParentConstraint | None]
-"""Returns the constraint on a column when the column at a position of the order is drawn; None for
-none."""
+"""Function from a position in the decoder's order to the restriction of a column when the column at
+that position is drawn; None without a restriction."""
 
 
 def _always(target: TargetIntervals) -> ConstraintAt:
-    """Returns a constraint that applies from the beginning."""
+    """Returns a restriction that applies at every position of the decoder's order."""
     return lambda _: target
 
 
 @dataclass(frozen=True)
 class _ParentProposals:
-    """Proposals of the unknown parents of rules.
+    """Proposals of unknown columns of rules, among the solutions of the rules.
 
     Attributes:
         codec: Codec of the table.
-        frame: Known cells, typed. n rows, or one for all.
-        order: Order of the columns in the chain rule.
-        may_be_blank: As in `SolvedRegion`.
+        frame: Known cells of the columns' dtypes. n rows, or one for all.
+        order: Order in which the decoder generates the columns.
+        may_be_blank: Whether an unknown cell may be a missing value.
     """
 
     codec: TableCodec
@@ -264,13 +279,14 @@ class _ParentProposals:
     def of(
         self, rewriting: Rewriting, target_at: ConstraintAt, is_partial: Mask, length: int = 1
     ) -> Iterator[_Proposal]:
-        """Yields proposals of the unknown parents of one rule, and of the parents of these.
+        """Yields proposals of the unknown columns of one rule, and of columns from which they
+        follow.
 
         Args:
-            rewriting: Rule of the constrained column.
-            target_at: Constraint on that column.
-            is_partial: Rows in which the proposal applies. Shape: (n,).
-            length: Number of rules on the way so far.
+            rewriting: Rule of the restricted column.
+            target_at: Restriction of that column.
+            is_partial: Mask of the rows in which the proposal applies. Shape: (n,).
+            length: Number of rules between the known column and this one.
         """
         for parent in rewriting.parents:
             is_open = is_partial & self.frame[parent].isna().to_numpy()
@@ -294,7 +310,7 @@ class _ParentProposals:
                 yield from self.of(own, constraint_at, is_open, length + 1)
 
     def of_dates(self, targets: Mapping[str, TargetIntervals]) -> Iterator[_Proposal]:
-        """Yields proposals of the dates whose parts are known or constrained."""
+        """Yields proposals of the dates whose parts are known or restricted."""
         for constraint in date_constraints(self.codec, self.frame, self.guessed, targets):
             is_open = self.frame[constraint.parent].isna().to_numpy()
             for part in self._parts(constraint.parent):
@@ -303,14 +319,15 @@ class _ParentProposals:
     def _proposal(
         self, constraint: ParentConstraint | DateConstraint, part: int, is_open: Mask
     ) -> SolvedRegion:
-        """Returns the region that proposes a parent among the solutions of a constraint."""
+        """Returns the region that proposes a column among the solutions of a restriction."""
         return SolvedRegion(constraint, self.codec.columns[part].name, is_open, self.may_be_blank)
 
     def _parent_constraint(
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int
     ) -> ParentConstraint | None:
-        """Returns the constraint on a parent when the column at a position is drawn; None if there
-        is none."""
+        """Returns the restriction of a column of a rule when the column at position `place` of the
+        order is drawn; None without one.
+        """
         target = target_at(place)
         later = tuple(
             name
@@ -332,18 +349,21 @@ class _ParentProposals:
         return deduced(self.codec, self.frame)
 
     def _parts(self, name: str) -> list[int]:
-        """Returns the codec's columns that represent an original column."""
+        """Returns the indices in the codec of the columns that represent an original column."""
         places = self.codec.places
         return [places[part] for part in self.codec.reduction.parts_of(name) if part in places]
 
     def _drawn_at(self, name: str) -> int:
-        """Returns the position in the order at which the last part of a column is drawn."""
+        """Returns the position in the decoder's order at which the last part of a column is
+        drawn.
+        """
         return max((self.order.index(part) for part in self._parts(name)), default=-1)
 
 
 def exact_columns(regions: Iterable[object]) -> set[str]:
-    """Returns the columns whose numbers have to be drawn exactly, because constraints on others
-    depend on them."""
+    """Returns the columns whose numbers must be drawn exactly, because restrictions of other
+    columns depend on them.
+    """
     found: set[str] = set()
     for region in regions:
         for own in dependent_parts(region):
@@ -355,16 +375,16 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
 
 
 def dependent_parts(region: object) -> list[DependentRegion]:
-    """Returns the dependent regions among the regions of one column."""
+    """Returns the regions of a column that follow from the restriction of its original column."""
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 
 
 def evaluation_rank(codec: TableCodec, name: str) -> int:
-    """Returns the rank in which constraints on a column are evaluated.
+    """Returns the rank in which restrictions of column `name` are evaluated: 0, 1 or 2.
 
-    Columns without a rule come first; inequalities, which leave most freedom, come last. The first
-    rule that constrains a parent proposes it.
+    Columns without a rule come first; inequalities, which leave most freedom, come last. An unknown
+    column is proposed by the first rule that restricts it.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

@@ -1,8 +1,8 @@
-"""Columns whose missing cells an imputation fills, leaves unknown, or keeps as values.
+"""Chooses the columns whose missing cells an imputation fills, leaves unknown, or keeps as values.
 
     filled   missing cells are replaced by values
     left     missing cells stay; their values are unknown, and are integrated out
-    kept     missing cells stay; missing is a value of its own ("no second applicant"), and known
+    kept     missing cells stay; that they are missing is known ("no second applicant")
 
 Loads without torch, because the service checks requests in the API process.
 """
@@ -21,12 +21,13 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
 @dataclass(frozen=True)
 class FilledColumns:
-    """Columns whose missing cells are filled or kept; cells of other columns are left.
+    """Columns whose missing cells are filled or kept; missing cells of all other columns are left
+    unknown.
 
     Attributes:
-        filled: Columns to fill, without identifiers and dropped columns.
-        kept: Columns in which missing is a value, without those of `filled`.
-        named: Columns that the caller named, which the table must have.
+        filled: Columns to fill; never identifiers or dropped columns.
+        kept: Columns in which missing is a value; never columns in `filled`.
+        named: Columns that the caller named, which the table must contain.
     """
 
     filled: frozenset[str]
@@ -39,17 +40,18 @@ def filled_columns(
     columns: Sequence[str] | None = None,
     keep_missing: Sequence[str] | None = None,
 ) -> FilledColumns:
-    """Checks the columns of an imputation and completes them by the schema.
+    """Checks the columns that a caller wants to fill or keep, and determines the rest from the
+    schema.
 
     Args:
         schema: Schema of the model's table.
-        columns: Columns to fill; by default all whose missing cells are not kept.
-        keep_missing: Columns in which missing is a value; by default those that the schema declares
-            so (`missing.is_value`) and that `columns` does not name.
+        columns: Columns to fill; None for all whose missing cells are not kept.
+        keep_missing: Columns in which missing is a value; None for those with `missing.is_value` in
+            the schema that `columns` does not name.
 
     Raises:
-        UnknownColumnError: The schema has no such column.
-        SettingError: No column is named, or a column can not be filled, or is both filled and kept.
+        UnknownColumnError: The schema does not contain a named column.
+        SettingError: `columns` is empty, or a column can not be filled, or is both filled and kept.
     """
     _check_names(schema, columns, "columns")
     _check_names(schema, keep_missing, "keep_missing")
@@ -70,10 +72,15 @@ def filled_columns(
 
 
 def read_names(text: str, pointer: str) -> list[str]:
-    """Parses names separated by commas; a name that contains a comma is quoted, as in CSV.
+    """Parses a list of names separated by commas; a name that contains a comma is quoted, as in
+    CSV.
 
     >>> read_names('age, "price, net"', "?columns")
     ['age', 'price, net']
+
+    Args:
+        text: The list.
+        pointer: Name of the parameter, for error messages.
 
     Raises:
         InputError: A quote is not closed.
@@ -88,7 +95,7 @@ def read_names(text: str, pointer: str) -> list[str]:
 
 
 def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) -> None:
-    """Checks that names are columns of the schema, and that `columns` has at least one."""
+    """Checks that names are columns of the schema, and that `columns` contains at least one."""
     if names is None:
         return
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -106,7 +113,7 @@ def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) 
 
 
 def _unfillable(named: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
-    """Returns the problems of columns that can not be filled."""
+    """Returns a problem for each column that can not be filled."""
     message = "identifiers and dropped columns are not filled"
     return [
         Problem(message, f"/columns/{i}", column=name, expected="a column that the model draws")

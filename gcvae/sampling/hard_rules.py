@@ -1,8 +1,8 @@
-"""Hard rules of a schema, and which rows keep them.
+"""Hard rules of a schema, and which rows satisfy them.
 
-A row breaks a rule only if the rule is false; a missing cell may make it unknown, which does not
-break it. In combinations of columns a missing cell counts as a level. Functional dependencies are
-not included, because the model's lookup keeps them.
+A row violates a rule only if the rule is false; a missing cell may make it unknown, which is no
+violation. In rules on combinations of columns a missing cell counts as a level. Functional
+dependencies are not included, because the model's decoder satisfies them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _BLANK, _UNSEEN = -1, 0
 
 @dataclass(frozen=True)
 class KnownCombinations:
-    """Distinct combinations of some columns of a table.
+    """Distinct combinations of the cells of some columns in a table.
 
     Attributes:
-        values: Distinct values of each column, of JSON types; dates are text.
-        rows: Each combination as 1-based indices into `values`; -1 is a missing cell.
+        values: Distinct values of each column, as JSON types; dates are text.
+        rows: Each combination as indices into `values` that count from 1; -1 is a missing cell.
     """
 
     values: Mapping[str, tuple[Any, ...]]
@@ -45,7 +45,7 @@ class KnownCombinations:
 
     @classmethod
     def fit(cls, table: TypedTable, names: Sequence[str]) -> Self:
-        """Returns the combinations of a typed table."""
+        """Collects the combinations that occur in a table."""
         frame = rows_at(table, slice(None), names)
         values = {name: _distinct(frame[name])[1] for name in names}
         # Sorted, so that the model does not reveal the order of the rows.
@@ -54,23 +54,25 @@ class KnownCombinations:
         return cls(ordered, frozenset(_tuples(indices.to_numpy())))
 
     def hold(self, frame: pd.DataFrame) -> Mask:
-        """Returns the mask of the rows whose combination is one of these. Shape: (n,)."""
+        """Returns a mask of the rows whose combination is known. Shape: (n,)."""
         return np.array([row in self.rows for row in _tuples(self._indices(frame))], dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the combinations as a document of JSON types."""
+        """Returns the combinations as a JSON document."""
         # A list, since `rows` are indices in the order of the columns.
         columns = [{"name": name, "values": list(found)} for name, found in self.values.items()]
         return {"columns": columns, "rows": sorted(map(list, self.rows))}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the document that `to_json` wrote."""
+        """Reads the combinations from a JSON document (`to_json`)."""
         values = {part["name"]: tuple(part["values"]) for part in document["columns"]}
         return cls(values, frozenset(map(tuple, document["rows"])))
 
     def _indices(self, frame: pd.DataFrame) -> npt.NDArray[np.int64]:
-        """Returns each row as indices into `values`, 0 for an unseen value. Shape: (n, C)."""
+        """Returns each row as indices into `values`; 0 for an unseen value. Shape: (n, number of
+        columns).
+        """
         matrix = np.zeros((len(frame), len(self.values)), dtype=np.int64)
         for j, (name, known) in enumerate(self.values.items()):
             index = {value: number for number, value in enumerate(known, start=1)}
@@ -86,7 +88,7 @@ def _tuples(matrix: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
 
 
 class HardRules:
-    """Hard rules of a schema without functional dependencies, C of them.
+    """The hard rules of a schema, without functional dependencies.
 
     Attributes:
         rules: Rules, in the order of the schema.
@@ -94,11 +96,12 @@ class HardRules:
     """
 
     def __init__(self, schema: TableSchema, combinations: Mapping[str, KnownCombinations]) -> None:
-        """Compiles the rules; use `fit` or `from_json`.
+        """Compiles the rules. Call `fit` or `from_json` instead.
 
         Args:
-            schema: Complete schema whose rules fit its columns.
-            combinations: Known combinations of the rules that permit only these, by pointer.
+            schema: Complete schema.
+            combinations: By JSON pointer of a rule on combinations, the combinations that it
+                permits.
         """
         hard = {
             pointer_of_rule(i): rule
@@ -121,7 +124,7 @@ class HardRules:
 
     @classmethod
     def fit(cls, table: TypedTable, schema: TableSchema) -> Self:
-        """Returns the rules, with the combinations of a typed table."""
+        """Compiles the rules of a schema, and collects the combinations that a table contains."""
         unfitted = cls(schema, {})
         combinations = {
             pointer: KnownCombinations.fit(table, modelled(rule.form, schema))
@@ -135,11 +138,12 @@ class HardRules:
         return len(self.rules)
 
     def kept(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> Mask:
-        """Returns which rows of a typed frame keep which rules. Shape: (n, C).
+        """Returns for each row and rule whether the row satisfies the rule. Shape: (n, number of
+        rules).
 
         Args:
-            frame: Frame with the columns of the rules; constants may be absent.
-            blanks_unknown: Whether missing cells are unknown, so that they break no rule.
+            frame: Columns of the rules, with cells of their dtypes; constants may be absent.
+            blanks_unknown: Whether missing cells are unknown, so that they violate no rule.
         """
         found = np.ones((len(frame), len(self)), dtype=bool)
         for i, (pointer, rule) in enumerate(self._by_pointer()):
@@ -147,7 +151,7 @@ class HardRules:
         return found
 
     def _keeps(self, pointer: str, rule: Rule, frame: pd.DataFrame, blanks_unknown: bool) -> Mask:
-        """Returns the mask of the rows that do not break a rule. Shape: (n,)."""
+        """Returns a mask of the rows that do not violate a rule. Shape: (n,)."""
         if isinstance(rule.form, Combination):
             combinations = self._combinations[pointer]
             held = combinations.hold(frame)
@@ -163,10 +167,11 @@ class HardRules:
         return np.asarray(~applies | kept)
 
     def broken_by(self, known: pd.DataFrame, blank: Collection[str]) -> Rule | None:
-        """Returns a rule on missing cells that every row keeps and that known cells break.
+        """Returns a rule on missing cells, without exceptions in the table, that known cells
+        violate; None if there is none.
 
         Args:
-            known: One row with the known cells; others are missing.
+            known: One row with the known cells; missing cells are unknown, except those of `blank`.
             blank: Columns whose cells are known to be missing.
         """
         found = {str(name): np.array([name in blank]) for name in known}
@@ -185,10 +190,12 @@ class HardRules:
         return None
 
     def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns which empty cells must be missing because a known cell is computed from that.
+        """Returns the unknown cells that must be missing because a known cell is computed from
+        their being missing.
 
-        As `certain_blanks`, by the formulas alone: such a known cell is evidence that draws of the
-        empty one have to meet.
+        As `certain_blanks`, but only by formulas that contain `is_missing`: their known cells are
+        evidence that draws of the unknown cells have to match. By column, a mask of the rows.
+        Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         for rule, term in self._of_missing:
@@ -197,17 +204,22 @@ class HardRules:
         return {name: mask for name, mask in found.items() if mask.any()}
 
     def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns which empty cells of partially observed rows must be missing values.
+        """Returns the unknown cells of partly observed rows that must be missing values.
 
-        A value would break a hard condition, or a rule on missing cells that every row of the table
-        keeps: with `delivered == (not is_missing(date))` the date of an undelivered row. By column,
-        without columns that have no such cells. Shape: (n,) each.
+        Any value would violate a hard condition, or a rule on missing cells without exceptions in
+        the table: with `delivered == (not is_missing(date))` the date of an undelivered row. By
+        column, a mask of the rows; columns without such cells are omitted. Shape: (n,) each.
+
+        Args:
+            frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         return {name: mask for name, mask in self._closed(frame, found).items() if mask.any()}
 
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
-        """Adds the cells that must be missing to those that are known to be, to a fixpoint."""
+        """Adds the cells that must be missing to those known to be missing, until no more
+        follow.
+        """
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
@@ -230,7 +242,7 @@ class HardRules:
         frame: pd.DataFrame,
         found: Mapping[str, Mask],
     ) -> Mask:
-        """Returns the mask of a column's empty cells in which a value makes a term false.
+        """Returns a mask of a column's unknown cells in which any value would make a term false.
 
         Shape: (n,).
         """
@@ -247,21 +259,21 @@ class HardRules:
         return np.asarray(cells.isna().to_numpy() & ~as_value & as_blank)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the combinations as a JSON document."""
+        """Returns the permitted combinations as a JSON document."""
         return {"combinations": {at: found.to_json() for at, found in self._combinations.items()}}
 
     @classmethod
     def from_json(cls, schema: TableSchema, document: Mapping[str, Any]) -> Self:
-        """Reads the document that `to_json` wrote."""
+        """Restores the rules from their schema and a JSON document (`to_json`)."""
         found = document["combinations"].items()
         return cls(schema, {at: KnownCombinations.from_json(part) for at, part in found})
 
     def _by_pointer(self) -> Iterator[tuple[str, Rule]]:
-        """Iterates over (pointer, rule)."""
+        """Returns an iterator over (pointer, rule)."""
         return zip(self.pointers, self.rules, strict=True)
 
     def _values(self, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-        """Returns the columns in the form that terms evaluate."""
+        """Converts columns to the values that terms evaluate."""
         values = {}
         for name in names:
             column = self._schema[name]
@@ -272,7 +284,9 @@ class HardRules:
 
 
 def _is_exact(rule: Rule) -> bool:
-    """Returns whether every row keeps a rule: it is hard, or the table has no exception."""
+    """Returns whether every row satisfies a rule: it is hard, or the table contains no
+    exception.
+    """
     return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
 
 
@@ -285,12 +299,14 @@ def _names_missing(form: Form) -> bool:
 
 
 def modelled(form: Combination, schema: TableSchema) -> list[str]:
-    """Returns the columns of combinations, without constants."""
+    """Returns the columns of a rule on combinations that are not constant."""
     return [name for name in form.columns if schema[name].is_modelled]
 
 
 def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:
-    """Returns (index of each cell's distinct value, -1 if missing; the values, of JSON types)."""
+    """Returns (index of each cell's distinct value, -1 if missing; the distinct values as JSON
+    types).
+    """
     codes, found = pd.factorize(series)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return codes, np.datetime_as_string(np.asarray(found, dtype=TIMES)).tolist()

@@ -1,11 +1,11 @@
-"""Imputation: missing cells are filled from p(missing | known); known cells are returned unchanged.
+"""Imputation: fills missing cells from p(missing | known); known cells are returned unchanged.
 
 A filled cell is never missing: it is drawn given that it is a value. Known text cells keep their
-exact text, and filled ones have the format of the schema; typed cells stay typed. Cells stay
-missing in identifiers, dropped columns, and columns that `filled_columns` leaves or keeps. Left
-cells are unknown, so that filled cells are the same as if all columns were filled; kept cells have
-the missing level. A column that equals another in every training row is filled with the other's
-cell.
+exact text, and filled ones have the format of the schema; cells of other dtypes keep their dtype.
+Cells stay missing in identifiers, dropped columns, and columns that `filled_columns` leaves or
+keeps. Left cells are unknown, so that filled cells are the same as if all columns were filled; kept
+cells are known to be missing. A column that equals another in every training row is filled with the
+other column's cell.
 """
 
 from __future__ import annotations
@@ -42,21 +42,23 @@ def impute_blocks(
     columns: Sequence[str] | None = None,
     keep_missing: Sequence[str] | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """Yields the completed rows in blocks, in order, with the draws of a row together.
+    """Yields the completed rows in blocks, in order, with the completions of a row together.
 
     Args:
         constrained: Model with its hard rules.
-        rows: Cells as text or typed; a modelled column that they lack is added as entirely missing.
-        draws: Completions of each row; more than one are numbered from 1 in a first column `draw`.
-        seed: Seed of all draws.
-        among: Range of the rows to complete, with the same result as in a full pass; begins at a
-            multiple of BLOCK_ROWS.
+        rows: Cells as text or with the columns' dtypes. A modelled column that is absent is added
+            as entirely missing.
+        draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
+            from 1.
+        seed: Seed of all completions.
+        among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None for
+            all. The result for these rows is the same as in a full pass.
         columns, keep_missing: As in `filled_columns`.
 
     Raises:
         SettingError: `draws` is not a whole number of at least 1, or a column can not be filled.
         TableError: All modelled columns are absent, or a cell can not be read.
-        UnknownColumnError: The schema lacks a column of the table.
+        UnknownColumnError: The schema does not contain a column of the table.
     """
     draws = whole_number("draws", draws, 1)
     schema = constrained.codec.schema
@@ -81,7 +83,7 @@ def impute_blocks(
 
 
 def _check_present(cells: pd.DataFrame, chosen: FilledColumns) -> None:
-    """Checks that the table has the named columns; constant columns may be absent."""
+    """Checks that the table contains the columns that the caller named."""
     absent = [name for name in chosen.named if name not in cells]
     if absent:
         raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
@@ -94,8 +96,15 @@ def completed_rows(
     schema: TableSchema,
     draws: int = 1,
 ) -> pd.DataFrame:
-    """Returns the cells, `draws` copies of each row, with missing cells of the completed columns
-    filled."""
+    """Returns `draws` copies of each row, in which drawn cells replace missing ones.
+
+    Args:
+        cells: Rows as the caller passed them.
+        typed: The same rows, with cells of the columns' dtypes.
+        completed: `draws` drawn rows for each row, with the columns to fill.
+        schema: Schema of the columns.
+        draws: Number of copies. If more than 1, a first column `draw` numbers them from 1.
+    """
     repeated = np.arange(len(cells)).repeat(draws)
     block = cells.iloc[repeated].reset_index(drop=True)
     blank = typed.iloc[repeated].isna().reset_index(drop=True)
@@ -111,7 +120,7 @@ def completed_rows(
 def _filled(
     series: pd.Series[Any], completed: pd.Series[Any], blank: Mask, column: Column
 ) -> pd.Series[Any]:
-    """Replaces missing cells, in the column's own dtype if it can hold the values."""
+    """Replaces missing cells by drawn ones, in the dtype of the series if it can hold them."""
     blank = blank & completed.notna().to_numpy()  # cells that stay missing in the completion
     if not blank.any():
         return series
@@ -125,7 +134,9 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """Returns a dtype that can hold the values: new categories, or dates in their own unit."""
+    """Returns a dtype that can hold the drawn cells: with new categories, or the unit of drawn
+    dates.
+    """
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

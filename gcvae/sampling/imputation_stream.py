@@ -1,4 +1,4 @@
-"""Imputed tables as a stream of the bytes of one file.
+"""Streams imputed tables as the bytes of one file.
 
 Loads without pandas, because the API process lists the formats.
 """
@@ -25,14 +25,14 @@ def stream_completed(
 ) -> Iterator[bytes]:
     """Yields the bytes of one file, block by block.
 
-    In CSV text cells keep their text and delimiter, so that known cells are unchanged; other
-    formats hold values.
+    In CSV files, text cells keep their exact text and the table's delimiter, so that known cells
+    are unchanged; other formats contain values of the columns' types.
 
     Args:
         blocks: Blocks of `Synthesizer.impute_blocks`, at least one.
         schema: Schema of the model's table.
         format: Format of the file, as in `gcvae.files.table_stream`.
-        shard: Shard of the file that the blocks are, as in `gcvae.files.table_stream`.
+        shard: Part of the file that the blocks form, as in `gcvae.files.table_stream`.
 
     Raises:
         TableError: The format is unknown.
@@ -73,7 +73,7 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
 
 
 def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:
-    """Yields the blocks with typed cells."""
+    """Yields the blocks with cells of the columns' dtypes."""
     from gcvae.cells.values import parse_table
 
     for block in blocks:
@@ -89,8 +89,8 @@ def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.D
 
 
 def _dropped_cells(block: pd.DataFrame, schema: TableSchema) -> dict[str, pd.Series[Any]]:
-    """Returns the cells of dropped columns, which the schema does not describe: numbers and
-    booleans unchanged, all others as text.
+    """Returns the cells of dropped columns, whose format the schema does not describe: numbers and
+    booleans unchanged, all other cells as text.
     """
     from pandas.api.types import is_numeric_dtype
 

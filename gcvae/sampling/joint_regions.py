@@ -1,11 +1,12 @@
-"""Joint proposals for unknown columns of few values, such that the formulas of a row hold.
+"""Draws several unknown columns of few values jointly, so that the formulas of a row hold.
 
 If a row's total is known and its price, quantity and discount are not, hardly any independent draw
-of these gives that total. They have only some thousand combinations: all are enumerated, and each
-column is drawn among the values that some combination with the earlier columns still has. Every
-particle thus satisfies the formulas, and its weight is the probability of the possible values.
+of these three gives that total. They have only some thousand combinations: all are enumerated, and
+each column is drawn among the values that occur in a possible combination with the columns drawn
+before. Every particle (weighted draw of a row) thus satisfies the formulas, and its weight is the
+probability of the possible values.
 
-Only formulas that every row of the table keeps are used; exceptions would get no particle.
+Only formulas that every row of the table satisfies are used; exceptions would get no particle.
 """
 
 from __future__ import annotations
@@ -39,15 +40,17 @@ _MOST_COMBINATIONS = 60_000
 
 @dataclass(frozen=True)
 class JointRegion:
-    """Region of one of the columns that are drawn jointly.
+    """Region of one column among several that are drawn jointly.
+
+    Rows with different known cells have different tables of possible combinations.
 
     Attributes:
-        at: Position of the column among those drawn jointly.
-        columns: Indices of each table's columns in the codec, in the order in which they are drawn.
-        tables: Possible combinations of codes. Shape: (m, number of columns) each.
-        which: Index of each row's table, -1 for none. Shape: (n,).
-        number: Index of the column in the codec.
-        n_codes: Number of codes of the column.
+        columns: For each table, the indices in the codec of its columns, in drawing order.
+        tables: Possible combinations of codes. Shape: (number of combinations, number of columns)
+            each.
+        which: Index of each row's table, -1 for rows without one. Shape: (n,).
+        number: Index of this column in the codec.
+        n_codes: Number of codes of this column.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -58,22 +61,31 @@ class JointRegion:
 
     @property
     def has_density(self) -> bool:
-        """False: codes have masses."""
+        """Whether the region's probability is a density: False, because codes have masses."""
         return False
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows in which the column is drawn jointly. Shape: (n,) or (1,)."""
+        """Mask of the rows in which this column is drawn jointly with others that determine a known
+        cell.
+
+        Shape: (n,), or (1,) for all rows alike.
+        """
         return self.which >= 0
 
     def take(self, rows: Tensor | None) -> JointRegion:
-        """Returns the region of these rows."""
+        """Returns the region for the rows with the given indices; None stands for all rows."""
         if rows is None:
             return self
         return replace(self, which=self.which[indices_of_rows(rows, len(self.which))])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each particle, among the codes that some combination still has."""
+        """Draws a cell for each of N particles, among the codes of the combinations that are still
+        possible.
+
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
+        """
         n = len(noise)
         allowed = np.ones((n, self.n_codes), dtype=bool)
         which = np.broadcast_to(self.which, n)
@@ -92,15 +104,15 @@ class JointRegion:
 
 @dataclass(frozen=True)
 class _RowConstraint:
-    """Constraint of a row's formulas on its unknown columns.
+    """Restriction of the unknown columns of a row by its formulas.
 
     Attributes:
-        formulas: Computed columns, in an order in which they follow from each other.
+        formulas: Formulas in an order in which their results follow from each other.
         unknown: Columns from which all others follow.
         known: Known cells of the row, each as a series of length one.
-        target: (low, high) intervals of grid indices of the known computed columns.
-        checks: Formulas with exceptions and inequalities between known columns: a residual that no
-            row of the table has is impossible.
+        target: For each known computed column, intervals (low, high) of its grid index.
+        checks: Inequalities, and formulas with exceptions, between known columns. A residual that
+            no row of the table has is impossible.
     """
 
     formulas: Sequence[Residual | Alternative]
@@ -111,7 +123,7 @@ class _RowConstraint:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Hashable key; rows with equal constraints have equal keys."""
+        """Hashable key; rows with equal restrictions have equal keys."""
         ends = [(name, *(end.tobytes() for end in pair)) for name, pair in self.target.items()]
         known = [(name, cell.iloc[0]) for name, cell in self.known.items()]
         return (*self.unknown, *ends, *known)
@@ -123,13 +135,14 @@ def joint_regions(
     target: Mapping[str, TargetIntervals],
     order: Sequence[int],
 ) -> dict[int, JointRegion]:
-    """Returns the joint regions of unknown columns of few values, by index of the codec's columns.
+    """Returns the regions of unknown columns of few values that are drawn jointly, by index in the
+    codec.
 
     Args:
         codec: Codec of the table.
-        frame: Known cells, typed; missing ones are unknown. n rows, or one for all.
+        frame: Cells of the columns' dtypes; missing ones are unknown. n rows, or one for all.
         target: Possible values of each known computed column.
-        order: Order of the columns in the chain rule.
+        order: Order in which the decoder generates the columns.
     """
     exact = {
         r.column: r
@@ -176,8 +189,9 @@ def _row_constraint(
     cells: Mapping[str, pd.Series[Any]],
     target: Mapping[str, TargetIntervals],
 ) -> _RowConstraint | None:
-    """Returns the constraint of a row's formulas on two or more unknown columns; None
-    without one."""
+    """Returns the restriction of a row's unknown columns by its formulas; None if there is none, or
+    if `SolvedRegion` handles it.
+    """
     known_targets = {}
     for name in exact:
         places = target.get(name)
@@ -230,13 +244,13 @@ def _row_constraint(
 
 
 def _is_solved(formula: Residual | Alternative, name: str) -> bool:
-    """Returns whether `SolvedRegion` can propose the column if it alone is unknown."""
+    """Returns whether `SolvedRegion` can propose the column if only this column is unknown."""
     is_of_date = formula.prediction.parents.columns[0].has_times and len(formula.parents) == 1
     return name not in formula.parents or is_of_date or formula.can_solve(name)
 
 
 def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
-    """Returns (codes, values) of a column of few values; None for others."""
+    """Returns (codes, values) of a column of few values; None for other columns."""
     if name not in codec.places:
         return None
     column: ColumnCodec = codec.column_codec(name)

@@ -1,4 +1,4 @@
-"""Partially observed rows, which a model completes in blocks within its hard rules."""
+"""Partly observed rows, which a model completes in blocks such that its hard rules hold."""
 
 from __future__ import annotations
 
@@ -26,19 +26,22 @@ from gcvae.sampling.row_completion import Completions, complete_rows
 from gcvae.schema.kinds import Outcomes
 
 BLOCK_ROWS = 512
-"""Rows of a block; each block has a generator of (seed, block number)."""
+"""Number of rows of a block. Each block has its own random generator, seeded by (seed, block
+number)."""
 _MOST_ROUNDS = 50
-"""Largest number of times that a completion is redrawn because it breaks a hard rule."""
+"""Maximum number of times that a completion is drawn, until it satisfies the hard rules."""
 
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Typed rows with their encoding, and the model that completes them.
+    """Partly observed rows, and the model that completes them.
 
     Attributes:
-        blanks_missing: Whether an unknown cell may turn out to be missing; else it is
-            always a value.
-        lines: Physical lines of the rows in their file.
+        constrained: Model with its hard rules.
+        typed: Rows with cells of the columns' dtypes.
+        rows: The same rows, encoded; cells that are not `observed` are unknown.
+        blanks_missing: Whether an unknown cell may be a missing value; else it is always a value.
+        lines: Line of each row in its file; None without a file.
     """
 
     constrained: ConstrainedModel
@@ -54,9 +57,9 @@ class KnownRows:
         A number beyond its column's limits or decimals is replaced by the nearest possible one.
 
         Raises:
-            ConditionError: A known cell is impossible, or breaks a hard rule.
+            ConditionError: A known cell is impossible, or violates a hard rule.
             TableError: A cell can not be parsed, or there are no rows.
-            UnknownColumnError: The schema lacks a column.
+            UnknownColumnError: The schema does not contain a column of the frame.
         """
         schema, codec = constrained.codec.schema, constrained.codec
         if not len(frame):
@@ -85,18 +88,19 @@ class KnownRows:
         kept: Collection[str],
         context: Tensor | None = None,
     ) -> KnownRows:
-        """Reads rows whose missing cells are to be filled with values; those of the `kept` columns
-        are known.
+        """Reads rows whose missing cells are to be filled with values, except those of the `kept`
+        columns, which are known to be missing.
 
-        Missing cells that a rule requires are also known: `is_missing(refund) if status !=
-        'returned'`. A known cell to which the model gives no probability does not constrain the
-        others.
+        Cells that must be missing by a rule, such as `is_missing(refund) if status != 'returned'`,
+        are also known to be missing. A known cell to which the model gives no probability is
+        ignored when the other cells are drawn.
 
         Args:
-            typed: Typed rows.
+            typed: Rows with cells of the columns' dtypes.
             constrained: Model with its hard rules.
-            kept: Names of the columns whose missing cells are known.
-            context: Encoded contexts of the rows of a conditional model. Shape: (n, 2 C).
+            kept: Names of the columns whose missing cells are known to be missing.
+            context: Encoded context of each row of a conditional model: C codes, then C values.
+                None for other models. Shape: (n, 2 C).
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         rows = codec.encode(typed, blanks_unknown=True)
@@ -115,29 +119,38 @@ class KnownRows:
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks."""
+        """Number of blocks of BLOCK_ROWS rows, of which the last may be shorter."""
         return -(-len(self) // BLOCK_ROWS)
 
     def block_numbers(self, among: range) -> range:
-        """Returns the block numbers of a range of rows that begins and ends at block boundaries."""
+        """Returns the numbers of the blocks of a range of rows that begins at a block's first
+        row.
+        """
         assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
         return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
 
     def rows_of(self, number: int) -> slice:
-        """Returns the rows of a block."""
+        """Returns the range of rows of a block, as a slice."""
         return slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, len(self)))
 
     def complete(
         self, number: int, n_outputs: int, generator: torch.Generator, seed: int
     ) -> tuple[pd.DataFrame, Tensor]:
-        """Returns (typed completions of a block, effective number of particles of each row).
+        """Returns (completed rows of a block, effective number of particles of each row).
 
-        The completions of a row are consecutive. `seed` determines identifiers, by row
-        number; `generator` draws the rest. Shape: (n * n_outputs rows), (n,).
+        Particles are weighted draws, of which the completions of a row are chosen. The completions
+        of a row are consecutive. `generator` draws all cells except identifiers, which `seed` and
+        the row number determine. Shape: (n * n_outputs rows), (n,).
+
+        Args:
+            number: Number of the block.
+            n_outputs: Number of completions of each row.
+            generator: Random generator of the block.
+            seed: Seed of the identifiers.
 
         Raises:
-            HardRuleError: No completion of a row keeps the hard rules.
-            ConditionError: No completion has all known cells of its row.
+            HardRuleError: No completion of a row satisfies the hard rules.
+            ConditionError: No completion contains all known cells of its row.
         """
         at = self.rows_of(number)
         index = torch.arange(at.start, at.stop)
@@ -191,9 +204,10 @@ class KnownRows:
         generator: torch.Generator,
         exact: Collection[str],
     ) -> EncodedTable:
-        """Draws the level of each group in the completions, and restores the known cells.
+        """Draws a level where several levels share a completion's code, and restores the known
+        cells.
 
-        Shape: (n, O, D) -> (n O, D).
+        Shape: n rows with O completions of D columns, (n, O, D) -> (n O, D).
         """
         codes, values = drawn.codes, drawn.values
         n_outputs = codes.shape[1]
@@ -208,7 +222,7 @@ class KnownRows:
         return EncodedTable(table.codes, torch.where(known, own, table.values), table.observed)
 
     def _satisfied(self, table: EncodedTable) -> Tensor:
-        """Returns the mask of the rows that keep the hard rules. Shape: (n,)."""
+        """Returns a mask of the rows that satisfy the hard rules. Shape: (n,)."""
         hard_rules = self.constrained.hard_rules
         if not len(hard_rules):
             return torch.ones(len(table), dtype=torch.bool)
@@ -216,8 +230,9 @@ class KnownRows:
         return torch.from_numpy(satisfied)
 
     def _check(self, written: pd.DataFrame) -> None:
-        """Checks that the model can generate the known cells; `written` has them in their original
-        form."""
+        """Checks that the model can generate the known cells. `written` contains them in their
+        original form.
+        """
         problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():
@@ -239,7 +254,7 @@ class KnownRows:
         """Checks that the completions of a block, which begins at row `first`, contain the known
         cells.
 
-        Combinations of cells that the model's rules exclude are in no completion.
+        No completion contains a combination of cells that the model's rules exclude.
         """
         lost = (effective == 0.0).nonzero()[:, 0].tolist()
         reduction = self.constrained.codec.reduction
@@ -257,7 +272,7 @@ class KnownRows:
                         raise ConditionError(self._problem(first + row, message, column=name))
 
     def _made_up(self) -> list[Problem]:
-        """Returns the problems of identifiers with known cells."""
+        """Returns a problem for each identifier with known cells."""
         schema = self.constrained.codec.schema
         message = "identifiers are made up anew and can not be known"
         return [
@@ -269,7 +284,7 @@ class KnownRows:
         ]
 
     def _impossible(self, written: pd.DataFrame) -> list[Problem]:
-        """Returns a problem for each column with a level that the model does not have."""
+        """Returns a problem for each column with a level that the model does not contain."""
         problems = []
         are_hidden = self.constrained.codec.hidden_cells(self.rows)
         are_unseen = are_hidden | (self.rows.observed & (self.rows.codes < 0))
@@ -296,7 +311,7 @@ class KnownRows:
         return problems
 
     def _problem(self, row: int, message: str, **place: Any) -> Problem:
-        """Returns a problem with a row, with its physical line if there is one."""
+        """Returns a problem of a row, with its line in the file if there is one."""
         numbers = {"row": row} if self.lines is None else {"line": self.lines[row]}
         return Problem(message, **numbers, **place)
 
@@ -304,12 +319,12 @@ class KnownRows:
 def with_missing(
     codec: TableCodec, rows: EncodedTable, missing: Mapping[str, Mask]
 ) -> EncodedTable:
-    """Returns partially observed rows in which some unknown cells are known to be missing.
+    """Returns partly observed rows after marking some unknown cells as known to be missing.
 
     Args:
         codec: Codec of the table.
-        rows: n rows.
-        missing: Mask of these cells, by column. Shape: (n,) each.
+        rows: n encoded rows.
+        missing: By column, the mask of the cells to mark. Shape: (n,) each.
     """
     observed = rows.observed.clone()
     for j, column in enumerate(codec.columns):
@@ -340,7 +355,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
 
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
-    """Returns the mask of cells with a marker that declares the value as missing, unlike an empty
+    """Returns a mask of the cells with a text that says that the value is missing, unlike an empty
     cell.
 
     Shape: n original rows -> (n, D).
@@ -360,7 +375,9 @@ def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
 
 
 def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Returns a copy with these columns; unlike `assign` it accepts a column called self."""
+    """Returns a copy of the frame with additional columns; unlike `assign`, one may be called
+    self.
+    """
     whole = frame.copy()
     for name, cells in columns.items():
         whole[name] = cells
@@ -368,7 +385,7 @@ def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFra
 
 
 def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> Mask:
-    """Returns where cells differ by more than their encoding loses."""
+    """Returns a mask of the cells that differ by more than encoding loses."""
     if own.dtype.kind == "f" and other.dtype.kind == "f":
         return ~np.isclose(own, other, rtol=1e-9, atol=1e-9 * float(other.abs().max() or 0.0))
     return (own != other).fillna(False).to_numpy(dtype=bool)

@@ -1,12 +1,12 @@
-"""Lookahead proposals for functional dependencies: codes are drawn in view of later constraints.
+"""Lookahead proposals for functional dependencies: codes are drawn in view of later conditions.
 
     draw k from p(k) h(k) / Z,      weight by Z / h(k),      Z = sum_k p(k) h(k)
 
-If the dependent column y is conditioned and comes after its parents, few codes of a parent can lead
-to a possible y: one in a hundred destinations has a given distance. The codes of earlier columns
-are therefore drawn with weights h: 1 for codes that can still lead to a possible code, little for
-the others. The particle's weight corrects for h, so any positive h gives the distribution under the
-condition.
+If the dependent column y is conditioned and is drawn after the columns that determine it, few of
+their codes k can lead to a possible y: one in a hundred destinations has a given distance. Codes of
+earlier columns are therefore drawn with weights h: 1 for codes that can still lead to a possible y,
+little for all others. The particle's weight corrects for h, so any positive h gives the
+distribution under the condition.
 
 Source: look-ahead in sequential importance sampling; Lin, Chen and Liu 2013.
 """
@@ -25,7 +25,7 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 
 _LOG_SILENT = math.log(0.1)
-"""log h of a code to which the dependency does not apply."""
+"""log h of a code that does not occur in the dependency's table."""
 _LEAST = 1e-4
 """Minimum of h for a code that leads to no possible y; else h is the dependency's share of
 exceptions.
@@ -34,17 +34,17 @@ exceptions.
 
 @dataclass(frozen=True)
 class LookaheadRegion:
-    """Region of a column of a functional dependency that accounts for the regions of later columns.
+    """Region of a column that helps to determine a conditioned later column.
 
     Attributes:
         own: Region of the column itself.
-        function: Dependency with a conditioned later column.
-        pairs: Pairs of the dependency, with one row for each code of this column. Shape: (m, r +
-            1).
-        at: Position of this column among the dependency's columns.
-        earlier: Positions of the earlier columns.
-        possible: Masks of the possible codes of the later columns, in the coding of the pairs.
-            Shape: (n, K) or (1, K) each.
+        function: Functional dependency with a conditioned later column.
+        pairs: Combinations of codes that satisfy the dependency of r columns on one, with one row
+            for each code of this column. Shape: (m, r + 1).
+        at: Index of this column among the dependency's columns.
+        earlier: Indices of the columns that are drawn before.
+        possible: By index of a later column, the mask of its K possible codes, coded as in `pairs`.
+            Shape: (n, K), or (1, K) for all rows alike.
     """
 
     own: Region
@@ -55,14 +55,18 @@ class LookaheadRegion:
     possible: Mapping[int, Tensor]
 
     def take(self, rows: Tensor | None) -> LookaheadRegion:
-        """Returns the region of these rows; a region that all rows share stays."""
+        """Returns the region for the rows with the given indices; None stands for all rows."""
         if rows is None:
             return self
         taken = {i: p if len(p) == 1 else p[rows] for i, p in self.possible.items()}
         return replace(self, own=self.own.take(rows), possible=taken)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles, with the log of Z / h."""
+        """Draws a cell for each of N particles, with the log of Z / h as its log weight.
+
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
+        """
         log_h = self._log_h(codes)
         drawn = column.draw_within(replace(self.own, log_share=self.own.log_share + log_h), noise)
         taken = log_h.gather(-1, drawn.codes.long()[:, None])[:, 0]
@@ -95,10 +99,9 @@ class LookaheadRegion:
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion]:
-    """Returns the lookahead regions of columns that precede a conditioned column of their
-    dependency.
-
-    A column of several dependencies uses the one with the fewest exceptions.
+    """Returns, by index, the lookahead regions of columns that the decoder generates (`order`)
+    before a conditioned column of their dependency. A column of several dependencies uses the one
+    with the fewest exceptions.
     """
     found: dict[int, LookaheadRegion] = {}
     if order is None:
@@ -129,7 +132,7 @@ def lookahead_regions(
 
 
 def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
-    """Converts a mask of possible codes to the coding of the pairs.
+    """Converts a mask of K possible codes to the coding of the dependency's pairs.
 
     Shape: (n, K) -> (n, K or 2).
     """

@@ -2,10 +2,11 @@
 
     w = p(l) / g(l)  prod_j p_j(region_j | l, columns before j)
 
-A particle's latent vector l comes from a proposal g; its columns are drawn in order, each within
+A particle's latent vector l is drawn from a proposal g; its columns are drawn in order, each within
 its region. The weighted particles follow p(l, x | x in the regions), and the mean of w is an
-unbiased estimate of the probability (for points the density) of the regions. Columns after the last
-conditioned one do not change the weight, and are drawn only for the chosen particles.
+unbiased estimate of the probability of the regions (of their density, if a region is a point).
+Columns after the last conditioned one do not change the weight, and are drawn only for the chosen
+particles.
 
 Source: sequential importance sampling; Liu 2001, chapter 3.
 """
@@ -28,9 +29,12 @@ from gcvae.sampling.regions import Regions
 
 @dataclass(frozen=True)
 class Particles:
-    """Latent vectors, cells drawn so far, and log weights.
+    """Weighted latent vectors with the cells drawn so far.
 
-    Shape: (N, K + F), (N, D) twice, (N,).
+    Attributes:
+        latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
+        codes, values: Encoded cells of D columns. Shape: (N, D) each.
+        log_weight: Log importance weights. Shape: (N,).
     """
 
     latent: Tensor
@@ -39,13 +43,13 @@ class Particles:
     log_weight: Tensor
 
     def take(self, at: Tensor) -> Particles:
-        """Returns the particles with these indices, in this order."""
+        """Returns the particles with the given indices, in that order."""
         parts = self.latent, self.codes, self.values, self.log_weight
         return Particles(*(part[at] for part in parts))
 
     @staticmethod
     def joined(parts: Sequence[Particles]) -> Particles:
-        """Concatenates particles."""
+        """Concatenates particles, in order."""
         names = ("latent", "codes", "values", "log_weight")
         return Particles(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
 
@@ -62,11 +66,11 @@ def draw_particles(
 
     Args:
         model: Model from which the columns are drawn.
-        regions: Regions of all columns.
-        latent: Latent vectors of each particle. Shape: (N, K + F).
+        regions: Region of each column; None for an unconditioned one.
+        latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
         log_ratio: Log p(latent) - log g(latent). Shape: (N,).
         generator: Random generator.
-        rows: Index of the row whose regions each particle has; None if all rows share the regions.
+        rows: Index of the row whose regions apply to each particle; None if all rows share them.
     """
     walk = model.walk(latent)
     noise = uniform((len(latent), len(regions)), generator, torch.float64)
@@ -89,9 +93,10 @@ def draw_particles(
 def complete(
     model: GenerativeModel, regions: Regions, particles: Particles, generator: AnyGenerator
 ) -> tuple[Tensor, Tensor]:
-    """Draws the remaining columns of particles and returns (codes, values).
+    """Draws the columns of particles that are not drawn yet. Returns (codes, values) of all D
+    columns.
 
-    Shape: two of (n, D).
+    Shape: (N, D) each, particles by columns.
     """
     walk = model.walk(particles.latent)
     codes, values = particles.codes.clone(), particles.values.clone()
@@ -107,14 +112,13 @@ def complete(
 
 
 def _order(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
-    """Returns the autoregressive pass's order; if any order will do, conditioned columns come
-    first."""
+    """Returns the decoder's order of columns; if it has none, conditioned columns come first."""
     by_region = sorted(range(len(regions)), key=lambda j: regions[j] is None)
     return by_region if walk.order is None else walk.order
 
 
 def _conditioned(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
-    """Returns the columns in order up to the last one with a region."""
+    """Returns the columns in the decoder's order up to the last one with a region."""
     order = _order(walk, regions)
     last = max((i for i, j in enumerate(order) if regions[j] is not None), default=-1)
     return order[: last + 1]
@@ -123,21 +127,23 @@ def _conditioned(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
 def effective_size(log_weight: Tensor) -> Tensor:
     """Returns the effective sample size (sum w)^2 / sum w^2; 0 if every weight is 0.
 
-    Shape: (..., N) -> (...).
+    Shape: log_weight (..., N) -> (...).
     """
     size = (2.0 * log_weight.logsumexp(-1) - (2.0 * log_weight).logsumexp(-1)).exp()
     return torch.where(torch.isneginf(log_weight).all(-1), 0.0, size)
 
 
 def log_mean(log_weight: Tensor) -> Tensor:
-    """Returns the log of the mean weight. Shape: (..., N) -> (...)."""
+    """Returns the log of the mean weight. Shape: log_weight (..., N) -> (...)."""
     return log_weight.logsumexp(-1) - math.log(log_weight.shape[-1])
 
 
 def systematic(log_weight: Tensor, n: int, generator: AnyGenerator) -> Tensor:
-    """Resamples n particles of each group by systematic resampling, in random order.
+    """Resamples n particles of each group by systematic resampling. Returns their indices, in
+    random order.
 
-    Each is chosen n w / sum w times, rounded up or down. Shape: (G, N) -> (G, n).
+    Each particle is chosen n w / sum w times, rounded up or down. Shape: G groups of N particles,
+    log_weight (G, N) -> (G, n).
     """
     weight = torch.softmax(log_weight, dim=-1)
     n_groups = len(weight)

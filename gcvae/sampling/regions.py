@@ -1,7 +1,7 @@
 """Regions of possible cells of a column: a set of codes, and intervals of values.
 
-A region is a condition on a column in the codec's terms. A known cell is one code, and for numbers
-the interval of values that round to its number.
+A region is a condition on one column, expressed in the codec's codes and values. The region of a
+known cell is one code and, for a number, the interval of values that are rounded to it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from gcvae.sampling.dependent_regions import RegionsByRow, regions_of_rows
 
 AnyRegion = Region | RegionsByRow
 Regions = Sequence[AnyRegion | None]
-"""Regions of all columns; None for unconditioned ones."""
+"""Region of each column; None for an unconditioned one."""
 
 
 def level_region(log_share: Numbers) -> Region:
-    """Returns the region of a column of levels, equal for all rows. Shape: (K,)."""
+    """Returns the region of a column of levels, the same for all rows, from the log of the possible
+    share of each of K codes; -inf excludes a code. Shape: (K,).
+    """
     nothing = torch.zeros(1, 0, dtype=torch.float64)
     return Region(torch.from_numpy(log_share)[None], nothing, nothing)
 
@@ -37,17 +39,17 @@ def level_region(log_share: Numbers) -> Region:
 def number_region(
     codec: RealCodec | QuantileCodec, low: pd.Series[Any], high: pd.Series[Any], missing: bool
 ) -> Region | None:
-    """Returns the region of the numbers in intervals, ends included, and optionally the missing
-    cells.
+    """Returns the region of the numbers in m intervals, which include their ends; None if it is
+    empty.
 
-    A single number without mass is a point with a density; it is ignored if other values have mass.
+    A single number that has a density but no mass is ignored if other values in the region have
+    mass.
 
     Args:
-        low: Lower ends, typed cells. Shape: (m,).
-        high: Upper ends, typed cells. Shape: (m,).
-        missing: Whether missing cells are included; the codec must have them.
-
-    Returns: The region, or None if it is empty.
+        codec: Codec of the column.
+        low: Lower end of each interval, in the column's dtype. Shape: (m,).
+        high: Upper end of each interval, in the column's dtype. Shape: (m,).
+        missing: Whether the region includes missing cells, for which the codec must have a code.
     """
     log_share = np.full(codec.n_codes, -np.inf)
     if len(low):
@@ -82,10 +84,10 @@ def known_regions(
 
     Args:
         codec: Codec of the table.
-        frame: Typed rows.
+        frame: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
-        order: Order of the columns in the chain rule; None for models without one.
-        blanks_missing: Whether an unknown cell may turn out to be missing.
+        order: Order in which the decoder generates the columns; None for models without one.
+        blanks_missing: Whether an unknown cell may be a missing value.
     """
     reduced = codec.reduced(frame)
     plain = [
@@ -103,7 +105,7 @@ def known_regions(
 def _known_region(
     codec: ColumnCodec, series: pd.Series[Any], rows: EncodedTable, j: int, blanks_missing: bool
 ) -> Region | None:
-    """Returns the region of the known cells of one column; None if there are none."""
+    """Returns the region of one column in each row; None if it excludes nothing."""
     known = rows.observed[:, j]
     bars_missing = codec.has_missing and not blanks_missing
     if not bool(known.any()) and not bars_missing:

@@ -1,9 +1,11 @@
-"""p(unknown cells | known cells) of rows that each have their own known cells.
+"""Draws the unknown cells of rows given their known cells, which differ from row to row.
 
-Each row has its own particles, in two rounds. Half of the first particles come from the prior and
-half from the encoder at the known cells. The resulting complete rows are encoded, and the second
-particles come from the mixture of those posteriors and, for a share, from the prior. A completion
-is one of the second particles, chosen by weight.
+    p(unknown cells | known cells)
+
+Each row has its own particles (weighted latent vectors with partial rows), in two rounds. Half of
+the first particles come from the prior and half from the encoder at the known cells. The resulting
+complete rows are encoded, and the second particles come from the mixture of those posteriors and,
+to a fixed share, from the prior. A completion is one of the second particles, chosen by weight.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from gcvae.sampling.particles import Particles, complete, draw_particles, effect
 from gcvae.sampling.regions import Regions
 
 N_PARTICLES = 24
-"""Particles of a row; the first proposal has half as many."""
+"""Number of particles of a row in the second round; the first round has half as many."""
 ROWS_PER_BATCH = 128
 LEAST_EFFECTIVE = 6.0
-"""Least effective number of particles; rows below are redrawn with `_MORE` times as many."""
+"""Minimum effective number of particles; rows with fewer are redrawn with `_MORE` times as many."""
 _MORE = 8
 _N_ENCODED = 6
-"""Completions of a row that are encoded for the second proposal."""
+"""Number of completions of a row that are encoded for the second proposal."""
 _ENCODER_SHARE = 0.5
 _PRIOR_SHARE = 0.1
 _WIDENED = 1.1
@@ -38,9 +40,11 @@ _LEAST_FACTOR_SIGMA = 0.1
 
 @dataclass(frozen=True)
 class Completions:
-    """Rows with their unknown cells drawn, and the effective number of particles of each.
+    """Rows whose unknown cells are drawn O times.
 
-    Shape: codes and values (n, O, D); effective (n,).
+    Attributes:
+        codes, values: Encoded completions of n rows of D columns. Shape: (n, O, D) each.
+        effective: Effective number of particles of each row. Shape: (n,).
     """
 
     codes: Tensor
@@ -64,9 +68,9 @@ def complete_rows(
 
     Args:
         model: Model of the rows.
-        regions: Regions of the rows' cells, as `known_regions` gives them.
+        regions: Regions of the rows' cells, as `known_regions` returns them.
         rows: Encoded rows; cells that are not `observed` are drawn.
-        n_outputs: Completions of each row.
+        n_outputs: Number of completions of each row.
         generator: Random generator of all draws.
     """
     n_particles = max(N_PARTICLES, 2 * n_outputs)
@@ -129,15 +133,19 @@ def _generator_of(generator: AnyGenerator, rows: Tensor) -> AnyGenerator:
 
 
 def _taken(regions: Regions, at: Tensor) -> Regions:
-    """Returns the regions of the rows `at`."""
+    """Returns the regions for the rows with indices `at`."""
     return [None if region is None else region.take(at) for region in regions]
 
 
 @dataclass(frozen=True)
 class _RowProposal:
-    """Proposal g_i(l) of each row i: a mixture of the prior and C Gaussians.
+    """Proposal g_i(l) of latent vectors for each row i: a mixture of the prior and C Gaussians.
 
-    Shape: mean and sigma (n, C, K + F).
+    Attributes:
+        prior: Prior of the latent vectors.
+        prior_share: Share of the vectors that are drawn from the prior.
+        mean, sigma: Means and standard deviations of the Gaussians, for K dimensions of z and F
+            factors of the copula. Shape: (n, C, K + F).
     """
 
     prior: Proposal
@@ -147,7 +155,9 @@ class _RowProposal:
 
     @classmethod
     def of_known(cls, model: GenerativeModel, rows: EncodedTable) -> _RowProposal:
-        """Returns the proposal from the encoder at the known cells; the factor f has its prior."""
+        """Returns the proposal from the encoder at the known cells; the copula's factors f keep
+        their prior.
+        """
         eta, log_tau = model.encoder(rows)
         proposal = Proposal(model.prior, model.decoder.n_factors)
         zeros = eta.new_zeros(len(rows), proposal.n_factors)
@@ -165,8 +175,9 @@ class _RowProposal:
         n: int,
         generator: AnyGenerator,
     ) -> _RowProposal:
-        """Returns the proposal from the encoder at completed rows; the factor f has their mean and
-        spread."""
+        """Returns the proposal from the encoder at completed rows; the copula's factors f have the
+        mean and spread of the weighted particles.
+        """
         codes, values = complete(model, regions, chosen, generator)
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
@@ -183,7 +194,7 @@ class _RowProposal:
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
     def draw(self, n_particles: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws n_particles latent vectors of each row, with log p - log g.
+        """Draws S = n_particles latent vectors of each row. Returns (vectors, log p - log g).
 
         Shape: (n, S, K + F), (n, S).
         """
@@ -213,7 +224,7 @@ def _particles_of(
     n_particles: int,
     generator: AnyGenerator,
 ) -> Particles:
-    """Draws particles of each row, one row after the other, with the row's context in `latent`."""
+    """Draws particles of each row, grouped by row; `latent` includes the row's context."""
     latent, log_ratio = (part.flatten(0, 1) for part in proposal.draw(n_particles, generator))
     at = torch.arange(len(rows)).repeat_interleave(n_particles)
     if rows.context is not None:

@@ -1,10 +1,10 @@
-"""Samplers of rows under conditions, in blocks, within the schema's hard rules.
+"""Samplers of rows under conditions, in blocks, such that the schema's hard rules hold.
 
-    given           every row lies in a region of columns
-    given_rows      row i has the known cells of row i of a table
+    given           every row satisfies conditions on columns
+    given_rows      row i contains the known cells of row i of a table
     distribution    the levels of one column have given shares
 
-Before rows are generated, a pilot estimates the condition's probability.
+Before rows are generated, a pilot run estimates the condition's probability.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from gcvae.sampling.dependent_regions import exact_columns
 from gcvae.sampling.known_cells import KnownRows
 
 SAMPLE_BLOCK_ROWS = 4096
-"""Rows of a block; each block has a generator of (seed, block number)."""
+"""Number of rows of a block. Each block has its own random generator, seeded by (seed, block
+number)."""
 _GOLDEN = 0.6180339887498949
-"""Golden ratio's fractional part: its multiples modulo 1 fill (0, 1) evenly, however many are
-taken."""
+"""Fractional part of the golden ratio: its first n multiples modulo 1 fill (0, 1) evenly for every
+n."""
 _MOST_OFF = 1e-3
 """Tolerance of the sum of shares, which should be one."""
 
 
 class Sampler(Protocol):
-    """Interface of samplers of conditioned rows."""
+    """Interface of objects that generate rows under a condition."""
 
     @property
     def seed(self) -> int:
@@ -49,26 +50,31 @@ class Sampler(Protocol):
         ...
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields typed rows in blocks; joined they do not depend on how they are cut.
+        """Yields generated rows in blocks, with cells of the columns' dtypes.
 
-        With `among`, which begins at a block's first row, only the blocks of these rows out of all
-        `rows`.
+        Args:
+            rows: Number of rows of the sample.
+            among: Range of the rows to generate, which begins at a block's first row; None for all.
+                A row does not depend on this range.
         """
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the estimates that are known before rows are drawn.
+        """Returns estimates that are known before rows are drawn.
 
-        `probability` of the condition under the model (`density` if it names numbers that are not
-        rounded), and `effective_sample_size`: the number of independent rows that the sample is
-        worth with respect to the condition.
+        `probability` is that of the condition under the model (`density` if the condition names
+        numbers that are not rounded); `effective_sample_size` is the number of independent rows
+        that a sample of `rows` rows is worth with respect to the condition.
         """
 
 
 def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
-    """Yields (first row, number of rows) of each block of `among`, or of all rows; one empty block
-    if there are no rows.
+    """Yields (first row, number of rows) of each block; one empty block if there are no rows.
 
-    A block is determined by its number: all processes that draw it get the same rows.
+    The number of a block determines its rows, so that every process draws the same ones.
+
+    Args:
+        rows: Number of rows of the sample.
+        among: Range of the rows to generate, which begins at a block's first row; None for all.
     """
     among = range(rows) if among is None else among
     assert among.start % SAMPLE_BLOCK_ROWS == 0, "a run of rows begins with a block"
@@ -80,7 +86,7 @@ def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
 def free_blocks(
     constrained: ConstrainedModel, rows: int, seed: int, among: range | None
 ) -> Iterator[pd.DataFrame]:
-    """Yields rows without a condition, in blocks. See `Sampler.blocks`."""
+    """Yields generated rows without a condition, in blocks; arguments as in `Sampler.blocks`."""
     for first_row, n in block_ranges(rows, among):
         generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
         block = constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
@@ -96,10 +102,17 @@ def make_sampler(
     distribution: Mapping[str, Any] | None = None,
     reveals_probability: bool = True,
 ) -> Sampler:
-    """Returns the sampler of a condition: given, given and distribution, or given_rows alone.
+    """Returns the sampler of a condition: `given`, `given` and `distribution`, or `given_rows`
+    alone.
 
-    Without `reveals_probability`, neither the summary nor an error message contains the condition's
-    probability: for a condition that names a whole row, it is the row's score.
+    Args:
+        constrained: Model with its hard rules.
+        seed: Seed of all draws.
+        given: Conditions on columns (`gcvae.sampling.conditions`).
+        given_rows: Known cells of each row to generate.
+        distribution: Shares of the levels of one column: {column: {level: share}}.
+        reveals_probability: Whether the summary and error messages may contain the condition's
+            probability. For a condition that names all cells of a row, it is the row's score.
 
     Raises:
         ConditionError: The condition is malformed, unknown, or too improbable under the model.
@@ -123,7 +136,15 @@ def make_sampler(
 
 @dataclass(frozen=True)
 class ConditionSampler:
-    """Sampler of rows that all satisfy one condition."""
+    """Generates rows that all satisfy one condition.
+
+    Attributes:
+        constrained: Model with its hard rules.
+        seed: Seed of all draws.
+        condition: The condition.
+        conditioned: Model with the condition, after the pilot run.
+        reveals_probability: Whether the summary contains the condition's probability.
+    """
 
     constrained: ConstrainedModel
     seed: int
@@ -139,7 +160,9 @@ class ConditionSampler:
         given: Mapping[str, Any],
         reveals_probability: bool,
     ) -> ConditionSampler:
-        """Reads the condition and runs the pilot. Raises: ConditionError."""
+        """Reads the condition and runs the pilot. Raises a ConditionError if it is invalid or too
+        improbable.
+        """
         model = constrained.model
         functions = model.decoder.functions
         condition = read_condition(given, constrained.codec, model.order, functions)
@@ -150,7 +173,7 @@ class ConditionSampler:
         return cls(constrained, seed, condition, conditioned, reveals_probability)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the probability, if it may be revealed, and the effective sample size."""
+        """Returns the effective sample size, and the probability if it may be revealed."""
         name = "density" if self.conditioned.has_density else "probability"
         revealed = (
             {name: math.exp(self.conditioned.log_probability)} if self.reveals_probability else {}
@@ -161,14 +184,16 @@ class ConditionSampler:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields rows in blocks; each is drawn whole and then cut."""
+        """Yields rows in blocks; a block of fewer rows is the beginning of a full one."""
         for first_row, n in block_ranges(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
             yield self.constrained.codec.decode(block, first_row, self.seed)
 
     def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows`. Raises: HardRuleError."""
+        """Draws the first n rows of a block of `block_rows`. Raises a HardRuleError if too few are
+        accepted.
+        """
         return self.constrained.draw(n, block_rows, generator, self._drawn)
 
     def _drawn(self, n: int, generator: torch.Generator) -> EncodedTable:
@@ -182,9 +207,12 @@ class ConditionSampler:
 
 @dataclass(frozen=True)
 class SharesSampler:
-    """Sampler of rows with given shares of one column's levels.
+    """Generates rows in which the levels of one column have given shares.
 
-    Shape: shares (L,), adding up to one.
+    Attributes:
+        samplers: A sampler for each level.
+        shares: Share of each of L levels; they add up to one. Shape: (L,).
+        seed: Seed of all draws.
     """
 
     samplers: tuple[ConditionSampler, ...]
@@ -200,7 +228,9 @@ class SharesSampler:
         distribution: Mapping[str, Any],
         reveals_probability: bool,
     ) -> SharesSampler:
-        """Makes one sampler for each level. Raises: ConditionError."""
+        """Makes one sampler for each level. Raises a ConditionError if a level or share is
+        invalid.
+        """
         name, share_of_level = _read_distribution(distribution, given)
         levels = [level for level, share in share_of_level.items() if share > 0]
         problems: list[Problem] = []
@@ -217,8 +247,9 @@ class SharesSampler:
         return cls(tuple(samplers), shares / shares.sum(), seed)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the probability that a row has one of the levels, and the effective
-        sample size."""
+        """Returns the probability that a row contains one of the levels, and the effective sample
+        size.
+        """
         parts = [sampler.summary(rows) for sampler in self.samplers]
         names = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(
@@ -229,7 +260,7 @@ class SharesSampler:
         return totals | {"effective_sample_size": round(float(effective), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields rows in blocks; the level of a row depends on its number alone."""
+        """Yields rows in blocks; the level of a row depends only on its row number."""
         codec = self.samplers[0].constrained.codec
         for first_row, n in block_ranges(rows, among):
             block = self._block(first_row)
@@ -251,20 +282,27 @@ class SharesSampler:
 
 @dataclass(frozen=True)
 class RowsSampler:
-    """Sampler of one completion for each row of a table of known cells."""
+    """Generates one completion for each row of a table of known cells.
+
+    Attributes:
+        known: Rows with their known cells.
+        seed: Seed of all draws.
+    """
 
     known: KnownRows
     seed: int
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the rows' effective number of particles: the median over the first block."""
+        """Returns the effective number of particles (weighted draws) of a row, the median over the
+        first block.
+        """
         return {"effective_particles": round(float(self._first[1].median()), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields the completed rows in blocks, in order.
+        """Yields the completed rows in blocks, in order; arguments as in `Sampler.blocks`.
 
         Raises:
-            SettingError: `rows` is not the number of rows of the table.
+            SettingError: `rows` is not the number of rows with known cells.
         """
         if rows != len(self.known):
             expected = f"{len(self.known)}, or leave rows out"
@@ -286,7 +324,7 @@ class RowsSampler:
 def _read_distribution(
     distribution: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[str, dict[str, float]]:
-    """Reads a distribution: (column, share of each level). Raises: ConditionError."""
+    """Reads a distribution. Returns (column, share of each level). Raises a ConditionError."""
     expected = '{"column": {"level": share, ...}}, the shares adding up to 1'
     if len(distribution) != 1:
         message = f"it names {len(distribution)} columns"
@@ -316,6 +354,6 @@ def _read_distribution(
 
 
 def _moved(problem: Problem, name: str, level: str) -> Problem:
-    """Returns the problem of one level, with its pointer in the distribution."""
+    """Returns the problem of one level, with its JSON pointer in the distribution."""
     place = json_pointer("distribution", name, level)
     return replace(problem, pointer=place, column=name)

@@ -1,10 +1,10 @@
-"""Inverse solutions: unknown parents of rules, proposed near the values that satisfy the rules.
+"""Proposes unknown columns of a rule near the values for which the rule holds.
 
-Unconstrained draws hardly ever satisfy a precise rule. A parent is therefore drawn among the
-solutions for 80 % of the particles, left missing for 10 %, where the rule does not apply, and drawn
-freely for the others; the weights correct for this proposal. If a later parent is unknown too, the
-solutions are those for some value of it. If the parent itself is computed from others, its
-constraint is passed on to them.
+Unconstrained draws hardly ever satisfy a precise rule. An unknown column is therefore drawn among
+the solutions of the rule for 80 % of the particles (weighted draws of a row), left missing for 10
+%, where the rule does not apply, and drawn freely for the rest; the weights correct for this
+proposal. If another column of the rule is unknown and drawn later, the solutions are those for some
+value of it. If the column is itself computed from others, its restriction is passed on to them.
 
 Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
 """
@@ -43,28 +43,28 @@ if TYPE_CHECKING:
     from gcvae.rules.residuals import Rewriting
 
 _PROPOSED = 0.8
-"""Share of the particles that draw a solved parent among its solutions."""
+"""Share of the particles that draw a column among its solutions."""
 _LEFT_BLANK = 0.1
 """Share of the particles that leave it missing, if it can be; half of those without a solution."""
 _NEGLIGIBLE_NATS = 20.0
-"""Nats by which a solution may be less likely than a missing parent. Less likely ones are ignored,
-because they lie beyond all values of the parent."""
+"""Nats by which a solution may be less likely than a missing cell. Less likely solutions lie beyond
+all values of the column, and are ignored."""
 _LEAST_LOG_MASS = -600.0
 _LARGEST_NOISE = 1.0 - 1e-15
 
 
 @dataclass(frozen=True)
 class ParentConstraint:
-    """Constraint that a computed column's known value implies for one of its parents.
+    """Restriction of one column of a rule that the known result of the rule implies.
 
     Attributes:
         codec: Codec of the table.
         name: The computed column.
-        parent: The constrained parent.
-        target: Known value of the computed column, or another rule's constraint on it.
-        known: Known cells of the rule's parents, typed. n rows, or one for all.
+        parent: The restricted column, from which the rule computes.
+        target: Known values of the computed column, or its restriction by another rule.
+        known: Known cells of the rule's columns, with their dtypes. n rows, or one for all.
         guessed: The same, completed with cells that follow from known ones.
-        later: Parents that are not drawn yet when the constraint applies.
+        later: Columns of the rule that are drawn after `parent`.
     """
 
     codec: TableCodec
@@ -76,17 +76,19 @@ class ParentConstraint:
     later: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Returns the number of rows; one for all."""
+        """Returns the number of rows; 1 if all rows share the restriction."""
         return len(self.known)
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows with a constraint. Shape: (n,) or (1,)."""
+        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
+        alike.
+        """
         return np.logical_and(self.target.is_informative, ~self._is_open_cyclic())
 
     def _is_open_cyclic(self) -> Mask:
-        """Returns the mask of rows without a restriction, because the rule is cyclic (times of day)
-        and a later parent is unknown.
+        """Returns a mask of the rows without a restriction, because the rule is cyclic (times of
+        day) and another column drawn later is unknown.
 
         Shape: (n,) or (1,).
         """
@@ -99,16 +101,17 @@ class ParentConstraint:
         return found
 
     def take(self, rows: npt.NDArray[np.int64]) -> ParentConstraint:
-        """Returns the constraint of these rows."""
+        """Returns the restriction for the rows with the given indices."""
         known, guessed = (
             part.iloc[rows].reset_index(drop=True) for part in (self.known, self.guessed)
         )
         return replace(self, target=self.target.take(rows), known=known, guessed=guessed)
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values of the parent for each particle, given the earlier columns.
+        """Returns the possible values of the column for each of N particles, given the earlier
+        columns.
 
-        Shape: (N, D) twice.
+        Shape: codes and values (N, D).
         """
         if len(self) < len(codes):  # all rows share the constraint
             return self.take(np.zeros(len(codes), dtype=np.int64)).of_particles(codes, values)
@@ -132,9 +135,10 @@ class ParentConstraint:
         others: Mapping[str, pd.Series[Any]],
         target: TargetIntervals,
     ) -> tuple[Indices, Indices]:
-        """Returns the interval of the parent; later parents range between their columns' limits.
+        """Returns the interval of the column's solutions; columns drawn later range between their
+        limits.
 
-        The rule is monotone in each parent, so the ends of the interval lie at their ends.
+        The rule is monotone in each column, so the ends of the interval lie at these limits.
         """
         column, ends = self.codec.schema[self.parent], []
         unknown = [name for name in self.later if others[name].isna().any()]
@@ -149,7 +153,7 @@ class ParentConstraint:
         return np.minimum.reduce(lows), np.maximum.reduce(highs)
 
     def _limit(self, name: str, end: str, n: int) -> pd.Series[Any]:
-        """Returns the lowest or highest value of a column, n times."""
+        """Returns n times the lowest or highest value (`end`) of a column."""
         grid = Grid.of(self.codec.schema[name])
         assert grid is not None, "it is proposed, so it has one"
         return pd.Series(grid.values(np.full(n, getattr(grid, end))))
@@ -157,13 +161,16 @@ class ParentConstraint:
 
 @dataclass(frozen=True)
 class SolvedRegion:
-    """Proposal of an unknown parent among its solutions, so that a sharp rule can be satisfied.
+    """Proposes an unknown column among the solutions of a rule, so that a precise rule can be
+    satisfied.
 
     Attributes:
-        constraint: Constraint on the parent.
-        part: Column of the transformed table that is proposed; a parent may have several.
-        is_open: Mask of the rows in which the parent is proposed. Shape: (n,), or (1,).
-        may_be_blank: Whether the parent may turn out to be missing.
+        constraint: Restriction of the column.
+        part: The proposed column of the table that the model learns; several may represent the
+            original column.
+        is_open: Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all
+            rows.
+        may_be_blank: Whether the cell may be a missing value.
     """
 
     constraint: ParentConstraint | DateConstraint
@@ -173,16 +180,20 @@ class SolvedRegion:
 
     @property
     def has_density(self) -> bool:
-        """False: the parent itself has no condition."""
+        """Whether the region's probability is a density: False, because a proposal is no
+        condition.
+        """
         return False
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows with a constraint on the parent. Shape: (n,) or (1,)."""
+        """Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all rows
+        alike.
+        """
         return self.is_open & self.constraint.is_informative
 
     def take(self, rows: Tensor | None) -> SolvedRegion:
-        """Returns the region of these rows."""
+        """Returns the region for the rows with the given indices; None stands for all rows."""
         if rows is None:
             return self
         at = indices_of_rows(rows, len(self.constraint))
@@ -190,7 +201,12 @@ class SolvedRegion:
         return replace(self, constraint=self.constraint.take(at), is_open=is_open)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell of the parent for each particle, with log p - log q of its proposal q."""
+        """Draws a cell for each of N particles, with log p - log q of its proposal q as its log
+        weight.
+
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
+        """
         codec, parent = self.constraint.codec, self.constraint.parent
         is_open = np.broadcast_to(self.is_open, len(noise))
         solved = self.constraint.of_particles(codes, values)

@@ -1,7 +1,6 @@
-"""Possible values of columns, as intervals of grid indices, and the regions that they define.
+"""Possible values of columns as intervals of grid indices, and the regions that they define.
 
-A grid index is the multiple of the resolution to which a column's numbers or dates are given
-(`gcvae.rules.grids`).
+A grid index is a number or date as a multiple of its column's resolution (`gcvae.rules.grids`).
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TargetIntervals:
-    """Possible values of an original column in n rows, or in all rows alike (n = 1).
-
-    Shape: low, high (n, m), indices of the column's grid; an interval with low > high is empty.
+    """Possible values of a column in n rows, or in all rows alike (n = 1).
 
     Attributes:
-        is_known: Rows with a constraint. Shape: (n,).
-        missing: Rows in which a missing cell is possible. Shape: (n,).
+        low, high: First and last value of m intervals, as multiples of the column's resolution; an
+            interval with low > high is empty. Shape: (n, m) each.
+        is_known: Mask of the rows in which the column is restricted. Shape: (n,).
+        missing: Mask of the rows in which a missing cell is possible. Shape: (n,).
     """
 
     low: Indices
@@ -45,7 +44,7 @@ class TargetIntervals:
     missing: Mask
 
     def take(self, rows: npt.NDArray[np.int64]) -> TargetIntervals:
-        """Returns the possible values of these rows."""
+        """Returns the possible values for the rows with the given indices."""
         low, high, is_known, missing = self.low[rows], self.high[rows], self.is_known, self.missing
         return TargetIntervals(low, high, is_known[rows], missing[rows])
 
@@ -53,7 +52,13 @@ class TargetIntervals:
     def of_cells(
         cls, grid: Grid | LevelGrid, series: pd.Series[Any], *, blanks_missing: bool
     ) -> TargetIntervals:
-        """Returns the values of typed cells; missing cells are unknown."""
+        """Returns known cells as intervals of one value; missing cells are unknown.
+
+        Args:
+            grid: Grid of the column.
+            series: Cells of the column's dtype.
+            blanks_missing: Whether an unknown cell may be a missing value.
+        """
         is_known = series.notna().to_numpy()
         places = np.zeros(len(series), dtype=np.int64)
         places[is_known] = grid.indices(series[is_known])
@@ -62,20 +67,23 @@ class TargetIntervals:
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows with a constraint. Shape: (n,) or (1,)."""
+        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
+        alike.
+        """
         return self.is_known
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values for each particle. Shape: (N, D) twice."""
+        """Returns the possible values for each of N particles. Shape: codes and values (N, D)."""
         return self.take(np.zeros(len(codes), dtype=np.int64)) if len(self.low) == 1 else self
 
 
 def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
-    """Returns the region of grid indices within intervals; everything in rows without a constraint.
+    """Returns the region of the multiples of a column's resolution within intervals; all cells in
+    rows without a restriction.
 
     Args:
         codec: Codec of numbers on a grid, or of levels that are whole numbers.
-        target: Possible values, on the grid of the codec's column.
+        target: Possible values of the codec's column.
     """
     target_low, target_high = _disjoint(target.low, target.high)
     n, m = target_low.shape
@@ -117,7 +125,7 @@ def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
 
 
 def _disjoint(low: Indices, high: Indices) -> tuple[Indices, Indices]:
-    """Returns equal sets of indices in disjoint intervals. Shape: (n, m) twice."""
+    """Returns the same sets of indices as disjoint intervals. Shape: (n, m) twice."""
     if low.shape[1] == 1:
         return low, high
     order = np.argsort(low, axis=1)
@@ -128,7 +136,9 @@ def _disjoint(low: Indices, high: Indices) -> tuple[Indices, Indices]:
 
 
 def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
-    """Returns the region of the missing cell alone, or of all other cells, for all rows."""
+    """Returns the region of the missing cell, if `alone`, or of all other cells; the same for all
+    rows.
+    """
     everything = Region.everything(codec.n_codes)
     is_blank = torch.arange(codec.n_codes) == (0 if codec.has_missing else -1)
     if not alone:
@@ -139,7 +149,7 @@ def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
 
 
 def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
-    """Returns the mask of cells within their row's region. Shape: (N,), (N,) -> (N,)."""
+    """Returns a mask of the cells that lie within their row's region. Shape: (N,), (N,) -> (N,)."""
     is_code = ~torch.isneginf(region.log_share.gather(-1, codes.long()[:, None])[:, 0])
     if not region.lower.shape[-1]:
         return is_code
@@ -150,6 +160,6 @@ def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
 
 
 def indices_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
-    """Returns the row indices; all 0 if all rows share the constraint."""
+    """Converts row indices to an array; all are 0 if all rows share a restriction (n_known = 1)."""
     found: npt.NDArray[np.int64] = rows.numpy()
     return found if n_known > 1 else np.zeros_like(found)

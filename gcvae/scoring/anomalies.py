@@ -1,14 +1,15 @@
-"""Anomaly of a row: the tail probability of its oddest cell.
+"""Anomaly of a row: the tail probability of its least likely cell.
 
     t_j = P(an outcome of column j that is no likelier than this one | the cells before it)
     T   = (number of known cells) · min_j t_j
 
-A log density detects other rows: a wrong category costs a row nine nats, which is little beside the
-noise of eighteen columns, whereas its tail probability is one in ten thousand. T is ranked among
-held-out rows of training, so that a share p of similar rows has an `anomaly` of at most p.
+A log density detects a different kind of rows: a wrong category costs a row nine nats, which is
+little beside the noise of eighteen columns, whereas its tail probability is one in ten thousand. T
+is ranked among held-out rows of training, so that a share p of similar rows has an `anomaly` of at
+most p.
 
-The unknown cells of a partly observed row are completed first, given all known ones; its T is the
-mean over completions, of the known cells.
+The unknown cells of a partly observed row are first drawn given all known ones; its T is the mean
+over several such completions, of the known cells.
 
 For numbers, t is two-sided: twice the smaller tail of the conditional. The conditionals are those
 of an autoregressive decoder (presets `default`, `fast`); other models have no anomalies.
@@ -38,20 +39,24 @@ from gcvae.sampling.row_completion import complete_rows
 
 ANOMALY, ODD_CELL = "anomaly", "odd_cell"
 _DRAWS = 8
-"""Draws of z for each row."""
+"""Number of draws of z for each row."""
 _COMPLETIONS = 4
-"""Completions of each partly observed row."""
+"""Number of completions of each partly observed row."""
 _EVALUATIONS_AT_ONCE = 4096
 _EQUAL = 1.0 + 1e-6
-"""Ratio of probabilities below which they count as equal."""
+"""Two probabilities with a smaller ratio count as equal."""
 
 
 def cell_tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tensor | None:
-    """Returns t_j of each known cell, 1 for the others; None for models that are not
-    autoregressive.
+    """Returns the tail probability t_j of each known cell, 1 for unknown ones. Shape: (n, D).
 
-    The conditionals are averaged over draws of z, each weighted by its likelihood of the earlier
-    cells. Shape: (n, D).
+    The conditionals are averaged over draws of the latent vector z, each weighted by its likelihood
+    of the earlier cells. Returns None for models that are not autoregressive.
+
+    Args:
+        model: Trained model.
+        rows: Encoded rows; cells that are not `observed` are unknown.
+        noise: Random numbers of each row.
     """
     if not model.is_autoregressive:
         return None
@@ -70,15 +75,16 @@ def completed_tails(
     rows: EncodedTable,
     noise: RowNoise,
 ) -> Tensor | None:
-    """Returns t_j of each known cell of partly observed rows, 1 for the others.
+    """Returns the tail probability t_j of each known cell of partly observed rows, 1 for unknown
+    ones.
 
-    None for models that are not autoregressive.
+    Returns None for models that are not autoregressive. Shape: (n, D).
 
     Args:
-        constrained: The model.
-        typed: Typed rows; missing cells are unknown. n rows.
+        constrained: Model with its hard rules.
+        typed: Rows with cells of the columns' dtypes; missing cells are unknown.
         rows: The same rows, encoded.
-        noise: Noise of the rows.
+        noise: Random numbers of each row.
     """
     model, codec = constrained.model, constrained.codec
     if not model.is_autoregressive:
@@ -121,8 +127,11 @@ def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tenso
 
 
 def column_tails(column: ColumnDistribution, codes: Tensor, values: Tensor) -> Tensor:
-    """Returns the mass of all outcomes that are no likelier than each cell. Shape: (N,), (N,) ->
-    (N,)."""
+    """Returns for each of N cells the total probability of all outcomes of its column that are no
+    likelier.
+
+    Shape: codes and values (N,) -> (N,).
+    """
     mass = column.log_beta.double().exp()
     own = mass.gather(-1, codes.long().clamp(min=0)[:, None])[:, 0]
     is_number = codes == column.point_code
@@ -134,7 +143,9 @@ def column_tails(column: ColumnDistribution, codes: Tensor, values: Tensor) -> T
 
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
-    """Returns 2 min(F, 1 - F) of a column's numbers, whatever the code. Shape: (N,) -> (N,)."""
+    """Returns 2 min(F, 1 - F) at each number, F the cumulative distribution. Shape: (N,) ->
+    (N,).
+    """
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()
@@ -145,14 +156,21 @@ def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
 
 
 def row_tails(tails: Numbers, known: Numbers) -> Numbers:
-    """T of each row. Shape: (n, D), (n, D) -> (n,)."""
+    """Returns the statistic T of each row (see the module's docstring).
+
+    Shape: tails and known (n, D), the tail probability of each cell and whether it is known ->
+    (n,).
+    """
     if not tails.shape[1]:
         return np.ones(len(tails))
     return np.asarray(np.minimum(tails.min(axis=1) * np.maximum(known.sum(axis=1), 1), 1.0))
 
 
 def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
-    """Returns the column of each row's smallest tail; None if no cell is odd at all."""
+    """Returns the column of each row's smallest tail probability; None if all are 1.
+
+    Shape: tails (n, D), rows by columns of the codec.
+    """
     owners = [codec.reduction.owners.get(c.name, c.name) for c in codec.columns]
     if not owners:
         return [None] * len(tails)
@@ -163,9 +181,15 @@ def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
 
 
 def p_values(reference: Mapping[str, list[float]] | None, found: Numbers) -> Numbers:
-    """Returns the share of held-out rows that are at least as odd as each T; NaN without any.
+    """Returns the share of held-out rows with a statistic T at most as large as each given one.
 
-    Below all reference values p decreases with T, so that the oddest rows rank first. Shape: (n,).
+    NaN if there are no held-out rows. Below all of their values, p decreases further with T, so
+    that the most unusual rows rank first.
+
+    Args:
+        reference: Sorted statistics of held-out rows under the key `anomaly`; None if there are
+            none.
+        found: Statistics T to rank. Shape: (n,).
     """
     ranked = np.asarray((reference or {}).get(ANOMALY, ()), dtype=np.float64)
     if not len(ranked):

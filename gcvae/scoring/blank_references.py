@@ -1,4 +1,5 @@
-"""Reference scores for rows with missing cells: the model's own rows with the same cells missing.
+"""Reference scores for rows with missing cells: scores of generated rows with the same cells
+missing.
 
 A row with two known cells is far likelier than a complete row, so it is ranked only among generated
 rows with the same cells missing.
@@ -25,11 +26,12 @@ from gcvae.scoring.partly_known_rows import with_blank_cells
 from gcvae.scoring.score_options import BLANK_REFERENCE_ROWS, MOST_BLANK_SETS
 
 _WHOLE_ROWS = 1_000
-"""Generated rows among which a flag ranks a row without missing cells."""
+"""Number of generated rows among which a row without missing cells is ranked, if the model only
+reveals whether a row is rare."""
 _DRAWS = 16
-"""Draws of z for each row."""
+"""Number of draws of z for each row."""
 _MOST_KEPT = 256
-"""Number of references that are cached."""
+"""Maximum number of sets of missing columns whose reference scores are cached."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class BlankReferences:
     """Sorted scores of generated rows, for each set of missing columns.
 
     They do not depend on the scored rows or their seed, and are cached.
+
+    Attributes:
+        constrained: Model with its hard rules, which generates the rows.
     """
 
     constrained: ConstrainedModel
@@ -44,15 +49,17 @@ class BlankReferences:
 
     @cached_property
     def _rows(self) -> EncodedTable:
-        """The model's rows."""
+        """Complete generated rows."""
         generator = generator_for(0, "rows for blanks")
         return self.constrained.draw(_WHOLE_ROWS, _WHOLE_ROWS, generator)
 
     def scores(self, is_blank: Mask) -> Numbers:
-        """Returns ascending scores of the model's rows with these cells missing, as in
-        `blank_cells`.
+        """Returns the ascending scores of R generated rows with the given cells missing. Shape:
+        (R,).
 
-        Shape: (D + C,) -> (R,).
+        Args:
+            is_blank: Mask of the missing cells, a row of `blank_cells`. Shape: (D + C,), columns of
+                the codec and of the table.
         """
         key = is_blank.tobytes()
         if key not in self._kept:
@@ -76,27 +83,30 @@ class BlankReferences:
 
 
 class BlankRanks:
-    """Percentiles of rows with missing cells in one pass over a table.
+    """Ranks rows with missing cells among generated rows, in one pass over a table.
 
-    Each set of missing columns costs a reference. Of a unit of SHARD_UNIT_ROWS rows, only the first
-    MOST_BLANK_SETS sets have percentiles, so that shards of a table give the same result as the
-    whole.
+    Each set of missing columns costs generated rows. In each unit of SHARD_UNIT_ROWS rows, only the
+    first MOST_BLANK_SETS different sets get percentiles, so that parts of a table give the same
+    result as the complete table.
     """
 
     def __init__(self, references: BlankReferences) -> None:
-        """Starts before the first row."""
+        """Prepares for the first row."""
         self._references = references
         self._unit = -1
         self._seen: set[bytes] = set()
 
     def percentiles(self, scores: Numbers, are_blank: Mask, first_row: int) -> Numbers:
-        """Returns percentiles, 0 to 100, of rows with missing cells; NaN for complete rows and
-        further sets.
+        """Returns the percentile, from 0 to 100, of each row with missing cells.
+
+        NaN for complete rows, and for rows whose set of missing columns is beyond the first
+        MOST_BLANK_SETS sets of the unit.
 
         Args:
-            scores: Shape: (n,).
-            are_blank: As `blank_cells` has them. Shape: (n, D + C).
-            first_row: The number of the first of them among all; all are of one unit.
+            scores: Scores of the rows, in nats. Shape: (n,).
+            are_blank: Mask of the missing cells, as `blank_cells` returns it. Shape: (n, D + C).
+            first_row: Number of the first of these rows in the table. All rows must lie in one unit
+                of SHARD_UNIT_ROWS rows.
         """
         if first_row // SHARD_UNIT_ROWS != self._unit:
             self._unit, self._seen = first_row // SHARD_UNIT_ROWS, set()
@@ -112,14 +122,19 @@ class BlankRanks:
 
 
 def mid_ranks(reference: Numbers, scores: Numbers) -> Numbers:
-    """Returns percentiles among ascending scores; ties count half. Shape: (R,), (n,) -> (n,)."""
+    """Returns the percentile, from 0 to 100, of each score among reference scores; ties count half.
+
+    Args:
+        reference: Ascending reference scores. Shape: (R,).
+        scores: Scores to rank. Shape: (n,).
+    """
     below, not_above = (np.searchsorted(reference, scores, side) for side in ("left", "right"))
     percentiles: Numbers = 50.0 * (below + not_above) / len(reference)
     return percentiles
 
 
 def _sets(are_blank: Mask) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
-    """Yields the sets of missing cells, in order of appearance, with the rows of each."""
+    """Yields (set of missing cells, indices of its rows) for each set, in order of appearance."""
     places: dict[bytes, list[int]] = {}
     for i in np.flatnonzero(are_blank.any(axis=1)):
         places.setdefault(are_blank[i].tobytes(), []).append(int(i))

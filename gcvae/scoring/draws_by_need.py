@@ -1,8 +1,8 @@
-"""Adaptive number of draws: bounds of rows to within a standard error.
+"""Adaptive number of draws: scores rows to within a standard error.
 
-A row begins with two halves of draws, and the variance within one half determines the number of
-further draws of the other. So no draw is discarded, and no draw influences its own half's number,
-which would bias the result (optional stopping). The score is the mean of both halves.
+The draws of a row form two halves, and the variance within one half determines the number of
+further draws of the other. So no draw is discarded, and no draw influences the number of its own
+half, which would bias the result (optional stopping). The score is the mean of both halves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS
 
 _OF_HALF = FIRST_DRAWS // 2
 _FURTHER = (0, 6, 10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_DRAWS // 2 - _OF_HALF)
-"""Possible numbers of further draws of a half, so that halves of equal number form a batch."""
+"""Possible numbers of further draws of a half; halves with the same number form a batch."""
 
 
 def bound_by_need(
@@ -31,12 +31,15 @@ def bound_by_need(
     tolerance: float,
     n_jitters: int = 0,
 ) -> BoundEstimate:
-    """`iwae_bound` of each row, with the draws that bring its standard error near the tolerance.
+    """Returns the bound on the log-likelihood of each row, with as many draws as its standard error
+    needs.
+
+    As `iwae_bound`, which takes a fixed number of draws of the latent vector.
 
     Args:
         model: Model of the rows.
         rows: Encoded rows; the number of draws of each depends on that row alone.
-        noise: Noise of the rows.
+        noise: Random numbers of each row.
         tolerance: Target standard error, nats.
         n_jitters: Number of jitters, as in `iwae_bound`.
     """
@@ -61,10 +64,9 @@ def bound_by_need(
 
 
 def _further(variance: Tensor, tolerance: float) -> Tensor:
-    """Returns the number of further draws of a half, given the variance of the other. Shape: (n,)
-    -> (n,).
+    """Returns the number of further draws of a half, given the variance of the other half.
 
-    It is 0 if less than half of the smallest possible number is needed.
+    It is 0 if less than half of the smallest possible number is needed. Shape: (n,) -> (n,).
     """
     needed = _OF_HALF * variance / (2.0 * tolerance**2) - _OF_HALF
     needed = torch.where(needed < 0.5 * _FURTHER[1], 0.0, needed)

@@ -1,7 +1,8 @@
-"""Partially observed rows, prepared for scoring: unknown cells are integrated out.
+"""Prepares partly observed rows for scoring, in which unknown cells are integrated out.
 
-A known value of a computed column, such as a total, is evidence on its unknown terms. So missing
-cells are tracked by the table's columns as well as by those of the codec.
+A known cell of a computed column, such as a total, is evidence on the unknown columns from which it
+is computed. So missing cells are tracked by the table's columns as well as by those of the codec,
+which represents a computed column by its residual.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from gcvae.sampling.known_cells import with_missing
 def partly_known(
     constrained: ConstrainedModel, typed: pd.DataFrame, *, per_unit: bool = True
 ) -> EncodedTable:
-    """Encodes the known cells of typed rows, with the regions that they imply for unknown ones.
+    """Encodes the known cells of rows, with the regions that they imply for unknown cells.
 
     Args:
-        constrained: The model; needs an order of columns if it has rules.
-        typed: Typed rows; missing cells are unknown.
+        constrained: Model with its hard rules; an autoregressive one if a rule computes a column.
+        typed: Rows with cells of the columns' dtypes; missing cells are unknown.
         per_unit: Whether a computed cell counts by its density per unit of its column, or by its
             mass.
     """
@@ -44,10 +45,16 @@ def partly_known(
 
 
 def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> Mask:
-    """Returns the mask of unknown cells: of the codec's columns, and of the table's columns where
-    the former do not determine it, since a computed column may be known without its parents.
+    """Returns a mask of the unknown cells: of the codec's D columns, and of the table's C columns.
 
-    Shape: (n, D + C). All cells are unknown in a row without any known cell.
+    The table's columns count only where those of the codec do not tell which cells are unknown,
+    because a computed column may be known while columns of its formula are not. All cells are
+    unknown in a row without any known cell. Shape: (n, D + C).
+
+    Args:
+        codec: Codec of the table.
+        typed: Rows with cells of the columns' dtypes.
+        rows: The same rows, encoded.
     """
     are_blank = ~(rows.observed | codec.hidden_cells(rows)).numpy()
     are_known = np.logical_and.reduce(are_blank, axis=1)
@@ -61,9 +68,14 @@ def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> M
 def with_blank_cells(
     constrained: ConstrainedModel, rows: EncodedTable, is_blank: Mask
 ) -> EncodedTable:
-    """Returns a model's own rows with these cells missing. Shape: (D + C,).
+    """Returns generated rows after making the given cells unknown.
 
-    Cells that are missing in a generated row are integrated out, as in a table.
+    Cells that are missing in a generated row are integrated out, as in a scored table.
+
+    Args:
+        constrained: Model that generated the rows.
+        rows: Generated rows.
+        is_blank: Mask of the unknown cells, a row of `blank_cells`. Shape: (D + C,).
     """
     codec = constrained.codec
     coded, written = np.split(is_blank, [len(codec.columns)])

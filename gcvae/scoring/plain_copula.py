@@ -1,9 +1,9 @@
-"""Baseline models: independent columns, and one Gaussian copula for the whole table.
+"""Baseline models: independent columns, and one Gaussian copula for the complete table.
 
     log p(x) = sum_j log p_j(x_j)                       independent columns
     u_j = F_j(x_j), q_j = Phi^-1(u_j), q ~ N(0, R)      plain Gaussian copula
 
-Both use the table encoded by a codec, so that their scores have the units of the model's.
+Both use the table encoded by a codec, so that their scores have the units of the model's scores.
 """
 
 from __future__ import annotations
@@ -22,20 +22,24 @@ from gcvae.codec.table_codec import TableCodec
 
 _MOST_CENTRES = 400
 _SHRINKAGE = 1e-3
-"""Shrinkage of the correlations, which keeps them positive definite."""
+"""Shrinkage of the correlation matrix, which keeps it positive definite."""
 _LEAST = 1e-12
 _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 
 
 @dataclass(frozen=True)
 class PlainMarginal:
-    """Shares of the codes, and a kernel density of the values of those that have one.
-
-    Shape: shares (K,), below (K,): the share of all that is below each code; centres (C,).
+    """Marginal distribution of a column: shares of its K codes, and a kernel density of its
+    numbers.
 
     Attributes:
-        point_code: Code whose cells have values, or None; the kernels spread its share.
-        places: Positions of the other codes on the axis of the values. Shape: (K - 1,).
+        shares: Share of each code. Shape: (K,).
+        below: Share of all cells below each code. Shape: (K,).
+        point_code: Code whose cells are numbers with a density, which the kernels spread; None for
+            a column without such numbers.
+        places: Values of the other codes on the axis of the numbers. Shape: (K - 1,).
+        centres: Centres of the C kernels. Shape: (C,).
+        bandwidth: Standard deviation of the kernels.
     """
 
     shares: Numbers
@@ -46,7 +50,10 @@ class PlainMarginal:
     bandwidth: float
 
     def cells(self, codes: npt.NDArray[np.int64], values: Numbers) -> tuple[Numbers, ...]:
-        """Returns (log p, lower end of u, width of u); a point has no width. Shape: (n,) each."""
+        """Returns (log p, lower end of u, width of u) of each cell, where u = F(x).
+
+        The width is 0 for a number with a density. Shape: (n,) each.
+        """
         known = np.maximum(codes, 0)
         log_p = np.log(self.shares[known])
         low, width = self.below[known], self.shares[known]
@@ -67,7 +74,11 @@ class PlainMarginal:
 
 
 def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> PlainMarginal:
-    """Fits the marginal of a column's cells; each code gets half a count in addition."""
+    """Fits the marginal of a column with n encoded cells; each code counts half a cell more than it
+    has.
+
+    Shape: codes and values (n,).
+    """
     counts = np.bincount(codes[codes >= 0], minlength=codec.n_codes) + 0.5
     shares = counts / counts.sum()
     if not codec.is_real:
@@ -94,7 +105,12 @@ def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> P
 
 @dataclass(frozen=True)
 class PlainScores:
-    """log p of rows in the codec's units. Shape: (n,) each."""
+    """Log-likelihood of rows in the codec's units, by both baselines.
+
+    Attributes:
+        independent: Log p if the columns were independent. Shape: (n,).
+        copula: Log p by the Gaussian copula. Shape: (n,).
+    """
 
     independent: Numbers
     copula: Numbers
@@ -102,14 +118,19 @@ class PlainScores:
 
 @dataclass(frozen=True)
 class PlainCopula:
-    """One Gaussian copula over kernel and code marginals. Shape: root (D, D), lower triangular."""
+    """One Gaussian copula that joins the marginals of all D columns.
+
+    Attributes:
+        marginals: Marginal of each column.
+        root: Lower triangular Cholesky factor of the correlation matrix R. Shape: (D, D).
+    """
 
     marginals: tuple[PlainMarginal, ...]
     root: Numbers
 
     @classmethod
     def fit(cls, codec: TableCodec, rows: EncodedTable) -> PlainCopula:
-        """Counts the codes, and correlates the normal scores of the cells' midpoints."""
+        """Fits the marginals, and correlates the normal scores of the cells' midpoints."""
         codes, values = _arrays(rows)
         marginals = tuple(
             fit_marginal(column, codes[:, j], values[:, j])
@@ -129,7 +150,8 @@ class PlainCopula:
         return cls(marginals, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
 
     def scores(self, rows: EncodedTable, seed: int, n_draws: int = 16) -> PlainScores:
-        """Returns log p by sequential simulation: exact for numbers, unbiased for masses of codes.
+        """Returns log p of rows by sequential simulation: exact for numbers, unbiased for masses of
+        codes.
 
         Source: Geweke 1991; Hajivassiliou; Keane.
         """
@@ -155,8 +177,10 @@ class PlainCopula:
 def _step(
     low: Numbers, width: Numbers, mean: Numbers, scale: float, random: np.random.Generator
 ) -> tuple[Numbers, Numbers]:
-    """Returns (log weight, noise) of one column given the earlier ones. Shape: (n,), (n, draws)
-    each."""
+    """Returns (log weight, noise) of one column given the noise of the earlier ones.
+
+    Shape: low, width (n,) -> (n, number of draws) each.
+    """
     q = ndtri(low)[:, None]
     end = ndtri(np.clip(low + width, _LEAST, 1.0))[:, None]
     start = (q - mean) / scale

@@ -1,4 +1,6 @@
-"""Scores of rows: how likely each is under a model, in the data's own measure, column by column."""
+"""Scores of rows: how likely each row is under a model, in the units of the data, column by
+column.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,15 @@ from gcvae.scoring.score_stream import CONTRIBUTION
 from gcvae.scoring.served_scores import FLAG, FULL, IS_RARE, RARE_PERCENTILE, require_plain
 
 SCORE_BLOCK_ROWS = 64
-"""Lines come in blocks of this many."""
+"""Number of rows of a block of scores."""
 _EVALUATIONS_BETWEEN_LOOKS = 1 << 17
-"""Rows times draws: seconds of work at most, after which progress is told."""
+"""Maximum number of rows times draws between two reports of progress: a few seconds of work."""
 assert CHUNK_ROWS % SCORE_BLOCK_ROWS == SHARD_UNIT_ROWS % SCORE_BLOCK_ROWS == 0
 REFERENCE_ROWS = 500
-"""Held-out rows that are scored after training, for the percentiles of later scores."""
+"""Number of held-out rows that are scored after training, for the percentiles of later scores."""
 _REFERENCE_BLOCK_ROWS = 256
 HARD_RULES = "(hard rules)"
-"""The contribution of the schema's hard rules: -log(acceptance), or -inf."""
+"""Name of the contribution of the schema's hard rules: -log(acceptance), or -inf if violated."""
 NO_ANOMALIES = "models of this preset have no anomalies; default and fast have"
 
 
@@ -60,10 +62,12 @@ class RowScorer:
     """Scores rows of a table under a trained model.
 
     Attributes:
-        reference: Sorted scores of held-out rows of training, by `reference_key`; None where they
-            were left out of the model's file.
-        of_blanks: Scores of the model's own rows with cells blanked.
-        scoring: `full`, or `flag`: of each row only whether it is rare.
+        schema: Schema of the table.
+        constrained: Model with its hard rules.
+        reference: Sorted scores of held-out rows of training, by `reference_key`; None if the
+            model's file does not contain them.
+        of_blanks: Scores of generated rows, among which rows with missing cells are ranked.
+        scoring: What the model reveals: `full` for scores, `flag` for only whether a row is rare.
     """
 
     schema: TableSchema
@@ -74,22 +78,26 @@ class RowScorer:
 
     @property
     def codec(self) -> TableCodec:
-        """The codec of the model's table."""
+        """Codec of the model's table."""
         return self.constrained.codec
 
     @property
     def has_anomalies(self) -> bool:
-        """Whether the model has the conditionals that anomalies are tails of."""
+        """Whether the model is autoregressive, so that anomalies can be computed."""
         return self.constrained.model.is_autoregressive
 
     def names(self) -> list[str]:
-        """What contributes: modelled columns and copies in the schema's order, hard rules."""
+        """Returns the names of the terms that add up to a score: columns in the schema's order,
+        then the hard rules if there are any.
+        """
         names = [column.name for column in self.schema if column.is_modelled]
         return [*names, *([self._hard_rules] if len(self.constrained.hard_rules) else [])]
 
     @property
     def _hard_rules(self) -> str:
-        """What the hard rules' contribution is called: HARD_RULES, if no column is called so."""
+        """Name of the hard rules' contribution: HARD_RULES, in more parentheses if a column has
+        that name.
+        """
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -101,15 +109,21 @@ class RowScorer:
         options: ScoreOptions,
         among: range | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """A line for each row, in order, block by block; memory does not grow with a file's rows.
+        """Yields a frame of scores for each block of rows, in order.
 
-        With `among` only lines of those rows that it names, the same as among all; it begins at a
-        multiple of SCORE_BLOCK_ROWS, and of SHARD_UNIT_ROWS where there are many sets of blanks.
+        Memory does not grow with the number of rows of a file.
+
+        Args:
+            rows: Cells as text or with the columns' dtypes.
+            options: How to score.
+            among: Range of the rows to score, with the same result as in a full pass; None for all.
+                It begins at a multiple of SCORE_BLOCK_ROWS, and of SHARD_UNIT_ROWS if rows have
+                many different sets of missing columns.
 
         Raises:
-            TableError: the table has no modelled column, or a cell can not be read.
-            SettingError: the model has no bins, and their mass is asked; or an option is none that
-                a flag has.
+            TableError: The table contains no modelled column, or a cell can not be read.
+            SettingError: The measure is the mass of bins and the model has none, or the model only
+                reveals whether rows are rare and an option is not the default.
         """
         require_plain(self.scoring, options)
         first_row = 0 if among is None else among.start
@@ -140,12 +154,18 @@ class RowScorer:
             first_row += len(typed)
 
     def anomalies(self, rows: Rows, seed: int = 0) -> Numbers:
-        """`anomaly` of each row by its cells alone: wherever it stands, beside whichever rows.
+        """Returns the `anomaly` of each row, which depends only on its cells and not on its
+        position.
 
-        Those of `blocks` have noise of each row's own, and differ a little from row to row.
+        The anomalies of `blocks` use different random numbers for each row, and so differ a little
+        between equal rows. Shape: (n,).
+
+        Args:
+            rows: Cells as text or with the columns' dtypes.
+            seed: Seed of the random numbers.
 
         Raises:
-            TableError: The table has no modelled column, or a cell can not be read.
+            TableError: The table contains no modelled column, or a cell can not be read.
             SettingError: The model is not autoregressive.
         """
         if not self.has_anomalies:
@@ -168,13 +188,16 @@ class RowScorer:
         unknown: Collection[str],
         options: ScoreOptions,
     ) -> Numbers:
-        """log p(row | context) of typed rows, in nats of the table's units. Shape: (n,).
+        """Returns log p(row | context) of each row, in nats, densities in the table's units. Shape:
+        (n,).
 
         Args:
-            typed: Rows; a blank counts with its probability of being missing.
-            context: Encoded; None of a model without one. Shape: (n, 2 C).
+            typed: Rows with cells of the columns' dtypes; a missing cell counts with its
+                probability of being missing.
+            context: Encoded context of each row: C codes, then C values. None for a model without
+                context. Shape: (n, 2 C).
             unknown: Names of columns whose cells are integrated out.
-            options: Their draws and seed.
+            options: How to score.
         """
         rows, impossible = self._given(typed, context, unknown), self._impossible(typed, options)
         found = np.zeros(len(typed))
@@ -193,14 +216,18 @@ class RowScorer:
         seed: int,
         trained: pd.DataFrame | None = None,
     ) -> tuple[Numbers, Numbers, list[str | None]]:
-        """(smallest tail of the cells of each row, how many are known, its column).
+        """Returns (smallest tail probability of each row's cells, number of known cells, its
+        column).
 
-        Tails as in `anomalies`, but that of a level which training has not seen is the mass of such
-        levels. Shape: (n,), (n,), n.
+        Tail probabilities are those of `anomalies`, but that of a level which no training row
+        contains is the model's total probability of such levels. Shape: (n,), (n,), n.
 
         Args:
-            typed, context, unknown, seed: As of `given`.
-            trained: The rows that training saw, where levels of others are in the codec.
+            typed, context, unknown, seed: As in `given`.
+            trained: Training rows, if the codec also knows levels of other rows; else None.
+
+        Raises:
+            SettingError: The model is not autoregressive.
         """
         rows = self._given(typed, context, unknown)
         n_known, are_new = rows.observed.sum(dim=1).numpy(), self._new_levels(rows, typed, trained)
@@ -222,7 +249,7 @@ class RowScorer:
     def _new_levels(
         self, rows: EncodedTable, typed: pd.DataFrame, trained: pd.DataFrame | None
     ) -> Mask:
-        """Which cells have a level that training has not seen. Shape: (n, D)."""
+        """Returns a mask of the cells with a level that no training row contains. Shape: (n, D)."""
         found = np.zeros(rows.codes.shape, dtype=bool)
         both = [self.codec.reduction.reduce(each) for each in (typed, trained) if each is not None]
         for j, column in enumerate(self.codec.columns):
@@ -235,14 +262,14 @@ class RowScorer:
     def _given(
         self, typed: pd.DataFrame, context: Tensor | None, unknown: Collection[str]
     ) -> EncodedTable:
-        """The rows as the model has them, beside their context."""
+        """Encodes rows with their context; the columns `unknown` are unobserved."""
         rows = self.codec.encode(typed)
         owners = self.codec.reduction.owners
         is_known = [owners.get(c.name, c.name) not in unknown for c in self.codec.columns]
         return replace(rows, observed=rows.observed & torch.tensor(is_known), context=context)
 
     def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
-        """The rows as the model has them, with what is known of their blanks."""
+        """Encodes rows for scoring, with the regions of their unknown cells."""
         if options.score_missingness:
             part = self.codec.encode(typed)
         else:
@@ -251,13 +278,15 @@ class RowScorer:
         return measured(self.codec, part, options.measure)
 
     def heading(self, options: ScoreOptions) -> dict[str, Any]:
-        """What stands before the lines: what they mean under this model."""
+        """Returns the heading of a file of scores: options, and what the numbers mean for this
+        model.
+        """
         return options.heading(
             self.order(), has_reference=self.reference is not None, scoring=self.scoring
         )
 
     def empty(self) -> pd.DataFrame:
-        """The lines of no rows."""
+        """Returns the frame of scores of no rows."""
         if self.scoring == FLAG:
             return pd.DataFrame({IS_RARE: pd.array([], dtype="boolean")})
         names = [CONTRIBUTION + name for name in self.names()]
@@ -265,7 +294,9 @@ class RowScorer:
         return pd.DataFrame(columns=columns, dtype="float64").astype({ODD_CELL: object})
 
     def order(self) -> list[str]:
-        """The names of the modelled columns in the order of the chain rule."""
+        """Returns the names of the modelled columns in the order in which the decoder generates
+        them.
+        """
         model = self.constrained.model
         with torch.no_grad():
             order = model.conditional(torch.zeros(1, model.prior.d_latent)).order
@@ -274,7 +305,11 @@ class RowScorer:
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
     def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
-        """Which rows the copies and the hard rules rule out. Shape: (n,) each."""
+        """Returns masks of the rows that are impossible, by the copied column or the hard rules
+        they violate.
+
+        Shape: (n,) each.
+        """
         found = self.codec.differing_copies(typed)
         if len(self.constrained.hard_rules):
             are_unknown = not options.score_missingness
@@ -309,7 +344,9 @@ class RowScorer:
         return pd.DataFrame(columns)
 
     def _tails(self, typed: pd.DataFrame, rows: EncodedTable, noise: RowNoise) -> Tensor | None:
-        """The tail probability of each known cell; None for models without conditionals."""
+        """Returns the tail probability of each known cell; None for models that are not
+        autoregressive.
+        """
         tails = cell_tails(self.constrained.model, rows, noise)
         partly = (~rows.observed).any(dim=1).nonzero()[:, 0]
         if tails is not None and len(partly):
@@ -322,7 +359,9 @@ class RowScorer:
     def _anomalies(
         self, rows: EncodedTable, tails: Tensor | None, lines: pd.DataFrame
     ) -> pd.DataFrame:
-        """How odd each row is, and its oddest cell: of an impossible row, what makes it so."""
+        """Returns the p-value of each row and its least likely cell; for an impossible row, the
+        column that makes it so.
+        """
         if tails is None:
             return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
         found = tails.numpy()
@@ -343,7 +382,9 @@ class RowScorer:
         ranks: BlankRanks,
         first_row: int,
     ) -> Numbers:
-        """Of whole rows among held-out ones, of others among the model's with the same blanks."""
+        """Returns the percentiles of complete rows among held-out ones, and of rows with missing
+        cells among generated ones with the same cells missing.
+        """
         bound = lines["log_likelihood"].to_numpy()
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
@@ -356,8 +397,9 @@ class RowScorer:
     def _flags(
         self, lines: pd.DataFrame, are_blank: Mask, ranks: BlankRanks, first_row: int
     ) -> pd.DataFrame:
-        """Which rows are rare among the model's own with the same blanks; those of training have no
-        part in it. Nobody can say of rows with too many sets of blanks."""
+        """Returns whether each row is rare among generated rows with the same cells missing;
+        training rows are not used. Missing if there are too many different sets of missing columns.
+        """
         bound = lines["log_likelihood"].to_numpy()
         percentiles = ranks.percentiles(bound, are_blank, first_row)
         is_whole = ~are_blank.any(axis=1)
@@ -372,7 +414,7 @@ class RowScorer:
 def score(
     model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, noise: RowNoise
 ) -> BoundEstimate:
-    """The bound of each row, in the codec's units."""
+    """Returns the bound on the log-likelihood of each encoded row, in the codec's units."""
     keep_freed_memory()
     with torch.no_grad():
         if options.draws is not None:
@@ -384,10 +426,11 @@ def score(
 
 
 def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
-    """How many rows go through the networks between two looks at whoever waits for them.
+    """Returns the number of rows to score between two reports of progress.
 
-    It divides the rows of a unit, of which a percentile of a row with blanks may depend. A copula's
-    integrals are the same to the last digit in the same company alone: its rows come by blocks.
+    It divides SHARD_UNIT_ROWS, because the percentile of a row with missing cells may depend on the
+    other rows of its unit. The integrals of a copula depend in their last digits on the other rows
+    of a batch, so such rows are scored in blocks of SCORE_BLOCK_ROWS.
     """
     at_once = SHARD_UNIT_ROWS if model.is_autoregressive else SCORE_BLOCK_ROWS
     draws = options.typical_draws * max(1, options.jitters)
@@ -397,7 +440,7 @@ def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
 
 
 def _runs(first_row: int, n_rows: int, at_once: int) -> Iterator[range]:
-    """The rows from the first on, in runs that end at multiples of `at_once`."""
+    """Yields ranges of row numbers from `first_row` on, which end at multiples of `at_once`."""
     end = first_row + n_rows
     while first_row < end:
         last = min(end, first_row - first_row % at_once + at_once)
@@ -406,7 +449,9 @@ def _runs(first_row: int, n_rows: int, at_once: int) -> Iterator[range]:
 
 
 def reference_key(options: ScoreOptions) -> str:
-    """Which of the held-out rows' scores are comparable."""
+    """Returns the key of the held-out scores (`RowScorer.reference`) that are comparable with
+    scores of these options.
+    """
     return "missingness_scored" if options.score_missingness else "blanks_integrated"
 
 
@@ -418,9 +463,18 @@ def reference_scores(
     seed: int,
     report: Report = report_to_nobody,
 ) -> dict[str, list[float]]:
-    """Sorted scores of held-out rows, against which later scores are ranked, by `reference_key`.
+    """Returns the sorted scores of held-out rows, among which later scores are ranked, by
+    `reference_key`.
 
-    With blanks integrated out, only rows that have some are scored again.
+    If the model is autoregressive, the key `anomaly` contains their sorted statistics T.
+
+    Args:
+        model: Trained model.
+        codec: Codec of the table.
+        rows: Held-out rows, encoded.
+        acceptance: Share of generated rows that satisfy the hard rules.
+        seed: Seed of the random numbers.
+        report: Receives the fraction that is done.
     """
     blanks = codec.without_missing_level(rows)
     with_blanks = (~blanks.observed.all(1)).nonzero()[:, 0]
@@ -452,9 +506,9 @@ def _bounds_in_units(
     options: ScoreOptions,
     report: Callable[[int], None],
 ) -> Tensor:
-    """Bounds of rows in the table's units, before any hard rule. Shape: (n,).
+    """Returns the bound on each row's log-likelihood in the table's units, before hard rules apply.
 
-    `report` takes how many rows are done.
+    `report` receives the number of finished rows. Shape: (n,).
     """
     bounds = [torch.zeros(0, dtype=torch.float64)]
     for index in torch.arange(len(rows)).split(_REFERENCE_BLOCK_ROWS):

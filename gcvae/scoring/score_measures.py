@@ -1,7 +1,7 @@
-"""Intervals of values that a number represents: its rounding cell, or its quantile bin.
+"""Intervals that numbers stand for in a score: their rounding cells, or their quantile bins.
 
-A number contributes a density, or, in measures with intervals, the mass of its interval. Levels,
-frequent values and the missing level have masses in every measure.
+A number contributes its density to a score or, in other measures, the mass of its interval. Levels,
+frequent values and missing cells contribute their mass in every measure.
 """
 
 from __future__ import annotations
@@ -20,9 +20,16 @@ from gcvae.errors import Problem, SettingError
 
 
 def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTable:
-    """Returns the rows with the intervals of a measure, a key of `MEASURES`.
+    """Returns the rows with the interval of each number, if the measure is not `density`.
 
-    Raises: SettingError for `pmf` where numbers are coded without bins.
+    Args:
+        codec: Codec of the table.
+        table: Encoded rows.
+        measure: A key of `MEASURES`.
+
+    Raises:
+        SettingError: The measure is `pmf`, and the model standardises its numbers instead of
+            dividing them into bins.
     """
     if measure == "density":
         return table

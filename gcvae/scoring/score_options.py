@@ -1,6 +1,6 @@
-"""Options of a score, and descriptions of what the numbers then mean.
+"""Options of a score, and descriptions of what its numbers mean.
 
-Loads without torch, pandas and NumPy: the service needs both before its port is open.
+Loads without torch, pandas and NumPy, because the service needs both before its port is open.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ MEASURES = {
 """Measures of continuous values. Discrete columns and frequent values always contribute
 their mass."""
 _TRUE_OR_FALSE = {"True", "False", "np.True_", "np.False_"}
-"""Type names, compared as text because NumPy is not loaded here."""
+"""Texts of truth values, compared as text because NumPy is not loaded here."""
 BLANK_REFERENCE_ROWS = 300
-"""Generated rows among which a row with missing cells is ranked, with the same cells missing."""
+"""Number of generated rows, with the same cells missing, among which a row with missing cells is
+ranked."""
 MOST_BLANK_SETS = 32
-"""Number of sets of missing columns that have percentiles, in each 4,096 rows."""
+"""Maximum number of different sets of missing columns that get percentiles, in each 4,096 rows."""
 
 
 TOLERANCE = 0.1
 """Default standard error of a row's score, in nats."""
 FIRST_DRAWS, MOST_DRAWS = 12, 1000
-"""Least and largest number of draws of z of a row, if a tolerance determines it."""
+"""Minimum and maximum number of draws of z for a row, if a tolerance determines it."""
 _LEAST_TOLERANCE = 0.001
 _TYPICAL_SPREAD = 0.33
 """Standard deviation of a typical row's weights, relative to their mean; used to estimate jobs."""
@@ -54,7 +55,9 @@ def _is_whole(value: Any, least: int) -> bool:
 
 
 def _plain_seed(seed: Any) -> Any:
-    """Returns an integer as Python's own type; other values are rejected where they are used."""
+    """Converts an integer to Python's int; other values are unchanged and rejected where they are
+    used.
+    """
     return int(seed) if _is_whole(seed, 0) else seed
 
 
@@ -74,15 +77,16 @@ class ScoreOptions:
     """How rows are scored.
 
     Attributes:
-        draws: Draws of z for each row; None for as many as the tolerance needs.
+        draws: Number of draws of the latent vector z for each row; None for as many as the
+            tolerance needs.
         seed: Seed of the random generator; equal seeds give equal scores.
-        jitters: Draws of the continuous extension within each draw of z, where a copula joins
-            discrete columns; 0 integrates exactly instead.
-        measure: A key of `MEASURES`.
-        score_missingness: Whether a missing cell contributes its probability of being missing, or
-            is integrated out.
-        tolerance: Target standard error of a row in nats, within MOST_DRAWS. None means TOLERANCE
-            if `draws` is None.
+        jitters: Number of draws of the continuous extension of discrete columns, for each draw of
+            z, where a copula joins them; 0 integrates exactly instead.
+        measure: What a number contributes: a key of `MEASURES`.
+        score_missingness: Whether a missing cell contributes its probability of being missing; else
+            it is integrated out.
+        tolerance: Target standard error of a row's score in nats, reached with at most MOST_DRAWS
+            draws. None means TOLERANCE if `draws` is None.
     """
 
     draws: int | None = None
@@ -93,7 +97,11 @@ class ScoreOptions:
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        """Checks every option. Raises: SettingError that names those out of range."""
+        """Checks every option.
+
+        Raises:
+            SettingError: An option is out of range.
+        """
         problems = self._problems_of_draws()
         if not _is_whole(self.jitters, 0):
             problem = f"jitters is {self.jitters!r}; it must be a whole number, zero or more"
@@ -132,7 +140,7 @@ class ScoreOptions:
 
     @property
     def typical_draws(self) -> int:
-        """Expected number of draws of z for a row."""
+        """Expected number of draws of z for a typical row, to estimate the work."""
         if self.draws is not None:
             return self.draws
         assert self.tolerance is not None, "it is one of both"
@@ -141,16 +149,18 @@ class ScoreOptions:
 
     @property
     def most_draws(self) -> int:
-        """Largest number of draws of z for a row."""
+        """Maximum number of draws of z for a row."""
         return MOST_DRAWS if self.draws is None else self.draws
 
     @property
     def has_percentiles(self) -> bool:
-        """Whether held-out rows were scored in this measure."""
+        """Whether percentiles are possible, because held-out rows were scored by the same measure:
+        density, without jitters.
+        """
         return self.measure == "density" and self.jitters == 0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the options by name; of `draws` and `tolerance` only the effective one."""
+        """Returns the options by name; only the one of `draws` and `tolerance` that applies."""
         without = "tolerance" if self.draws is not None else "draws"
         return {name: value for name, value in asdict(self).items() if name != without}
 
@@ -160,9 +170,9 @@ class ScoreOptions:
         """Returns the heading of a file of scores: the options, and what the numbers mean.
 
         Args:
-            order: The modelled columns in the model's order.
-            has_reference: Whether the model's file has the scores of held-out rows.
-            scoring: `full`, or `flag` where the model gives no scores.
+            order: Names of the modelled columns in the order in which the decoder generates them.
+            has_reference: Whether the model's file contains the scores of held-out rows.
+            scoring: `full`, or `flag` if the model only reveals whether rows are rare.
         """
         options = self.to_json()
         if scoring == FLAG:

@@ -1,6 +1,6 @@
-"""Scores streamed in blocks as the bytes of one file, with what the numbers mean.
+"""Streams scores in blocks as the bytes of one file, with a description of the numbers.
 
-Loads without pandas: the service lists the formats before its port is open.
+Loads without pandas, because the service lists the formats before its port is open.
 """
 
 from __future__ import annotations
@@ -26,35 +26,40 @@ MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
 
 
 class ScoreTotals:
-    """Sum and mean of the bounds of all rows, and the standard error of the sum.
+    """Sum and mean of the scores of all rows, and the standard error of the sum.
 
-    A single impossible row, of likelihood 0, makes the sum -inf; the number of such rows is given
-    too.
+    Impossible rows, of likelihood 0, make the sum -inf; their number is counted.
+
+    Attributes:
+        rows: Number of rows.
+        n_impossible: Number of impossible rows.
     """
 
     def __init__(self) -> None:
-        """Starts with no rows."""
+        """Creates totals of no rows."""
         self.rows = 0
         self.n_impossible = 0
         self._sum = ExactSum()
         self._variance = ExactSum()
 
     def add(self, block: pd.DataFrame) -> None:
-        """Adds the rows of a block."""
+        """Adds the scores of a block of rows."""
         self.rows += len(block)
         self.n_impossible += int((block["log_likelihood"] == -math.inf).sum())
         self._sum.add(float(block["log_likelihood"].sum(skipna=False)))
         self._variance.add(float((block["standard_error"] ** 2).sum()))
 
     def add_all(self, totals: ScoreTotals) -> None:
-        """Adds the rows of other totals."""
+        """Adds the sums and counts of other totals."""
         self.rows += totals.rows
         self.n_impossible += totals.n_impossible
         self._sum.add_all(totals._sum)
         self._variance.add_all(totals._variance)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the totals; rows are independent, so their variances add up."""
+        """Returns the totals as a JSON document; rows are independent, so their variances add
+        up.
+        """
         bound = self._sum.value
         totals = {
             "rows": self.rows,
@@ -66,7 +71,11 @@ class ScoreTotals:
         return {name: json_number(value) for name, value in totals.items()}
 
     def state(self) -> dict[str, Any]:
-        """Returns the state that `of_state` reads: sums that can be added without loss."""
+        """Returns the totals as a JSON document with exact sums.
+
+        `of_state` restores the totals from it. Totals of several shards can be added without
+        rounding errors, so that the result does not depend on how rows are divided.
+        """
         return {
             "rows": self.rows,
             "n_impossible": self.n_impossible,
@@ -76,7 +85,7 @@ class ScoreTotals:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> Self:
-        """Restores the totals from `state`."""
+        """Restores the totals from a JSON document that `state` returned."""
         totals = cls()
         totals.rows, totals.n_impossible = state["rows"], state["n_impossible"]
         totals._sum = ExactSum.from_json(state["sum"])
@@ -85,26 +94,32 @@ class ScoreTotals:
 
 
 class RareTotals:
-    """Numbers of rows, of rare rows, and of rows that could not be ranked."""
+    """Counts of rows, for a model that only reveals whether a row is rare.
+
+    Attributes:
+        rows: Number of rows.
+        n_rare: Number of rare rows.
+        n_unknown: Number of rows that could not be ranked.
+    """
 
     def __init__(self, rows: int = 0, n_rare: int = 0, n_unknown: int = 0) -> None:
-        """Starts with these numbers."""
+        """Creates totals with the given counts."""
         self.rows, self.n_rare, self.n_unknown = rows, n_rare, n_unknown
 
     def add(self, block: pd.DataFrame) -> None:
-        """Adds the rows of a block."""
+        """Adds the flags of a block of rows."""
         self.rows += len(block)
         self.n_rare += int(block[IS_RARE].sum())
         self.n_unknown += int(block[IS_RARE].isna().sum())
 
     def add_all(self, totals: RareTotals) -> None:
-        """Adds the rows of other totals."""
+        """Adds the counts of other totals."""
         self.rows += totals.rows
         self.n_rare += totals.n_rare
         self.n_unknown += totals.n_unknown
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the totals."""
+        """Returns the counts as a JSON document."""
         return {"rows": self.rows, "n_rare": self.n_rare, "n_unknown": self.n_unknown}
 
     state = to_json
@@ -114,12 +129,18 @@ Totals = ScoreTotals | RareTotals
 
 
 def new_totals(scoring: str) -> Totals:
-    """Returns empty totals for a model with this scoring."""
+    """Returns totals of no rows, for a model whose scoring is `full`, or `flag` (only whether rows
+    are rare).
+    """
     return RareTotals() if scoring == FLAG else ScoreTotals()
 
 
 def joined_totals(states: Sequence[Mapping[str, Any]]) -> Totals:
-    """Returns the sum of the totals of all shards, at least one, from their `state`."""
+    """Returns the sum of the totals of all shards, the parts of a job.
+
+    Args:
+        states: State of each shard's totals (`ScoreTotals.state`); at least one.
+    """
     if "n_rare" in states[0]:
         flags = RareTotals()
         for state in states:
@@ -141,14 +162,14 @@ def stream_scores(
     """Yields the bytes of one file, block by block.
 
     Args:
-        blocks: Lines of scores, as `Synthesizer.score_blocks` gives them.
-        format: `csv`, or `json`: an object with the heading, `scores` and `totals`.
+        blocks: Blocks of scores, as `Synthesizer.score_blocks` yields them.
+        format: `csv`, or `json` for an object with the heading, `scores` and `totals`.
         heading: First members of the JSON object, such as what the numbers mean.
         totals: Totals to which the blocks are added.
-        shard: Shard of the file that the blocks form; only the last ends with `scores_end`.
+        shard: Part of the file that the blocks form; only the last part ends with `scores_end`.
 
     Raises:
-        SettingError: There is no such format.
+        SettingError: The format is unknown.
     """
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no score format {format!r}, but {', '.join(MEDIA_TYPES)}")
@@ -157,21 +178,21 @@ def stream_scores(
 
 
 def scores_end(format: str, totals: Totals) -> bytes:
-    """Returns the bytes that follow the last score."""
+    """Returns the bytes that follow the last score: the totals in JSON, nothing in CSV."""
     if format == "csv":
         return b""
     return f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()
 
 
 def counted(blocks: Iterable[pd.DataFrame], totals: Totals) -> Iterator[pd.DataFrame]:
-    """Yields the blocks after adding each to the totals."""
+    """Yields the blocks, after adding each of them to the totals."""
     for block in blocks:
         totals.add(block)
         yield block
 
 
 def json_number(value: float | str | None) -> float | int | str | None:
-    """Returns a number that JSON can express, or an infinite number as text."""
+    """Converts a number to a value that JSON can express: infinite numbers to text, NaN to null."""
     if value is None or isinstance(value, int | str) or math.isfinite(value):
         return value
     if math.isnan(value):
@@ -180,7 +201,7 @@ def json_number(value: float | str | None) -> float | int | str | None:
 
 
 def _nested(line: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row with its contributions as a nested object."""
+    """Returns a row of scores with its contributions as a nested object."""
     parts = [name for name in line if name.startswith(CONTRIBUTION)]
     contributions = {name.removeprefix(CONTRIBUTION): line.pop(name) for name in parts}
     return {**line, "contributions": contributions} if parts else line

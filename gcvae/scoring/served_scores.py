@@ -1,10 +1,11 @@
 """How much a published model reveals about rows: scores, whether they are rare, or nothing.
 
-A score reveals that a model has learned from similar rows. `flag` reduces it to whether the row is
-rare under the model, `off` to nothing. The setting binds this library and the services that serve
-the model; anyone with the file has the weights, and can score with other code.
+A score reveals whether a model has learned from similar rows. The setting `flag` reduces it to
+whether the row is rare under the model, `off` to nothing. The setting binds this library and the
+services that serve the model; anyone with the file has the weights, and can compute scores with
+other code.
 
-Loads without torch and pandas: the service checks it before any worker does.
+Loads without torch and pandas, because the service checks the setting before any worker does.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from gcvae.schema.suggestions import unknown_name
 
 FULL, FLAG, OFF = "full", "flag", "off"
 SCORINGS = (FULL, FLAG, OFF)
-"""From the loosest to the strictest."""
+"""Settings from the least to the most restrictive: scores, whether rows are rare, nothing."""
 IS_RARE = "is_rare"
 RARE_PERCENTILE = 1.0
 """Percentile below which a row is rare, among generated rows with the same cells missing."""
 PLAIN_OPTIONS = {"measure": "density", "jitters": 0, "score_missingness": False}
-"""Fixed options under `flag`, with which the model's own rows were scored."""
+"""Values that options must have under `flag`, because the generated rows for comparison were scored
+with them."""
 RARE_NOTE = (
     f"{IS_RARE} tells whether a row is less likely than 99 % of synthetic rows with the same cells "
     "missing; the model reveals no other scores (scoring: flag)"
@@ -27,19 +29,23 @@ RARE_NOTE = (
 
 
 def stricter(one: str, other: str) -> str:
-    """Returns the stricter of two settings.
+    """Returns the more restrictive of two scoring settings.
 
     >>> stricter("flag", "full")
     'flag'
 
     Raises:
-        SettingError: One is unknown.
+        SettingError: A setting is unknown.
     """
     return max(checked_scoring(one), checked_scoring(other), key=SCORINGS.index)
 
 
 def checked_scoring(scoring: str) -> str:
-    """Returns a setting of SCORINGS unchanged. Raises: SettingError for others."""
+    """Returns a scoring setting unchanged, after checking that it is one of SCORINGS.
+
+    Raises:
+        SettingError: The setting is unknown.
+    """
     if scoring not in SCORINGS:
         message = f"scoring is {scoring!r}"
         raise SettingError(unknown_name(message, scoring, SCORINGS, pointer="/scoring"))
@@ -47,13 +53,17 @@ def checked_scoring(scoring: str) -> str:
 
 
 def not_looser(asked: str, now: str) -> str:
-    """Returns the requested scoring, if it is no looser than the current one.
+    """Returns the requested scoring setting if it is at least as restrictive as the current one.
 
     >>> not_looser("off", "flag")
     'off'
 
+    Args:
+        asked: The requested setting.
+        now: The current setting.
+
     Raises:
-        SettingError: It is looser, or one is unknown.
+        SettingError: The requested setting would reveal more, or a setting is unknown.
     """
     if stricter(asked, now) != asked:
         message = (
@@ -70,7 +80,7 @@ def require_scores(scoring: str) -> None:
     """Checks that a model may reveal anything about rows.
 
     Raises:
-        ScoringError: Scoring is off.
+        ScoringError: The scoring setting is `off`.
     """
     if scoring == OFF:
         raise ScoringError(
@@ -83,11 +93,15 @@ def require_scores(scoring: str) -> None:
 
 
 def require_plain(scoring: str, options: object) -> None:
-    """Checks that options the model's scoring has.
+    """Checks that score options are allowed under a model's scoring setting.
+
+    Args:
+        scoring: The setting.
+        options: Score options; under `flag`, they must have the values of PLAIN_OPTIONS.
 
     Raises:
-        ScoringError: Scoring is off.
-        SettingError: Only a flag is given, which is of plain scores.
+        ScoringError: The setting is `off`.
+        SettingError: The setting is `flag`, and an option has another value.
     """
     require_scores(scoring)
     if scoring == FULL:
