@@ -33,7 +33,7 @@ class ColumnShape:
     """Normal score of the number for which each code stands, an input of the networks; None for
     levels, and for numbers that are not encoded as normal scores."""
     shaped_codes: range = range(0)
-    """Codes of the atoms if nearly all cells are atoms, else empty."""
+    """Codes of the atoms if all numbers of the column are atoms, else empty."""
     parents: tuple[int, ...] = ()
     """Indices of columns that come before this one in the chain rule, because decoding its cells
     needs theirs."""
