@@ -1,6 +1,7 @@
-"""Presets, their settings, and the rules that resolve settings without a value.
+"""Presets, their settings, and the rules that compute settings without a value from the table's
+size.
 
-The module does not import torch, because the service checks settings.
+The module does not import torch, because the service imports it to check settings.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from gcvae.training.foreign_names import BESIDE_SETTINGS, EXPLAINED, FOREIGN_NAM
 from gcvae.training.setting_limits import CHOICES, range_problem
 
 USUAL = "usual"
-"""Annotation of settings for all users; the others are for experts."""
+"""Annotation of the settings that are for all users; settings without it are for experts."""
 MOST_HELD_OUT_ROWS = 10_000
 """Maximum number of held-out rows."""
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """All settings of a model and its training. `settle` replaces None by a rule of the table's
-    size."""
+    """All settings of a model and its training.
+
+    Where a setting has a rule, None stands for the value that `settle` computes from the table's
+    size.
+    """
 
     decoder: str = "copula"
     """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
@@ -152,7 +156,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SettledConfig(TrainingConfig):
-    """A resolved configuration: every setting has a value. Made by `settle`.
+    """Resolved settings, as `settle` returns them: every setting with a rule has a value.
 
     Settings with a rule are declared again with `field()`, which removes the default.
     """
@@ -175,7 +179,7 @@ class SettledConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class Preset:
-    """A named configuration with a one-sentence description."""
+    """Named settings with a description of one sentence."""
 
     name: str
     description: str
@@ -274,11 +278,11 @@ PRESETS: dict[str, Preset] = {
 
 
 _LOW_MEMORY: dict[str, Any] = {"gap_weight": 1.0, "rare_level_rows": 12}
-"""Settings of `memory: low`."""
+"""Settings that `memory: low` changes."""
 
 
 def usual_settings() -> list[str]:
-    """Returns the names of the settings for all users."""
+    """Returns the names of the settings that are for all users, not only for experts."""
     hints = get_type_hints(TrainingConfig, include_extras=True)
     return [name for name, hint in hints.items() if USUAL in getattr(hint, "__metadata__", ())]
 
@@ -287,7 +291,7 @@ def preset_named(name: str) -> Preset:
     """Returns the preset with this name.
 
     Raises:
-        SettingError: There is no such preset; the error lists the names.
+        SettingError: The preset does not exist; the error lists the names.
     """
     preset = PRESETS.get(name) if isinstance(name, str) else None
     if preset is None:
@@ -297,10 +301,15 @@ def preset_named(name: str) -> Preset:
 
 
 def configure(preset: str, settings: Mapping[str, object] | None = None) -> TrainingConfig:
-    """Returns the preset's configuration, updated with `settings`.
+    """Returns the settings of a preset, with some of them replaced.
+
+    Args:
+        preset: Name of the preset.
+        settings: Values by name that replace those of the preset.
 
     Raises:
-        SettingError: Settings are unknown or out of range; the error names each.
+        SettingError: The preset does not exist, or settings are unknown, out of range or contradict
+            each other; the error names each.
     """
     config = preset_named(preset).config
     problems = [
@@ -327,7 +336,8 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
 
 
 def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
-    """Returns the problems of the setting `differential_privacy`."""
+    """Returns the problems of the setting `differential_privacy`, and of settings that contradict
+    it."""
     setting = settings.get("differential_privacy")
     if not isinstance(setting, Mapping) or not setting:
         return []
@@ -340,7 +350,7 @@ def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
 
 
 def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the settings with integers converted to float where the field is a float."""
+    """Returns the settings with integers converted to float for settings of type float."""
     hints = get_type_hints(TrainingConfig)
     return {
         key: float(value) if hints[key] is float and isinstance(value, int) else value
@@ -349,7 +359,7 @@ def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _problem_of(key: str, value: object) -> Problem | None:
-    """Returns the problem of one setting, or None."""
+    """Returns the problem of one setting: unknown, of a wrong type or out of range; or None."""
     hints = get_type_hints(TrainingConfig)
     pointer = f"/{key}"
     if key not in hints:
@@ -369,7 +379,9 @@ _TYPE_NAMES = {type(None): "null", Mapping: "an object"}
 
 
 def meant_setting(name: str) -> str | None:
-    """Returns the setting or argument that a misspelled or foreign name probably means, or None.
+    """Returns the setting or argument of `fit` that a wrong name probably means, or None.
+
+    The name may be misspelled, or that of the setting in another tool.
 
     >>> meant_setting("n_epochs"), meant_setting("max_step"), meant_setting("colour")
     ('max_passes', 'max_steps', None)
@@ -379,7 +391,7 @@ def meant_setting(name: str) -> str | None:
 
 
 def _unknown_setting(key: str, known: list[str]) -> Problem:
-    """Returns the problem of an unknown setting, with the suggested name."""
+    """Returns the problem of an unknown setting, with a similar name as suggestion if possible."""
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
     explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""
@@ -396,12 +408,12 @@ def _is_a(value: object, types: tuple[type, ...]) -> bool:
 
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
-    """Returns the configuration with every None replaced by its rule.
+    """Returns settings in which the value of a rule replaces every None that has a rule.
 
     Args:
-        config: Configuration.
-        n_rows: Rows of the table.
-        n_columns: Modelled columns of the table.
+        config: Settings.
+        n_rows: Number of rows of the table.
+        n_columns: Number of modelled columns of the table.
     """
     is_tiny, is_small = n_rows < 1000, n_rows < 3000
     d_latent = min(max(2, round(n_columns / 2)), 16)
