@@ -41,8 +41,7 @@ from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
-"""Finished fraction of the preparation after reading, inference and conversion; encoding is last.
-"""
+"""Finished fraction of the preparation after reading, schema inference and conversion of cells."""
 
 
 @dataclass(frozen=True)

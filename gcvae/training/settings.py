@@ -45,7 +45,7 @@ class TrainingConfig:
     """Whether columns that equal another in every row are copied from it instead of modelled."""
     rules: Annotated[str, USUAL] = "none"
     """`model`: rules that hold in most rows are inferred from the table, modelled with their
-    exceptions and kept in generated rows; `none`: only hard rules and rules that the schema states.
+    exceptions and kept in generated rows; `none`: only hard rules and rules in the user's schema.
     """
     n_components: Annotated[int, USUAL] = 1
     """Gaussian components in the marginal of a number; the paper has one."""
@@ -72,8 +72,8 @@ class TrainingConfig:
     """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
     0.2."""
     imagined_rows: float | None = 0.0
-    """Weight, in rows, of augmentation rows from a plain Gaussian copula. Rule: 75 under 1,000
-    rows, 0 from there on."""
+    """Total weight, in rows, of augmentation rows, which are sampled from a Gaussian copula fitted
+    to the table. Rule: 75 under 1,000 rows, 0 from there on."""
     gradient_memory: float = 0.999
     """Decay per step of Adam's average of squared gradients (beta_2); the paper uses Adam's
     default."""
@@ -90,7 +90,8 @@ class TrainingConfig:
     that raises the held-out likelihood, then matches the model's marginals to the training table's,
     by shifts of logits and, with an autoregressive decoder, monotone transforms of numbers."""
     rank: Annotated[int, USUAL] = 1
-    """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
+    """Rank of A in the copula's covariance Psi = omega I + A A^T; 0 is independence, a usual VAE.
+    """
     d_latent: Annotated[int | None, USUAL] = None
     """Dimensions of z. Rule: half the modelled columns, at least 2 and at most 16."""
     d_hidden: Annotated[int | None, USUAL] = None
@@ -106,11 +107,12 @@ class TrainingConfig:
     """`jitter`: the continuous extension with one sample per row, as in the paper; `exact`: the
     mixed likelihood without jitter (rank 0 or 1)."""
     locality_weight: float = 0.0
-    """lambda_a of the locality regulariser |a|_p^2, nats per row."""
+    """Weight lambda_a of the locality regulariser |a|_p^2 of the copula's loadings, nats per row.
+    """
     locality_norm: int = 2
     """p of the locality regulariser: 1 or 2."""
     rank_weight: float = 0.0
-    """lambda_r of the rank regulariser, nats per row."""
+    """Weight lambda_r of the rank regulariser, which pulls z towards N(0, I), nats per row."""
     learning_rate: Annotated[float | None, USUAL] = 1e-3
     """Adam's step size. Rule: 0.002 under 3,000 rows, 0.006 from there on."""
     batch_size: Annotated[int | None, USUAL] = None
@@ -141,9 +143,10 @@ class TrainingConfig:
     decide."""
     rare_level_rows: Annotated[int, USUAL] = 1
     """Number of rows that have to share a value for the model to disclose it as a minimum or
-    maximum; other limits are rounded outward. A rounded number is a frequent value if at least so
-    many rows, and five, have it. With `levels: learned`, levels of fewer rows are suppressed: other
-    levels replace them by their shares, or "(other)" if most cells are rare. 1 discloses all."""
+    maximum; other limits are rounded outward. A rounded number is a frequent value if at least this
+    many rows, and at least five, have it. With `levels: learned`, levels of fewer rows are replaced
+    by other levels, in proportion to their shares, or by "(other)" if most cells are rare. 1
+    discloses all."""
     memory: Annotated[str, USUAL] = "normal"
     """How much may be learned of single rows. `low` reduces memorisation at little cost:
     `gap_weight` is 1 and `rare_level_rows` 12, unless they are given (docs/privacy.md)."""
