@@ -75,8 +75,8 @@ def check_place(kind: str, has_row: bool, has_z: bool) -> None:
         has_z: Whether the user specified a latent vector z.
 
     Raises:
-        SettingError: The kind is unknown, a local map has not exactly one of row and z, or another
-            kind has either.
+        SettingError: The kind is unknown, the user did not specify exactly one of row and z for a
+            local map, or specified either for another kind.
     """
     if kind not in KINDS:
         message = f"unknown kind of map {kind!r}"

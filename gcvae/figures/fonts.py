@@ -42,9 +42,13 @@ class Lettering:
 
     @classmethod
     def of(cls, texts: Iterable[str], *, is_svg: bool) -> Lettering:
-        """Returns the lettering for a picture with these texts.
+        """Selects fonts for a picture, and the characters to replace by code points.
 
         Warns with `FontWarning` if a PNG contains characters that are in no font.
+
+        Args:
+            texts: All texts of the picture.
+            is_svg: Whether the picture is an SVG, whose viewer can use other fonts.
         """
         found = fonts_with(frozenset("".join(texts)))
         control = {c for c in found if unicodedata.category(c) in _NO_TEXT}
@@ -74,7 +78,7 @@ class Lettering:
 
 
 def width(text: str) -> int:
-    """Returns the width of a text in letters; Chinese, Japanese and Korean characters count as
+    """Returns the width of a text in Latin letters; wide characters, such as Chinese ones, count as
     two."""
     return sum(1 + (unicodedata.east_asian_width(c) in _WIDE) for c in text)
 

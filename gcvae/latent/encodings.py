@@ -14,8 +14,9 @@ def encoding_block(model: GenerativeModel, rows: EncodedTable) -> pd.DataFrame:
 
     Both are in units of z; a standard normal prior has the standard deviation 1.
 
-    Shape: (n, 2 K), with the columns `mean_1` to `mean_K`, then `standard_deviation_1` to
-        `standard_deviation_K`, for K latent dimensions.
+    The columns are `mean_1` to `mean_K`, then `standard_deviation_1` to `standard_deviation_K`.
+
+    Shape: (n, 2 K), for n rows and K latent dimensions.
     Source: Eqs. (vae3) and (vae4).
     """
     names = encoding_columns(model.prior.d_latent)

@@ -265,7 +265,7 @@ class _Evaluation:
     n_jitters: int
 
     def __call__(self, rows: EncodedTable, replicates: Sequence[RowNoise]) -> list[BoundEstimate]:
-        """Returns the rows' bounds for each replicate."""
+        """Returns the bounds of the rows for each set of random numbers."""
         latents = draw_latents(self.model, rows, self.n_draws, replicates)
         log_weights = self._log_prefixes(rows, latents.z, replicates[0])
         log_weights += latents.log_ratio[..., None]

@@ -306,12 +306,15 @@ class PiecewiseMarginal:
         return torch.log_softmax(self.logits + _log_masses(self.base, self.points), -1)
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """Returns log p(v). Shape: (N,) -> (N,)."""
+        """Returns the log density of one number under each density. Shape: (N,) -> (N,)."""
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         return self.base.log_prob(values) + self.log_factors.gather(-1, at[:, None])[:, 0]
 
     def cdf(self, values: Tensor) -> Tensor:
-        """Returns P(V < v). Shape: batch (N, 1), values (m,) -> (N, m)."""
+        """Returns the probability P(V < v) for m numbers v under each density.
+
+        Shape: batch (N, 1), values (m,) -> (N, m).
+        """
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         start = nn.functional.pad(self.points, (1, 0), value=-torch.inf)[at].to(values.dtype)
         below = nn.functional.pad(self.log_bins.exp().cumsum(-1), (1, 0))[..., 0, :][:, at]
@@ -371,7 +374,7 @@ class PiecewiseInside:
         return self.within.log_prob
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns samples in the interval, by inversion of uniform noise. Shape: (N,)."""
+        """Returns a sample of each truncated density by inversion of uniform noise. Shape: (N,)."""
         return self.within.sample(noise)[0]
 
 

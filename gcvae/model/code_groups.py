@@ -33,12 +33,12 @@ class CodeGroup(nn.Module):
 
     Attributes:
         columns: Indices of the columns. Shape: (D_group,).
-        last_codes: Last code of each column; for columns of numbers, that of numbers without their
-            own code. Shape: (D_group,).
-        is_real: Whether the column has numbers. Shape: (D_group,), bool.
+        last_codes: Last code of each column; in columns of numbers this is the code c of all
+            numbers that are not frequent. Shape: (D_group,).
+        is_real: Whether the column contains numbers. Shape: (D_group,), bool.
         padding: Terms added to logits to exclude padding. Shape: (D_group, K_group).
-        places: Number x_k of each code, -inf below all numbers, inf for the code of other numbers
-            and for columns of levels. Shape: (D_group, K_group), float64.
+        places: Encoded number x_k for which each code stands: -inf for codes below all numbers, inf
+            for code c and for levels. Shape: (D_group, K_group), float64.
 
     Source: Section 4, beta_{i,j}.
     """
@@ -90,8 +90,8 @@ class CodeGroup(nn.Module):
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """Returns the log probability of each column's last code; for columns of numbers, that of a
-        number without its own code.
+        """Returns the log probability of each column's last code; in columns of numbers this is the
+        code of all numbers that are not frequent.
 
         Shape: (..., D_group, K_group) -> (..., D_group).
         """
@@ -101,9 +101,9 @@ class CodeGroup(nn.Module):
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
         """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
-        The sums exclude the code of numbers, whose density lies on both sides of an atom (frequent
-        number). Each is computed directly, without subtraction from one. Code -1, an outcome not in
-        the training table, has probability zero.
+        The sums exclude the code c of numbers that are not frequent, whose density lies on both
+        sides of a frequent number. Each sum is computed directly, without subtraction from one.
+        Code -1, an outcome that is not in the training table, has probability zero.
 
         Args:
             log_beta: Log code probabilities. Shape: (..., D_group, K_group).
@@ -132,13 +132,13 @@ class CodeGroup(nn.Module):
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
         """Inverts the CDF F: returns (code, probability of the codes below it, its probability).
 
-        The code is the first one with F(x_k) > u, found by bisection, or the code of numbers if
-        u is even below the jump at x_k.
+        The code is the first one with F(x_k) > u, found by bisection, or the code c of numbers that
+        are not frequent if u is even below the jump at x_k.
 
         Args:
             log_beta: Log code probabilities. Shape: (..., D_group, K_group).
             u: Probabilities to invert. Shape: (..., D_group).
-            cdf: Function G, the CDF of numbers without their own code; any for columns of levels.
+            cdf: Function G, the CDF of numbers that are not frequent; arbitrary for levels.
 
         Shape: three of (..., D_group).
         """

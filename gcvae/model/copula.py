@@ -71,7 +71,7 @@ class LowRankCopula:
 
     @property
     def scaled_loadings(self) -> Tensor:
-        """B = A / sqrt(omega), in float64. Shape: (..., D, r)."""
+        """Loadings relative to the noise, B = A / sqrt(omega), in float64. Shape: (..., D, r)."""
         loadings = self.loadings.double()
         if self.noise is None:
             return loadings

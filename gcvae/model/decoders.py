@@ -392,7 +392,7 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor:
-        """The principal direction as a matrix of rank one. Shape: (..., D_real, 1)."""
+        """Principal direction as loadings with one factor. Shape: (..., D_real, 1)."""
         return self.direction[..., None]
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:

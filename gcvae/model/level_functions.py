@@ -188,7 +188,7 @@ class LevelFunction:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Indices of the parents and of y, in the order of `pairs`."""
+        """Indices of the parents and, last, of y, in the order of the columns of `pairs`."""
         return (*self.parents, self.column)
 
     @property

@@ -139,8 +139,7 @@ class AtomShapes(nn.Module):
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
         """Returns the logits of a group of columns plus the log densities of their atoms.
 
-        Shape: logits (..., D_group, K_group), mixture (..., D_real, 3 M) -> (..., D_group,
-            K_group).
+        Shape: logits (..., D_group, K_group), mixture (..., D_real, 3 M) -> as logits.
         """
         if not len(self.rows):
             return logits
@@ -283,7 +282,7 @@ class Marginals(nn.Module):
 
     @property
     def code_groups(self) -> list[CodeGroup]:
-        """Groups of columns that share a weight matrix."""
+        """Output layers for code probabilities, one for each group of columns."""
         return [group for group in self.groups if isinstance(group, CodeGroup)]
 
     @property

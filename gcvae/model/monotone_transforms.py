@@ -30,11 +30,14 @@ class MonotoneTransform:
     heights: Tensor
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (S(v), log S'(v)). Shape: (N,) -> (N,), (N,), float64."""
+        """Returns S(v) and the log of its derivative, log S'(v), for each number v.
+
+        Shape: (N,) -> two of (N,), float64.
+        """
         return piecewise(values.double(), self.knots, self.heights)
 
     def inverse(self, transformed: Tensor) -> Tensor:
-        """Returns S^-1 of each number. Shape: (N,) -> (N,), float64."""
+        """Returns the inverse S^-1 of each transformed number. Shape: (N,) -> (N,), float64."""
         return piecewise(transformed.double(), self.heights, self.knots)[0]
 
 
@@ -60,7 +63,7 @@ class MonotoneTransforms(nn.Module):
         return MonotoneTransform(self.knots, self.heights[place])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (S(v), log S'(v)) for numbers of all columns.
+        """Returns S(v) and log S'(v) for numbers v of all columns, with each column's transform S.
 
         Shape: (..., D_real) -> two of (..., D_real).
         """

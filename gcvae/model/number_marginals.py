@@ -288,7 +288,7 @@ class Inside:
         return self.log_terms.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns samples in the interval, by inversion of uniform noise. Shape: (N,)."""
+        """Returns a sample of each truncated density by inversion of uniform noise. Shape: (N,)."""
         _, mean, log_sigma = self.marginal.components
         m, rest = invert(torch.log_softmax(self.log_terms, -1), noise)
         low, high = self.ends[torch.arange(len(m)), m].unbind(-1)

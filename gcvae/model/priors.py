@@ -106,8 +106,9 @@ class StandardNormalPrior(Prior):
 
 
 def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
-    """Returns KL[N(eta, tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2),
-    nats.
+    """Returns the divergence KL[N(eta, diag tau^2) || N(0, I)] in nats.
+
+    It is -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2).
 
     Shape: (..., K), (..., K) -> (...).
     Source: Section 3, below Eq. (elbo_vae_roc).
@@ -155,7 +156,7 @@ class GaussianMixturePrior(Prior):
 
     @property
     def n_uniforms(self) -> int:
-        """1: one uniform number chooses the component."""
+        """Number of uniform numbers per sample: 1, which selects the component."""
         return 1
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
@@ -235,7 +236,8 @@ class AutoregressiveMixturePrior(Prior):
 
     @property
     def n_uniforms(self) -> int:
-        """K: one uniform number for each dimension chooses its component."""
+        """Number of uniform numbers per sample: one for each dimension, which selects its
+        component."""
         return self.d_latent
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class IndependentWalk:
         """None, because the order of independent columns does not matter."""
 
     def column(self, j: int) -> WalkedColumn:
-        """Returns the distribution of column j given z and f."""
+        """Returns the distribution of column j given z and the factor f of the copula."""
         alone = self.marginals.column(self.parameters, j)
         if self.pull is None or self.scale is None:
             return alone

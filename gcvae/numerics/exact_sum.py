@@ -30,7 +30,7 @@ class ExactSum:
         self._other = other
 
     def add(self, value: float) -> None:
-        """Adds a float."""
+        """Adds a term, which may also be infinite or NaN."""
         if math.isfinite(value):
             self._finite += Fraction(value)
         else:
@@ -43,7 +43,7 @@ class ExactSum:
 
     @property
     def value(self) -> float:
-        """The sum, rounded once to a float."""
+        """Value of the sum, rounded once to a float."""
         return float(self._finite) + self._other
 
     def to_json(self) -> list[str]:

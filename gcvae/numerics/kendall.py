@@ -43,8 +43,10 @@ def tau_b(ranks: Tensor) -> Matrix:
     Args:
         ranks: A number for each cell that orders the column's values; rows must be in random order.
 
-    Shape: ranks (n, D) -> (D, D), symmetric with ones on the diagonal; NaN for pairs with a column
-        that has only one value.
+    The result is symmetric with ones on the diagonal, and NaN for pairs with a column that has only
+    one value.
+
+    Shape: ranks (n, D) -> (D, D).
     Source: Kendall 1945; balanced incomplete U-statistics, Blom 1976.
     """
     cells = ranks.float()

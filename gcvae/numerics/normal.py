@@ -19,13 +19,13 @@ _SMALLEST_PLAIN_MASS = {torch.float64: 1e-280, torch.float32: 1e-30}
 
 
 def log_normal_density(x: Tensor) -> Tensor:
-    """Returns log phi(x) = -x^2/2 - log sqrt(2 pi). Shape: as x."""
+    """Returns the standard normal log density -x^2/2 - log sqrt(2 pi). Shape: as x."""
     log_density: Tensor = -0.5 * x.square() - LOG_SQRT_2PI
     return log_density
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Returns Phi(x), accurate in the lower tail. Shape: as x.
+    """Returns the standard normal CDF Phi(x), accurate in the lower tail. Shape: as x.
 
     torch.special.ndtr computes 1 + erf in the lower tail and has no correct digits at x = -9.
     """
@@ -56,7 +56,7 @@ class _LogNormalCdf(torch.autograd.Function):
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:
-    """Returns log Phi(x), with a correct gradient at any x. Shape: as x."""
+    """Returns the log of the standard normal CDF, with a correct gradient at any x. Shape: as x."""
     log_cdf: Tensor = _LogNormalCdf.apply(x)  # type: ignore[no-untyped-call]
     return log_cdf
 
@@ -96,7 +96,7 @@ def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
 
 
 def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
-    """Returns the normal score Phi^-1(u), computed from the logarithm of the smaller tail.
+    """Returns the standard normal quantile of u, computed from the smaller of log u and log(1 - u).
 
     Both tails are arguments because a probability near 1 does not determine its complement
     accurately. A tail of probability zero (log = -inf) gives an infinite score with a zero
@@ -119,7 +119,9 @@ def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
 
 
 def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
-    """Returns log [Phi(upper) - Phi(lower)] for lower < upper; the limits may be infinite.
+    """Returns the log probability of the interval (lower, upper) under a standard normal.
+
+    The limits may be infinite; lower must be less than upper.
 
     An interval in the upper half is reflected to the lower half, where the difference is accurate.
     If Phi underflows, the difference is computed in logarithms.

@@ -97,8 +97,8 @@ class AugmentationSampler:
 
         Args:
             at: Fractional row indices. Shape: (n, D).
-            nearest: Values to return next to a frequent value, a level or a missing cell, between
-                which there is no interpolation. Shape: (n, D).
+            nearest: Values to return where a neighbour is not a number but a frequent value, a
+                level or a missing cell. Shape: (n, D).
 
         Shape: (n, D).
         """

@@ -50,8 +50,8 @@ def adjust(
         progress: Progress of the fit.
 
     Returns:
-        Entry for the training record: `logit_factors`, the factor from 0 to 1 of each column whose
-        logits were shrunk, by name.
+        Entry for the training record: `logit_factors`, the factor of each column whose logits were
+        shrunk, by column name.
     """
     rows, factors = prepared.rows, [1.0] * len(prepared.codec.columns)
     if config.prior == "mixture":

@@ -34,15 +34,18 @@ def is_coded(codec: ColumnCodec) -> bool:
 
 
 def keeps_rules(config: TrainingConfig) -> bool:
-    """Returns whether a model with these settings enforces functional dependencies."""
+    """Returns whether the settings make a model enforce functional dependencies."""
     return config.rules != "none" and config.refinement
 
 
 def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
-    """Returns those of the rules that are functional dependencies a model with these settings
-    enforces.
+    """Returns the rules that are functional dependencies and that the model enforces.
 
     The list is empty if the settings turn rules off or select no autoregressive decoder.
+
+    Args:
+        rules: Business rules of the schema.
+        config: Settings of the model.
     """
     if not keeps_rules(config):
         return []

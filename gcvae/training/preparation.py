@@ -61,7 +61,7 @@ class Context:
     parents: pd.DataFrame | None = None
 
     def twice(self) -> Context:
-        """Returns the context of the table repeated twice, one copy after the other."""
+        """Returns two copies of the context, one after the other, for a table repeated twice."""
         cells = pd.concat([self.cells, self.cells], ignore_index=True)
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 

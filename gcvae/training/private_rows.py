@@ -156,7 +156,7 @@ class PrivateCheckpoints:
         self._store.restored(is_continued=is_continued)
 
     def save(self, data: bytes) -> None:
-        """Stores the private rows and the checkpoint of training."""
+        """Stores the private rows together with a checkpoint of training."""
         self._store.save(len(self._head).to_bytes(_LENGTH_BYTES, "big") + self._head + data)
 
     def _read(self, data: bytes) -> None:

@@ -21,7 +21,7 @@ _LINE = "{desc} {percentage:3.0f} %|{bar:24}| {elapsed}{postfix}"
 
 @contextmanager
 def reported(progress: Callback | bool | None) -> Iterator[Callback | None]:
-    """Context manager that yields the callback to call with the progress of a fit, None for none.
+    """Context manager that yields the callback for the progress of a fit, or None for no reports.
 
     Args:
         progress: A callback; True shows a progress bar, False shows none, None shows one if
