@@ -107,7 +107,7 @@ def _put(table: EncodedTable, at: Tensor, rows: EncodedTable) -> None:
 
 
 def grouped(scores: NDArray[np.float64], rows_per_z: int) -> NDArray[np.float64]:
-    """Reshapes normal scores of rows in groups of n = `rows_per_z`.
+    """Returns the normal scores of rows, reshaped to groups of n = `rows_per_z` rows.
 
     Shape: (M n, D) -> (M, n, D), for M groups.
     """

@@ -22,7 +22,7 @@ def facts_table(title: str, facts: Mapping[str, str]) -> str:
 
 
 def lines_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Returns an HTML table with a header row; the first cell of each line is its row header."""
+    """Returns an HTML table with a header row; the first cell of each other row is a row header."""
     body = "".join(_line(line[:1], line[1:]) for line in lines)
     return f"<table><thead>{_line(header, [])}</thead><tbody>{body}</tbody></table>"
 

@@ -50,6 +50,13 @@ class CellFeatures(nn.Module):
     """Computes features f(x_i) of cells: an embedding of the cell's code, and the value with smooth
     functions of it, for columns of numbers.
 
+    Attributes:
+        offsets: Index of each column's first code in the table of embeddings. Shape: (D,).
+        code_scores: Normal score of the number for which each code stands, of all columns,
+            concatenated; 0 for levels.
+        on_axis: 1 for columns whose codes stand for numbers, else 0. Shape: (D,).
+        point_codes: Code of cells with a value; -1 for columns of levels. Shape: (D,).
+
     Shape: codes and values (n, D) -> (D, n, d) for n rows, D columns and d features.
     """
 
@@ -120,6 +127,13 @@ class AutoregressiveNetwork(nn.Module):
     """Network r_j(x_<j, z), which adds the dependence on earlier columns to the marginals' outputs.
 
     x_<j are the columns before j in `order`; z enters as a hidden vector, the context.
+
+    Attributes:
+        order: Column indices in the order of the chain rule.
+        earlier: 1 where column i (second index) comes before column j. Shape: (D, D).
+        places: `order` as a tensor. Shape: (D,).
+        grouped: Column indices in the order of the code groups.
+        numbers: Indices of the columns of numbers. Shape: (D_real,).
 
     Shape: context (..., n, d_context), rows (n, D) -> `MarginalOutputs` of shape (..., n).
     """

@@ -157,7 +157,11 @@ class AutoregressiveConditional(Conditional):
         return self._log_known(rows, noise).sum(-1)
 
     def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """Returns log p(x|z); the generator samples unobserved cells. Shape: (..., n)."""
+        """Returns log p(x|z) of the observed cells of rows x; unobserved cells are sampled with the
+        generator.
+
+        Shape: rows (n, D) -> (..., n).
+        """
         if bool(rows.observed.all()):
             return self.log_prob(rows, None)
         shape = (*self.context.shape[:-1], rows.codes.shape[-1])
@@ -171,10 +175,16 @@ class AutoregressiveConditional(Conditional):
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """Returns the cumulative log probability over columns in `order`: entry k is that of the
-        first k + 1 columns.
+        """Returns cumulative log densities log p(x|z) over columns in `order`: entry k is that of
+        the observed cells among the first k + 1 columns.
 
-        `jitter` is not used. Shape: rows (n, D), noise (..., n, D) -> (..., n, D).
+        Args:
+            rows: Rows x. Shape: (n, D).
+            noise: Uniform noise, from which unobserved cells are sampled; None if there are none.
+                Shape: (..., n, D).
+            jitter: Not used.
+
+        Shape: (..., n, D).
         """
         return self._log_known(rows, noise)[..., self.order].double().cumsum(-1)
 
@@ -212,7 +222,8 @@ class AutoregressiveConditional(Conditional):
         """Generates one row for each z, column by column.
 
         Returns:
-            Codes and values of the cells. Shape: (..., D) each.
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (..., D)
+            each.
         """
         codes, values = self.decoder.row_draws().draw(self.context.flatten(0, -2), generator)
         shape = (*self.context.shape[:-1], len(self.marginals.columns))

@@ -89,6 +89,15 @@ class ChangePointLayer(nn.Module):
 
     The fixed log ratios of N rows are called *offsets*. They concatenate the bins of all columns
     with change points, padded to the largest number of bins. Shape: (N, n_offsets).
+
+    Attributes:
+        points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
+            - 1).
+        log_ratio: Log ratios of all columns with change points, padded. Shape: (columns, K, width).
+        numbers: Index of each column with a density among the columns of numbers. Shape:
+            (D_steps,).
+        number_columns: Index of each column with a density among all columns. Shape: (D_steps,).
+        code_bins: Bin of each code of each column whose numbers all have codes.
     """
 
     points: Tensor
@@ -171,10 +180,11 @@ class ChangePointLayer(nn.Module):
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """Returns the offsets due to cells of column j: its log ratios where it is the parent, 0
-        elsewhere.
+        """Returns the log ratios of bins (offsets) due to cells of column j, for N rows.
 
-        Shape: (N,) -> (N, n_offsets).
+        They are 0 for columns with change points whose parent is not column j.
+
+        Shape: codes (N,) -> (N, n_offsets).
         """
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
@@ -183,27 +193,27 @@ class ChangePointLayer(nn.Module):
         return found.flatten(1)
 
     def row_offsets(self, codes: Tensor) -> Tensor:
-        """Returns the offsets of rows whose codes are all known.
+        """Returns the log ratios of bins (offsets) of n rows whose codes are all known.
 
-        Shape: (n, D) -> (n, columns with change points, width).
+        Shape: codes (n, D) -> (n, columns with change points, width).
         """
         parents = [each.parent for each in self.found]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Returns the part of the offsets that belongs to the bins of column j.
+        """Returns the log ratios of the B bins of column j, out of those of all columns (offsets).
 
-        Shape: (N, n_offsets) -> (N, B).
+        Shape: offsets (N, n_offsets) -> (N, B).
         """
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
     def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
-        """Returns the log ratios to add to the logits of column j's codes; None if column j has no
-        change points among codes.
+        """Returns the log ratios to add to the logits of column j's K codes; None unless column j
+        has change points between its codes.
 
-        Shape: (N, n_offsets) -> (N, K).
+        Shape: offsets (log ratios of all columns) (N, n_offsets) -> (N, K).
         """
         if j not in self._n_codes:
             return None

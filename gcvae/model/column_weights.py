@@ -155,11 +155,14 @@ class ColumnWeights:
         return torch.log_softmax(logits, -1)
 
     def log_code(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probability of the code in each row.
+        """Returns the log probability of this column's code in each row.
 
-        The n outputs may belong to n / m samples of z for each of m rows.
+        Args:
+            outputs: All outputs, for n / m samples of z of each of m rows. Shape: (n, w).
+            mixture: Mixture parameters. Shape: (n, 3 M).
+            codes: Codes of all columns of the rows. Shape: (D, m).
 
-        Shape: (n, w), (n, 3 M), codes (D, m), n a multiple of m -> (n,).
+        Shape: (n,).
         """
         own = codes[self.number].clamp(0, self.n_codes - 1)
         if self.steps:

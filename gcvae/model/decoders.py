@@ -121,7 +121,12 @@ class Conditional(ABC):
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns the codes and values of one generated row for each z. Shape: two of (..., D)."""
+        """Generates one row for each z.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (..., D)
+            each.
+        """
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
@@ -225,7 +230,8 @@ class CopulaConditional(Conditional):
         return self.copula.loadings
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns log p(x|z): exactly if `jitter` is None, else by the continuous extension.
+        """Returns log p(x|z) of the observed cells: exactly if `jitter` is None, else by the
+        continuous extension, which places levels at random in their intervals of probability.
 
         With jitter the normal scores are constants for the gradient unless `score_gradient`.
 
@@ -260,7 +266,13 @@ class CopulaConditional(Conditional):
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """Returns cumulative log densities: entry j is `log_prob` of the first j + 1 columns.
+        """Returns cumulative log densities: entry j is log p(x|z) of the observed cells among the
+        first j + 1 columns.
+
+        Args:
+            rows: Rows x. Shape: (n, D).
+            noise: Uniform noise for the integral over the factors of a copula of rank above one.
+            jitter: Uniform samples of the continuous extension; None for the exact likelihood.
 
         Shape: (..., n, D).
         """
@@ -342,7 +354,8 @@ class CopulaDecoder(Decoder):
         return self.at(hidden, self.marginals.outputs(hidden))
 
     def at(self, hidden: Tensor, outputs: MarginalOutputs) -> CopulaConditional:
-        """Returns p(x|z), given the hidden vector at z and the outputs of the marginals' layers."""
+        """Returns p(x|z), given the hidden vector that the trunk computes from z and the outputs of
+        the marginals' layers."""
         parameters = self.marginals.parameters_of(outputs)
         return CopulaConditional(
             self.marginals, parameters, self._copula(hidden), self.score_gradient
@@ -419,7 +432,8 @@ class PrincipalDirectionConditional(Conditional):
     ) -> Tensor:
         """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns.
 
-        Codes are independent given z, and a rank-one copula couples the numbers:
+        `noise` and `jitter` are not used. Codes are independent given z, and a rank-one copula
+        couples the numbers:
         N(mu, omega I + a a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals
         N(mu_j, omega + a_j^2), which also gives probabilities of intervals.
 
@@ -625,5 +639,9 @@ class GenerativeModel(nn.Module):
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns the codes and values of n generated rows. Shape: two of (n, D)."""
+        """Generates n rows.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
+        """
         return self.conditional(self.latents(n, generator)).sample(generator)

@@ -227,6 +227,14 @@ class Marginals(nn.Module):
     covers the interval [F(x_k-), F(x_k)] of probabilities, and any other number is a point F(x).
     Whether a cell is a point or an interval thus depends on the cell.
 
+    Attributes:
+        point_codes: Code of cells with a value; -1 for columns of levels. Shape: (D,).
+        real_columns: Indices of the columns of numbers. Shape: (D_real,).
+        has_one_code: Whether a column of numbers has no code except the point code. Shape:
+            (D_real,).
+        places: Number for which each code stands, of all columns of numbers, concatenated.
+        place_starts: Index in `places` of each column's first code. Shape: (D_real,).
+
     # PAPER-DIFF: the paper's marginal of a number is one Gaussian, which `n_components` 1 gives;
     # more components fit skewed and multimodal conditionals.
 
@@ -404,7 +412,8 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """Returns the probabilities of the cells of `rows` under the marginals.
+        """Returns the probability of each cell of `rows` under its marginal, with those below and
+        above it.
 
         Shape: rows (n, D) and parameters (..., n, D) -> each field (..., n, D).
         """
@@ -436,9 +445,10 @@ class Marginals(nn.Module):
         )
 
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the codes and values of the cells with the given normal scores.
+        """Applies each column's quantile function to Phi(score).
 
-        Each column's quantile function is applied to Phi(score).
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0).
 
         Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
         Source: Appendix B (sampling from the copula), then the marginal quantile functions.

@@ -111,6 +111,11 @@ class MixedInput(nn.Module):
 
     The product with a one-hot vector is an embedding lookup. Unobserved cells contribute zero.
 
+    Attributes:
+        offsets: Index of each one-hot column's first code in the table of embeddings.
+        one_hot_columns: Indices of the columns with several codes.
+        real_columns: Indices of the columns of numbers.
+
     Shape: rows (n, D) -> (n, d_out).
     Source: Eq. (vae4); one-hot and standardised input as in the experiment on UCI Auto.
     """

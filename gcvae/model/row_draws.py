@@ -48,15 +48,24 @@ class RowDraws:
 
     @torch.no_grad()
     def __call__(self, z: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns the codes and values of one row for each z. Shape: (n, K) -> two of (n, D)."""
+        """Generates one row for each z.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
+        """
         context = through(self.trunk, z)
         return self.draw(context, generator)
 
     @torch.no_grad()
     def draw(self, context: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns the codes and values of one row for each hidden vector (context) of z.
+        """Generates one row for each hidden vector (context) that the trunk computes from z.
 
-        Shape: (n, d_context) -> two of (n, D).
+        Args:
+            context: Hidden vectors. Shape: (n, d_context).
+            generator: Random generator.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
         """
         n, n_columns, n_real = len(context), len(self.columns), len(self.network.real)
         noise = _Noise(

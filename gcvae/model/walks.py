@@ -37,7 +37,10 @@ class ColumnWalk(Protocol):
         """Returns the distribution of column j given the columns visited before."""
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Sets the cells of column j, on which later columns may depend. Shape: (N,), (N,)."""
+        """Sets the codes and values of column j for N rows; later columns may depend on them.
+
+        Shape: (N,), (N,).
+        """
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,10 @@ class AutoregressiveWalk:
         return ColumnDistribution(log_beta, int(self.marginals.point_codes[j]), marginal, transform)
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Sets the cells of column j, on which later columns depend. Shape: (N,), (N,)."""
+        """Sets the codes and values of column j for N rows; later columns depend on them.
+
+        Shape: (N,), (N,).
+        """
         self._came[j] = codes
         at = (codes == self.marginals.point_codes[j]).nonzero()[:, 0]
         added, moved = self.network.added_by(codes, values, j, at)

@@ -25,7 +25,7 @@ _SOBOL_BITS = 30
 def sobol_points(n: int, width: int) -> Keys:
     """Returns the first n points of the Sobol sequence in `width` dimensions.
 
-    A coordinate is an integer of `N_BITS` bits: its fraction of 1, times 2^N_BITS.
+    A coordinate x in [0, 1) is returned as the integer x * 2^N_BITS.
 
     Shape: (n, width), uint64.
     """

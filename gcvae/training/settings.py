@@ -182,7 +182,13 @@ class SettledConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class Preset:
-    """Named settings with a description of one sentence."""
+    """Named settings for training.
+
+    Attributes:
+        name: Name of the preset, which users select.
+        description: One sentence for users.
+        config: The settings.
+    """
 
     name: str
     description: str
