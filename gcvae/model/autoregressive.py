@@ -191,7 +191,9 @@ class AutoregressiveNetwork(nn.Module):
     def forward(
         self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
     ) -> MarginalOutputs:
-        """Returns r of every column, computed in parallel because all cells of the rows are known.
+        """Returns the network's contribution r to the outputs of every column.
+
+        Columns are computed in parallel, because all cells of the rows are known.
 
         Args:
             context: Hidden vector of each row. Shape: (..., n, d_context).
@@ -256,10 +258,10 @@ class AutoregressiveNetwork(nn.Module):
         return act(h + (inner if dropout is None else dropout.kept_units(inner)))
 
     def column_outputs(self, total: Tensor, j: int) -> ColumnOutputs:
-        """Returns r of column j for N rows, from the running sum over the columns before it.
+        """Returns the network's contribution to the outputs of column j, for N rows.
 
         Args:
-            total: Running sum, including the contribution of z. Shape: (N, d_sum).
+            total: Running sum over the columns before j and z. Shape: (N, d_sum).
             j: Index of the column.
         """
         h = self.layers(j)(total)
@@ -339,13 +341,14 @@ class AutoregressiveNetwork(nn.Module):
         at: Tensor,
         of_codes: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Returns the contributions of column j's cells to the running sum and to the linear terms.
+        """Returns what column j's cells contribute to the running sum and to the linear terms, on
+        which later columns depend.
 
         Args:
             codes: Codes of the cells. Shape: (N,).
             values: Values of the cells. Shape: (N,).
             j: Index of the column.
-            at: Indices of the rows whose cells hold a number. Shape: (m,).
+            at: Indices of the rows whose cell has the code of numbers. Shape: (m,).
             of_codes: The column's `code_additions`, if already computed.
 
         Shape: (N, d_sum), (N, n_lines).

@@ -38,9 +38,10 @@ class CellProbabilities:
     """bool; True for point cells, False for intervals."""
 
     def interval_bounds(self) -> tuple[Tensor, Tensor]:
-        """Returns the normal scores (lower, upper) of the ends of each interval cell.
+        """Returns the normal scores of the lower and the upper end of the interval of probabilities
+        that each level or missing value covers.
 
-        Undefined for point cells. Shape: two of (..., D).
+        Results for point cells (numbers) are undefined. Shape: two of (..., D).
         """
         lower = normal_score_of_tails(
             self.log_below, torch.logaddexp(self.log_above, self.log_prob)

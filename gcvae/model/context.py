@@ -34,7 +34,7 @@ class ContextTrunk(nn.Module):
 
     @property
     def d_features(self) -> int:
-        """Number of dimensions that the context adds to the hidden vector."""
+        """Number of dimensions that the context's features add to the hidden vector."""
         return self.n_columns * self.features.width
 
     def forward(self, packed: Tensor) -> Tensor:

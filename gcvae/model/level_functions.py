@@ -80,7 +80,7 @@ class LevelFunction:
         has_missing: bool = False,
         is_hard: bool = False,
     ) -> Self:
-        """Fits a functional dependency to the rows of a table.
+        """Fits a functional dependency of a column y on its parent columns to the rows of a table.
 
         A code of y is allowed if enough of the rows with the same parents' codes have it; all other
         rows are exceptions. Parents' codes that occur in a single row determine y, but do not count
@@ -108,7 +108,8 @@ class LevelFunction:
 
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
-        """Fits a relation between two columns: the codes of y that occur with each parent's code.
+        """Fits a relation of a column y and its parent column: the codes of y that occur with each
+        code of the parent.
 
         Pairs of codes that occur in at least two rows are allowed. The probability that a new row
         contains an unseen pair is estimated as (n_1 + 2 n_2) / n, from n_1 pairs that occur in one
@@ -130,7 +131,7 @@ class LevelFunction:
 
     @classmethod
     def of_blanks(cls, columns: tuple[int, int], rows: Codes, *, is_same: bool) -> Self:
-        """Fits the dependency "y is missing where its parent is missing".
+        """Fits the dependency "a cell of column y is missing where that of its parent is missing".
 
         Args:
             columns: Indices of the parent and of y; their code 0 stands for missing.

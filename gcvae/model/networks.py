@@ -62,7 +62,7 @@ class EmptyLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns b for each row of x. Shape: (..., d_in) -> (..., d_out)."""
+        """Returns W x + b, which is the bias b, for each x. Shape: (..., d_in) -> (..., d_out)."""
         return nn.functional.linear(x, self.weight, self.bias)
 
 

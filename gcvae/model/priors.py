@@ -279,7 +279,7 @@ class MaskedLinear(nn.Linear):
             self.weight.mul_((mask.shape[1] / mask.sum(1).clamp(min=1)).sqrt()[:, None])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns all outputs. Shape: (..., d_in) -> (..., d_out)."""
+        """Returns (W * mask) x + b for each x. Shape: (..., d_in) -> (..., d_out)."""
         return nn.functional.linear(x, self.weight * self.mask, self.bias)
 
     def part(self, x: Tensor, outputs: slice) -> Tensor:

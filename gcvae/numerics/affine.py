@@ -17,7 +17,7 @@ _NO_SCALARS: list[float] = []
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | None = None) -> Tensor:
-    """Returns W x + b + plus for each row x; None adds nothing.
+    """Returns W x + b + plus for each row x; a `bias` or `plus` of None is omitted.
 
     Shape: (n, d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n, d_out).
     """

@@ -58,7 +58,10 @@ class Bins:
         return len(self.starts) - 1 + self.has_missing
 
     def of(self, codes: Codes) -> Codes:
-        """Returns the bin of each value; the last bin for missing cells. Shape: (n,) -> (n,)."""
+        """Returns the index of the bin of each value, that of the last bin for `MISSING`.
+
+        Shape: (n,) -> (n,).
+        """
         found = np.searchsorted(self.starts, codes, side="right") - 1
         return np.where(codes == MISSING, self.n - 1, found)
 
