@@ -1,7 +1,8 @@
-"""What a model file must hold to be used: its checksum says that it is whole, and no more.
+"""Checks the content of a model file before it is used.
 
-A file comes from anywhere. It can declare sizes that no machine holds, weights that do not fit its
-own configuration, numbers that are none, and a codec of other columns than its schema's.
+A correct checksum only shows that the file is complete, and the file may come from anybody. It can
+declare tensors larger than any memory, weights that do not fit its configuration, NaN or infinite
+weights, and a codec whose columns differ from those of its schema.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gcvae.errors import ArtifactError, GcvaeError
 
 _FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
 _SPARE_ELEMENTS = 1 << 24
-"""Of tensors that are built beside a model's weights, at most as many as those and these."""
+"""Number of elements that constructing a model may allocate beyond twice those of its weights."""
 _RECORD: dict[str, Any] = {
     "preset": str,
     "device": str,
@@ -34,12 +35,16 @@ _RECORD: dict[str, Any] = {
 
 @contextmanager
 def artifact_errors(what: str) -> Iterator[None]:
-    """Turns what goes wrong over the content of a file into an ArtifactError.
+    """Context manager that converts exceptions raised while file content is used to ArtifactError.
 
-    Nothing is known of that content before it is used, so any error may be its fault.
+    Unchecked content can cause an exception of any class. MemoryError and OSError are not
+    converted.
 
     Args:
-        what: Is wrong, as a clause.
+        what: The failure, as the first clause of the error's message.
+
+    Raises:
+        ArtifactError: The block raised an exception; the message also contains that exception's.
     """
     try:
         yield
@@ -51,17 +56,28 @@ def artifact_errors(what: str) -> Iterator[None]:
 
 
 class Allocation(TorchFunctionMode):
-    """While a model is built: it may take no more memory than its file has weights for."""
+    """Context manager that limits the memory allocated while a model is constructed from a file.
+
+    The limit is twice the number of elements in the file's weights plus 2^24 elements. It stops a
+    file whose configuration declares a model much larger than its weights.
+
+    Raises:
+        ArtifactError: A tensor factory such as `torch.zeros` is called beyond the limit.
+    """
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        """Counts what the file holds."""
+        """Computes the limit from the weights in the file.
+
+        Args:
+            tensors: Weights by name.
+        """
         super().__init__()
         self._left = 2 * sum(tensor.numel() for tensor in tensors.values()) + _SPARE_ELEMENTS
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Counts the elements of a new tensor before it is made."""
+        """Counts the elements of a new tensor before torch allocates it."""
         if func in _FACTORIES:
             self._left -= _n_elements(func, args, kwargs or {})
             if self._left < 0:
@@ -79,10 +95,15 @@ def _n_elements(factory: Any, args: Any, kwargs: Mapping[str, Any]) -> int:
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Gives a model the weights of its file.
+    """Loads the weights of a file into a model, in place.
+
+    Args:
+        model: Model constructed from the file's configuration.
+        tensors: Weights by name, as in the model's `state_dict`.
 
     Raises:
-        ArtifactError: They are not the model's, or one is no number.
+        ArtifactError: Names, shapes or dtypes differ from the model's, or a weight is NaN or
+            infinite.
     """
     expected = model.state_dict()
     other = sorted(set(expected) ^ set(tensors))
@@ -101,10 +122,13 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def check_record(record: Mapping[str, Any]) -> None:
-    """Lets training records pass that have what is read of them.
+    """Checks that the training record of a model file contains all required members.
+
+    A minimal file, which has no record of the training table, is not checked.
 
     Raises:
-        ArtifactError: A member is absent, or of another type.
+        ArtifactError: A member is missing or has the wrong type, or held-out scores are not sorted
+            in ascending order.
     """
     if record.get("is_minimal") is True:
         return

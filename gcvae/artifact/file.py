@@ -1,4 +1,7 @@
-"""One safe file per model: safetensors, a versioned JSON manifest in its metadata, no pickle."""
+"""Reads and writes model files: safetensors with a versioned JSON manifest in the metadata.
+
+No pickle is used, so reading a file can not run code.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,18 @@ from gcvae.errors import ArtifactError, UnwritableFileError
 _METADATA_KEY = "gcvae"
 _LENGTH_BYTES = 8
 MOST_TENSORS = 20_000
-"""In a file: a model has some dozens, and a header that names millions takes minutes to read."""
+"""Maximum number of tensors in a file: a model has some dozens, and parsing a header with millions
+of names takes minutes."""
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> bytes:
-    """Tensors and a JSON document in one block of bytes, with a digest over both.
+    """Returns the bytes of a model file that contains tensors, a manifest and their SHA-256 digest.
 
     Equal content gives equal bytes.
+
+    Args:
+        tensors: Tensors by name.
+        manifest: JSON-compatible description of the model, without NaN and infinite numbers.
     """
     on_cpu = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     text = json.dumps(manifest, sort_keys=True, allow_nan=False, separators=(",", ":"))
@@ -36,9 +44,10 @@ def pack_tensors(tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> 
 
 
 def unpack_tensors(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """(tensors, manifest) of what `pack_tensors` made.
+    """Returns the tensors and the manifest from bytes that `pack_tensors` returned.
 
-    Raises: ArtifactError if the bytes are truncated, altered or something else.
+    Raises:
+        ArtifactError: The bytes are not a model file, or are truncated or altered.
     """
     _check_tensors(data)
     try:
@@ -57,10 +66,11 @@ def unpack_tensors(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _read_manifest(text: str) -> dict[str, Any]:
-    """The manifest's document.
+    """Parses the manifest.
 
-    Raises: ArtifactError if it is no JSON object, or has what JSON has not: an infinite number or
-        half a character.
+    Raises:
+        ArtifactError: The text is not a JSON object, or contains NaN, an infinite number or an
+            unpaired surrogate.
     """
     try:
         manifest = json.loads(text, parse_constant=_finite, parse_float=_finite)
@@ -80,9 +90,16 @@ def _finite(text: str) -> float:
 
 
 def write_artifact(path: str | Path, data: bytes) -> None:
-    """Writes a model file whole or not at all: a temporary neighbour takes the name at the end.
+    """Writes a model file atomically: to a temporary file in the same folder, which is then
+    renamed.
 
-    Raises: UnwritableFileError that names `path`, not the neighbour.
+    Args:
+        path: Path of the file; an existing file is replaced.
+        data: Content of the file.
+
+    Raises:
+        UnwritableFileError: The file can not be written; the error names `path`, not the temporary
+            file.
     """
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
@@ -100,9 +117,10 @@ def write_artifact(path: str | Path, data: bytes) -> None:
 
 
 def read_artifact(path: str | Path) -> bytes:
-    """The bytes of a model file.
+    """Returns the bytes of a model file.
 
-    Raises: ArtifactError if there is no such file.
+    Raises:
+        ArtifactError: The file does not exist or can not be read.
     """
     try:
         return Path(path).read_bytes()
@@ -111,15 +129,16 @@ def read_artifact(path: str | Path) -> bytes:
 
 
 def _header(data: bytes) -> bytes:
-    """The file's header, as JSON: the length stands before it."""
+    """Returns the JSON header of a safetensors file, which follows eight bytes with its length."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     return data[_LENGTH_BYTES : _LENGTH_BYTES + length]
 
 
 def _check_tensors(data: bytes) -> None:
-    """Lets a file pass whose header has room for the tensors of a model, before it is parsed.
+    """Checks the number of tensors in a file before its header is parsed.
 
-    Raises: ArtifactError if it names more.
+    Raises:
+        ArtifactError: The header names more than `MOST_TENSORS`.
     """
     n_tensors = _header(data).count(b'"data_offsets"')
     if n_tensors > MOST_TENSORS:
@@ -128,7 +147,7 @@ def _check_tensors(data: bytes) -> None:
 
 
 def _envelope(data: bytes) -> dict[str, str]:
-    """Manifest and digest, out of the header."""
+    """Returns the manifest and the digest as stored in the header."""
     header = json.loads(_header(data))
     envelope: dict[str, str] = json.loads(header["__metadata__"][_METADATA_KEY])
     return envelope

@@ -1,4 +1,4 @@
-"""The version of model files: this library reads the one that it writes, and no other."""
+"""The version of model files; this library reads only the version that it writes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OLDER = "; an older gcvae wrote it: train the model again with this one"
 
 
 def check_version(manifest: Mapping[str, Any]) -> None:
-    """Checks that a manifest is of this library's format and version.
+    """Checks that the manifest of a model file has this library's format and version.
 
     Raises:
-        ModelVersionError: It is of another; the error says what to do.
+        ModelVersionError: The format or version differs; the error says what to do.
     """
     format_, version = manifest.get("format"), manifest.get("version")
     if format_ == DATABASE_FORMAT:

@@ -1,9 +1,9 @@
-"""Kendall's tau at one z for columns that the copula does not model, from the concordance of rows.
+"""Kendall's tau given a latent vector z for columns that the copula does not model directly.
 
-A column that a rule derives from others is modelled by its residual, and the copula describes the
-residual. The dependence of the table's column at a z is therefore estimated from rows: rows
-generated at one z are compared in pairs, and a pair counts +1 if both columns differ in the same
-direction, -1 if in opposite directions.
+If a rule computes a column from other columns, the model learns its residual, and the copula
+describes the residual. The dependence of the column itself is therefore estimated from generated
+rows: rows with the same z are compared in pairs, and a pair counts +1 if two columns differ in the
+same direction, -1 if in opposite directions.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ def with_written_columns(
     weight: Tensor,
     generator: torch.Generator,
 ) -> DependencyMap:
-    """Converts a copula's map of the transformed columns to a map of the table's columns.
+    """Converts a copula's dependency map of the encoded columns to a map of the table's columns.
+
+    Pairs with a column that is encoded as a residual are estimated from generated rows; the other
+    entries are copied. Without residuals the map is returned unchanged.
 
     Args:
-        found: Map of the codec's columns.
-        model: Generates the rows.
-        z: Latent vectors of the map. Shape: (S, K).
+        found: Map of the encoded columns.
+        model: Model, which generates the rows.
+        z: S latent vectors of the map. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
         generator: Random generator of the rows.
     """
@@ -69,7 +72,10 @@ def with_written_columns(
 def _concordance(
     model: ConstrainedModel, z: Tensor, weight: Tensor, rows_per_z: int, generator: torch.Generator
 ) -> Matrix:
-    """Returns tau-b over pairs of rows with the same z, weighted over z. Shape: (D, D)."""
+    """Returns tau-b over pairs of generated rows with the same z, weighted by the weight of z.
+
+    Shape: (D, D).
+    """
     drawn, _ = model.draw_at(z.repeat_interleave(rows_per_z, 0), generator)
     cells = ranks(model.codec.decode(drawn), drawn, model.codec).numpy().astype(np.int64)
     grouped = cells.reshape(len(z), rows_per_z, -1)

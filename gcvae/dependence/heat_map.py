@@ -1,8 +1,8 @@
-"""Draws heat maps: the colour of cell (i, j) is that of value (i, j) on a scale that ends at
-`limit`.
+"""Draws dependency maps as heat maps, whose cell (i, j) shows the dependence of columns i and j.
 
-Signed pairs range from blue (-limit) over white (0) to red (limit), unsigned pairs from white (0)
-to black (limit). The limit is 1; for differences it is the largest absolute value.
+Colours of signed values range from blue (-limit) over white (0) to red (limit), those of unsigned
+values from white (0) to black (limit). The limit is 1; in maps of differences it is the largest
+absolute value.
 """
 
 from __future__ import annotations
@@ -27,11 +27,19 @@ _LONGEST_NAME = 24
 _DOTS_PER_INCH = 150
 _UNDEFINED, _INK, _FAINT = "#f2c14e", "#262626", "#6b7680"
 _WEAKEST_MARKED = 0.1
-"""Negative pairs stronger than this share of the limit are marked."""
+"""Cells below minus this share of the limit are marked as negative."""
 
 
 class Caption(NamedTuple):
-    """Texts of one kind of map; for the signed scale also the meaning of its ends."""
+    """Texts in the picture of one kind of map.
+
+    Attributes:
+        title: Title of the picture.
+        signed: Caption of the colour bar of signed values.
+        low: Meaning of the low end of this colour bar.
+        high: Meaning of the high end of this colour bar.
+        unsigned: Caption of the colour bar of unsigned values.
+    """
 
     title: str
     signed: str
@@ -60,7 +68,17 @@ CAPTIONS = {
 
 
 class Scale(NamedTuple):
-    """Colours for the pairs in a mask of shape (D, D); `low` and `high` name the ends."""
+    """Colour scale for some of the cells of a map.
+
+    Attributes:
+        pairs: Mask of the cells with this scale. Shape: (D, D).
+        colours: Name of a matplotlib colour map.
+        least: Value at the low end.
+        limit: Value at the high end.
+        caption: Caption of the colour bar.
+        low: Meaning of the low end.
+        high: Meaning of the high end.
+    """
 
     pairs: NDArray[np.bool_]
     colours: str
@@ -79,18 +97,18 @@ def draw_heat_map(
     is_unsigned: NDArray[np.bool_],
     kind: str,
 ) -> None:
-    """Draws a dependency map in the order of its columns, with a colour bar for each scale.
+    """Draws a dependency map and saves the picture, with a colour bar for each scale.
 
-    The diagonal is blank; NaN is yellow. Maps of up to 16 columns show numbers, maps of up to 80
-    mark negative cells. The size of the map depends on the number of columns; the sheet is as large
-    as the map and its texts need.
+    The diagonal is blank, and NaN is yellow. Maps of up to 16 columns show numbers; maps of up to
+    80 columns mark negative cells. The size of the picture depends on the number of columns.
 
     Args:
         target: A path or an open binary file.
         format: `png` or `svg`.
-        columns: Names of the columns.
-        values: Values of the pairs, NaN if undefined. Shape: (D, D).
-        is_unsigned: True for pairs with a nominal column. Shape: (D, D).
+        columns: Names of the D columns, in the order in which they are drawn.
+        values: Dependence of each pair of columns, NaN if undefined. Shape: (D, D).
+        is_unsigned: True for pairs with a column of unordered levels, whose values have no sign.
+            Shape: (D, D).
         kind: Kind of the map; a key of `CAPTIONS`.
     """
     n, title = len(columns), CAPTIONS[kind].title
@@ -114,9 +132,10 @@ def draw_heat_map(
 def scales_of(
     values: NDArray[np.float64], is_unsigned: NDArray[np.bool_], kind: str
 ) -> list[Scale]:
-    """Returns the scales of signed and of unsigned pairs, without scales that have no pairs.
+    """Returns a colour scale for signed pairs and one for unsigned pairs, if there are any.
 
-    White is zero in both. The colours are distinguishable with red-green colour blindness.
+    White stands for zero. The colours are distinguishable with red-green colour blindness. The
+    arguments are those of `draw_heat_map`.
     """
     caption, is_difference = CAPTIONS[kind], kind == "difference"
     is_pair = ~np.eye(len(values), dtype=bool)
@@ -144,7 +163,7 @@ def _limit(values: NDArray[np.float64], is_difference: bool) -> float:
 
 
 def _name_axes(axes: Axes, names: Sequence[str], side: float) -> None:
-    """Labels rows and columns, unless the labels would be too small."""
+    """Writes the names at rows and columns, unless they would be too small to read."""
     cell = side / max(len(names), 1)
     font = min(0.85 * cell * 72, _LARGEST_FONT)
     axes.tick_params(length=0, pad=4)
@@ -186,7 +205,7 @@ def _draw_cells(axes: Axes, values: NDArray[np.float64], scales: Sequence[Scale]
 
 
 def _number(value: float, *, is_signed: bool) -> str:
-    """Returns the text of a cell.
+    """Returns the text of a cell, with two decimals; × for NaN.
 
     >>> [_number(x, is_signed=True) for x in (0.25, -0.5, -0.001, np.nan)]
     ['+0.25', '−0.50', '0', '×']

@@ -1,4 +1,4 @@
-"""Generates several rows for each of many latent vectors."""
+"""Generates several rows from each of many latent vectors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ _FEWEST_GROUPS = 100
 
 @dataclass(frozen=True)
 class LatentGroups:
-    """M groups of n rows; row m n + i is the i-th at the m-th z.
+    """Rows generated in groups: each group consists of rows from the same latent vector z.
 
     Attributes:
-        n_incomplete: Number of z that were left out because too few of their rows keep the
-            hard rules.
+        rows: Rows of all groups, one group after the other.
+        rows_per_z: Number of rows of each group.
+        n_incomplete: Number of latent vectors that were left out because too few of the rows
+            generated from them satisfy the hard rules.
     """
 
     rows: EncodedTable
@@ -34,14 +36,21 @@ class LatentGroups:
 def draw_groups(
     model: ConstrainedModel, n_latents: int, rows_per_z: int, generator: torch.Generator
 ) -> LatentGroups:
-    """Generates groups of rows; under hard rules z ~ p(z) a(z) / a, x ~ p(x | z, ok).
+    """Generates groups of rows, each from one latent vector z; all rows satisfy the hard rules.
 
-    z is accepted with its first row that keeps all hard rules, so z has the same distribution
-    as in generated rows. The expected number of tries for each further row is again 1 / a.
+    Let a(z) be the probability that a row generated from z satisfies the hard rules. A z is
+    accepted if its first row satisfies them, so z is distributed as in generated rows, in
+    proportion to p(z) a(z). Further rows of the group are generated until enough satisfy them.
+
+    Args:
+        model: Model with its hard rules.
+        n_latents: Number of latent vectors; those with too few rows are left out.
+        rows_per_z: Number of rows of each group.
+        generator: Random generator.
 
     Raises:
-        HardRuleError: More than MOST_DRAWS tries per row are needed, or hardly any z has enough
-            rows.
+        HardRuleError: Too few generated rows satisfy the hard rules, or too few latent vectors have
+            enough rows after `MOST_DRAWS` tries for each row.
     """
     z, first = _accepted_latents(model, n_latents, generator)
     place = torch.arange(n_latents).repeat_interleave(rows_per_z)
@@ -69,8 +78,10 @@ def draw_groups(
 def _accepted_latents(
     model: ConstrainedModel, n: int, generator: torch.Generator
 ) -> tuple[Tensor, EncodedTable]:
-    """Returns n samples of z, each with a row that keeps all hard rules. Shape: (n, K), n
-    rows."""
+    """Returns n samples of z, each with a generated row that satisfies all hard rules.
+
+    Shape: z (n, K), n rows.
+    """
     latents: list[Tensor] = []
     parts: list[EncodedTable] = []
     n_kept, most_rounds = 0, -(-MOST_DRAWS * n // _ROWS_AT_ONCE)
@@ -96,5 +107,8 @@ def _put(table: EncodedTable, at: Tensor, rows: EncodedTable) -> None:
 
 
 def grouped(scores: NDArray[np.float64], rows_per_z: int) -> NDArray[np.float64]:
-    """Reshapes (M n, D) to (M, n, D)."""
+    """Returns the normal scores of rows, reshaped to groups of n = `rows_per_z` rows.
+
+    Shape: (M n, D) -> (M, n, D), for M groups.
+    """
     return scores.reshape(-1, rows_per_z, scores.shape[-1])

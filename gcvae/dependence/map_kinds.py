@@ -30,13 +30,15 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import unknown_name
 
 _MOST_ROWS, _FEWEST_ROWS, _CELLS = 40_000, 2_000, 4e6
-"""Maximum and minimum number of rows of a map, and their number of cells in wide tables."""
+"""Maximum and minimum number of rows from which a map is computed; in between, rows times columns
+is `_CELLS`."""
 _ROWS_PER_Z = 4
 _MOST_DRAWS, _FEWEST_DRAWS, _PAIRS = 2_000, 100, 1e8
-"""Maximum and minimum number of z of a copula's map, and their number of pairs in wide tables."""
+"""Maximum and minimum number of latent vectors over which a copula's map is averaged; in between,
+their number times the squared number of columns is `_PAIRS`."""
 _FEW_EFFECTIVE_DRAWS = 30.0
 _FARTHEST = 100.0
-"""Components of z beyond this are outside of any prior."""
+"""Largest absolute value of a component of z that users may specify."""
 
 _ORDER_NOTES = {
     "listed": (
@@ -60,15 +62,21 @@ _HEAD_NOTE = (
 
 
 def rows_of_a_map(n_columns: int) -> int:
-    """Returns the number of rows that a map uses, of the table or of the model."""
+    """Returns the number of rows of the table, or generated rows, from which a map is computed."""
     return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
 
 
 def check_place(kind: str, has_row: bool, has_z: bool) -> None:
-    """Checks that the kind exists and that a row or z is given if it needs one.
+    """Checks the kind of a map, and that a row or a latent vector is given only for a local map.
+
+    Args:
+        kind: Kind of the map, one of `KINDS`.
+        has_row: Whether the user specified a row.
+        has_z: Whether the user specified a latent vector z.
 
     Raises:
-        SettingError: The kind is unknown, `local` has neither row nor z, or another kind has one.
+        SettingError: The kind is unknown, the user did not specify exactly one of row and z for a
+            local map, or specified either for another kind.
     """
     if kind not in KINDS:
         message = f"unknown kind of map {kind!r}"
@@ -84,12 +92,13 @@ def check_place(kind: str, has_row: bool, has_z: bool) -> None:
 
 @dataclass(frozen=True)
 class DependencyMaps:
-    """Computes the maps of one model.
+    """Computes the dependency maps of one model.
 
     Attributes:
         model: Model with its hard rules.
-        data: Map of the training table, computed in training; None in a minimal file.
-        sample: Function that generates rows, from their number and a seed.
+        data: Map of the training table, computed in training; None for a model from a minimal file,
+            which has no records of its training table.
+        sample: Function (number of rows, seed) that generates rows.
     """
 
     model: ConstrainedModel
@@ -97,11 +106,12 @@ class DependencyMaps:
     sample: Callable[[int, int], pd.DataFrame]
 
     def of_kind(self, kind: str, seed: int) -> DependencyMap:
-        """Returns the map of a kind that needs no row.
+        """Computes the map of any kind except `local`.
 
         Raises:
-            HardRuleError: Too few generated rows keep the hard rules.
-            LeftOutError: The file has no map of the training table.
+            HardRuleError: Too few generated rows satisfy the hard rules.
+            LeftOutError: The kind needs the map of the training table, which a minimal file does
+                not contain.
         """
         if kind == "data":
             return self._of_data()
@@ -125,7 +135,7 @@ class DependencyMaps:
         return self.data
 
     def at_row(self, row: EncodedTable, seed: int) -> DependencyMap:
-        """Returns the local map, averaged over the posterior of a row.
+        """Computes the local map of a row: tau given z, averaged over the posterior p(z | row).
 
         Raises:
             TableError: The row has probability zero under the model.
@@ -142,10 +152,10 @@ class DependencyMaps:
         return self._of_copula("local", z, weight, (note, *few), generator)
 
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
-        """Returns the local map at one z.
+        """Computes the local map at one latent vector: tau of the columns given z.
 
         Raises:
-            InputError: z has the wrong number of dimensions.
+            InputError: z has the wrong number of dimensions, or a component beyond -100 to 100.
         """
         d_latent = self.model.model.prior.d_latent
         if len(z) != d_latent or not all(abs(z_k) <= _FARTHEST for z_k in z):
@@ -227,7 +237,14 @@ class DependencyMaps:
 def map_of_data(
     codec: TableCodec, table: TypedTable, rows: TrainingRows, seed: int
 ) -> DependencyMap:
-    """Returns the training table's map, from a random sample of rows."""
+    """Computes the dependency map of the training table from a random sample of its rows.
+
+    Args:
+        codec: Codec of the table.
+        table: Cells of the table.
+        rows: The same rows, encoded.
+        seed: Seed of the sample.
+    """
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]
     names = [column.name for column in codec.modelled]
@@ -237,12 +254,12 @@ def map_of_data(
 
 
 def nominal_columns(codec: TableCodec) -> tuple[str, ...]:
-    """Returns the columns whose levels have no natural order."""
+    """Returns the names of the columns whose levels have no natural order."""
     return tuple(c.name for c in codec.modelled if c.kind.outcomes is Outcomes.NOMINAL_LEVELS)
 
 
 def _error_note(n: int) -> str:
-    """Returns the note on the standard error of tau.
+    """Returns a note with the maximum standard error of tau for n rows.
 
     Source: Kendall's bound, var(tau) <= 2 (1 - tau^2) / n.
     """
@@ -250,7 +267,8 @@ def _error_note(n: int) -> str:
 
 
 def codec_notes(codec: TableCodec) -> tuple[str, ...]:
-    """Returns notes on the columns of a map."""
+    """Returns notes for users on how a map treats columns: which pairs have no sign, how levels are
+    ordered, and which columns are left out because they equal another column."""
     copies = (
         f"{name} equals {source} in every row and is left out"
         for name, source in codec.copies.items()

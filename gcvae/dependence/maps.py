@@ -1,6 +1,6 @@
-"""Dependency maps, computed from rows or from copulas.
+"""Dependency maps: matrices of the pairwise dependence of columns, from rows or from copulas.
 
-The kinds of maps and their limitations: `gcvae.dependence.map_kinds` and docs/dependencies.md.
+`gcvae.dependence.notes` and docs/dependencies.md describe the kinds of maps and their limitations.
 """
 
 from __future__ import annotations
@@ -34,34 +34,41 @@ _Z_PER_CHUNK = 16
 
 @dataclass(frozen=True, repr=False)
 class DependencyMap:
-    """Pairwise dependence of the modelled columns.
+    """Pairwise dependence of the D modelled columns.
 
-    Shape: tau, unsigned (D, D), symmetric; spread and standard_error (D, D) or None. Columns with
-    one value have NaN.
+    Shape: matrices (D, D), symmetric; entries of columns with only one value are NaN.
     """
 
     columns: tuple[str, ...]
+    """Names of the columns."""
     kind: str
+    """Kind of the map, such as `data` (training table) or `total` (synthetic rows)."""
     tau: Matrix
     """Kendall's tau, -1 to 1; for `within` and `between` shares of a correlation, see the notes."""
     unsigned: Matrix
-    """Unsigned measure, named by `measure`. Cramér's V does not need an order of levels."""
+    """Measure without sign, named by `measure`, which does not depend on the order of levels."""
     measure: str
+    """Name of the measure in `unsigned`, for users."""
     notes: tuple[str, ...]
+    """Statements for users on the meaning and the limitations of the map."""
     nominal: tuple[str, ...] = ()
     """Columns whose levels have no natural order; the sign of their tau depends on a chosen
     order."""
     spread: Matrix | None = None
-    """Standard deviation of tau over z, if the map is a mean over z."""
+    """Standard deviation of tau over latent vectors; None if the map is not a mean over them."""
     standard_error: Matrix | None = None
-    """Standard error of `tau`, if it is estimated from groups of z."""
+    """Standard error of `tau` for the kinds `within` and `between`; None for other kinds."""
 
     def __repr__(self) -> str:
-        """Returns the kind and the number of columns."""
+        """Returns kind, number of columns and measure, without the matrices."""
         return f"<DependencyMap: {self.kind}, {len(self.columns)} columns, {self.measure}>"
 
     def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
-        """Returns the picture and its description, for notebooks; None without matplotlib."""
+        """Returns the picture and its description, for notebooks.
+
+        Raises:
+            NotImplementedError: matplotlib is not installed; notebooks then show the text.
+        """
         try:
             return self.picture(), {
                 "alt": f"Dependency map, {self.kind}, of {len(self.columns)} columns"
@@ -71,30 +78,33 @@ class DependencyMap:
 
     @property
     def is_unsigned(self) -> NDArray[np.bool_]:
-        """Mask of pairs with a nominal column, which have no sign. Shape: (D, D)."""
+        """Mask of pairs with a column of unordered levels, which have no sign. Shape: (D, D)."""
         found = np.isin(self.columns, self.nominal)
         return found[:, None] | found
 
     @property
     def strength(self) -> Matrix:
-        """Values of the picture: `unsigned` for pairs without a sign, `tau` for others. Shape: (D,
-        D)."""
+        """Values in the picture: `unsigned` for pairs in `is_unsigned`, `tau` for all other pairs.
+
+        Shape: (D, D).
+        """
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property
     def order(self) -> list[int]:
-        """Indices of the columns in an order that puts dependent ones next to each other. Shape:
-        (D,)."""
+        """Column indices in an order that puts dependent columns next to each other."""
         from gcvae.dependence.order import clustered_order
 
         return clustered_order(self.strength)
 
     def to_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
-        """Returns the map as a JSON document.
+        """Returns the map as a JSON-compatible dict.
 
-        Members: `columns`, `kind`, `tau`, `unsigned`, `measure`, `notes`, `nominal`, `order` (of
-        the heat map, or the given one), and optionally `spread` and `standard_error`. Undefined
-        values are null.
+        Members are the attributes, and `order`: the column indices in the order of the heat map.
+        Undefined values are None; `spread` and `standard_error` are omitted if they are None.
+
+        Args:
+            order: Value of the member `order`. Default: the property `order`.
         """
         optional = {"spread": self.spread, "standard_error": self.standard_error}
         return {
@@ -110,7 +120,7 @@ class DependencyMap:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DependencyMap:
-        """Restores the map from a document that `to_json` wrote."""
+        """Restores a map from a dict that `to_json` returned."""
         spread, standard_error = (
             None if name not in document else np.asarray(document[name], dtype=np.float64)
             for name in ("spread", "standard_error")
@@ -133,12 +143,13 @@ class DependencyMap:
         format: str | None = None,
         order: Sequence[int] | None = None,
     ) -> None:
-        """Draws the map as a heat map.
+        """Draws the map as a heat map and saves the picture.
 
         Args:
             target: A path or an open binary file.
             format: `png` or `svg`. Default: the path's extension, else `png`.
-            order: Order of the columns, such as another map's `order`. Default: clustered.
+            order: Column indices in the order to draw, such as the `order` of another map. Default:
+                dependent columns next to each other.
         """
         from gcvae.dependence.heat_map import draw_heat_map
 
@@ -154,24 +165,27 @@ class DependencyMap:
         )
 
     def picture(self, format: str = "png", order: Sequence[int] | None = None) -> bytes:
-        """Returns the drawn map as bytes."""
+        """Returns the picture of the map as the bytes of a file, with the arguments of `draw`."""
         buffer = BytesIO()
         self.draw(buffer, format, order)
         return buffer.getvalue()
 
 
 def _cells(matrix: Matrix) -> list[list[float | None]]:
-    """Returns rows of numbers, with None for NaN."""
+    """Returns the matrix as lists, with None for NaN."""
     return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
 
 
 def map_of_rows(
     columns: Sequence[str], kind: str, ranks: Tensor, notes: Sequence[str]
 ) -> DependencyMap:
-    """Returns the map of tau-b and Cramér's V of rows in random order, from the ranks of their
-    cells.
+    """Computes a map with tau-b and Cramér's V of rows.
 
-    Shape: ranks (n, D).
+    Args:
+        columns: Names of the D columns.
+        kind: Kind of the map.
+        ranks: Rank of each cell in its column; rows must be in random order. Shape: (n, D).
+        notes: Notes of the map.
     """
     groups = [group(ranks[:, j].numpy().astype(np.float64)) for j in range(ranks.shape[1])]
     return DependencyMap(
@@ -185,7 +199,13 @@ def map_of_rows(
 
 
 def difference_of(total: DependencyMap, data: DependencyMap, notes: Sequence[str]) -> DependencyMap:
-    """Returns the difference between model and table: `total` less `data`, cell by cell."""
+    """Returns the map of the model's errors: the values of `total` minus those of `data`.
+
+    Args:
+        total: Map of synthetic rows.
+        data: Map of the training table.
+        notes: Notes of the new map.
+    """
     return DependencyMap(
         columns=total.columns,
         kind="difference",
@@ -204,12 +224,17 @@ def map_of_copula(
     weight: Tensor,
     notes: Sequence[str],
 ) -> DependencyMap:
-    """Returns mean and spread over z of tau_ij(z) = (2/pi) arcsin R_ij(z), with the decoder's
-    copula.
+    """Computes a map of the decoder's copula: mean and standard deviation over z of Kendall's tau.
 
-    This is the mean of tau, in contrast to the tau of the mean correlation.
+    tau_ij(z) = (2/pi) arcsin R_ij(z), with R(z) the copula's correlation matrix given z.
 
-    Shape: z (S, K), weight (S,), which sums to one.
+    Args:
+        model: Model.
+        columns: Names of the encoded columns.
+        kind: Kind of the map.
+        z: S latent vectors. Shape: (S, K).
+        weight: Weight of each z; the sum is one. Shape: (S,).
+        notes: Notes of the map.
     """
     with torch.no_grad():
         moments = _moments(model, z, weight)
@@ -228,7 +253,7 @@ def map_of_copula(
 
 
 def _moments(model: GenerativeModel, z: Tensor, weight: Tensor) -> Matrix:
-    """Returns weighted means of tau, its square and |rho|, in chunks of z. Shape: (3, D, D)."""
+    """Returns weighted means over z of tau, its square and |rho|. Shape: (3, D, D)."""
     total: Tensor | float = 0.0
     for chunk, part in zip(z.split(_Z_PER_CHUNK), weight.split(_Z_PER_CHUNK), strict=True):
         rho = model.conditional(chunk).correlation()

@@ -50,6 +50,6 @@ KIND_NOTES: dict[str, tuple[str, ...]] = {
     ),
 }
 KINDS = tuple(KIND_NOTES)
-"""Every kind of map."""
+"""Names of all kinds of maps."""
 MAPS_OF_MODEL = tuple(kind for kind in KINDS if kind != "local")
-"""Kinds that need no row."""
+"""Names of the kinds that describe a whole model; a local map describes one row or one z."""

@@ -1,4 +1,4 @@
-"""Orders of columns that put strongly dependent ones next to each other."""
+"""Orders columns so that strongly dependent columns are next to each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ _MOST_COLUMNS_WITH_LEAVES_IN_ORDER = 200
 
 
 def clustered_order(tau: NDArray[np.float64]) -> list[int]:
-    """Returns the order of columns from hierarchical clustering. Shape: (D, D) -> (D,).
+    """Returns column indices in an order that puts dependent columns next to each other.
 
-    Average linkage on 1 - |tau| (or another measure), with optimal leaf ordering; NaN counts as no
-    dependence.
+    The order is that of the leaves of a hierarchical clustering with average linkage and distance
+    1 - |tau|; up to 200 columns have optimal leaf ordering.
+
+    Args:
+        tau: Kendall's tau of each pair, or another measure from -1 to 1; NaN counts as 0. Shape:
+            (D, D).
     """
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import squareform

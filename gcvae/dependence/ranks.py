@@ -1,4 +1,4 @@
-"""Ranks of cells within their columns, the input of maps of rows."""
+"""Ranks of cells within their columns, from which dependency maps are computed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from gcvae.codec.table_codec import TableCodec
 
 
 def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
-    """Returns the ranks of a typed table's cells within their columns; missing cells rank lowest.
+    """Returns the rank of each cell in its column, from 0; equal cells share a rank.
 
-    Numbers and dates rank by size, levels by code. Shape: (n, D), D modelled columns.
+    Numbers and dates are ranked by size, levels by their integer codes, and missing cells lowest.
+
+    Args:
+        frame: Table with the cells converted to the columns' dtypes.
+        rows: The same rows, encoded.
+        codec: Codec of the rows.
+
+    Shape: (n, D), for n rows and D modelled columns.
     """
     places = {column.name: j for j, column in enumerate(codec.columns)}
     columns = []

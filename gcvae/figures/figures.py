@@ -1,4 +1,4 @@
-"""Writes pictures to files, without a window system and without state shared between drawings."""
+"""Draws pictures with matplotlib and writes them to files, without a window system."""
 
 from __future__ import annotations
 
@@ -34,8 +34,16 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
-    """Yields the lettering for these texts; the picture is drawn and saved in the block, by one
-    thread.
+    """Context manager in which a picture is drawn and saved, by one thread at a time.
+
+    Sets matplotlib's fonts for the block, because matplotlib shares them between threads.
+
+    Args:
+        texts: All texts of the picture, for which fonts are selected.
+        format: `png` or `svg`.
+
+    Yields:
+        The lettering, whose `drawn` shortens texts and escapes characters that cannot be drawn.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -56,10 +64,10 @@ def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
 
 
 def format_of_picture(target: str | Path | BinaryIO) -> str:
-    """Returns the format of a path's extension; `png` for open files and paths without extension.
+    """Returns `png` or `svg` by a path's extension; `png` for open files and without an extension.
 
     Raises:
-        InputError: The extension is not that of a supported format.
+        InputError: The extension is neither `.png` nor `.svg`.
     """
     ending = Path(target).suffix.lower() if isinstance(target, str | Path) else ""
     if ending not in ("", ".png", ".svg"):
@@ -68,7 +76,7 @@ def format_of_picture(target: str | Path | BinaryIO) -> str:
 
 
 def new_figure(width: float, height: float, layout: Literal["constrained"] | None) -> Figure:
-    """Returns an empty figure on an Agg canvas, without pyplot; sizes in inches."""
+    """Returns an empty matplotlib figure that needs no pyplot and no window; sizes in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -85,15 +93,15 @@ def save_figure(
     title: str = "",
     box: Literal["tight"] | None = None,
 ) -> None:
-    """Saves a figure; use it in a `drawing` block. Equal figures give equal files.
+    """Saves a figure to a file; call it in a `drawing` block. Equal figures give equal files.
 
     Args:
-        figure: The figure.
+        figure: Figure to save.
         target: A path or an open binary file.
         format: `png` or `svg`.
         dpi: Dots per inch.
-        title: Description for screen readers, in the file's metadata.
-        box: `tight` crops the sheet to the figure's contents.
+        title: Description for screen readers, stored in the file's metadata; empty to omit it.
+        box: `tight` crops the picture to the figure's contents; None keeps the figure's size.
     """
     metadata: dict[str, Any] = {"Title": title} if title else {}
     if format == "svg":

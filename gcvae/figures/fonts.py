@@ -1,8 +1,8 @@
 """Selects fonts for the texts of a picture, in any script.
 
-matplotlib's default font has no Chinese, Japanese or Korean characters and no emoji; other fonts of
-the machine are used for them. If no font has a character, an SVG keeps it as text for the viewer's
-fonts, and a PNG shows its code point.
+matplotlib's default font has no Chinese, Japanese or Korean characters and no emoji; they are drawn
+with fonts that are installed on the machine. If no font contains a character, an SVG stores it as
+text for the fonts of its viewer, and a PNG shows its code point.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _WIDE = ("W", "F")
 
 
 class FontWarning(UserWarning):
-    """Warns that no font of this machine has some characters of a picture."""
+    """Warns that some characters of a picture are in no font installed on this machine."""
 
 
 @dataclass(frozen=True)
 class Lettering:
-    """Fonts and replacements for the texts of one picture.
+    """Fonts for the texts of one picture, and the characters that are replaced by code points.
 
     Attributes:
-        families: Fonts used in addition to the default one.
-        escaped: Characters that are shown as code points.
-        has_foreign: Whether the picture has characters that no font of this machine has.
+        families: Font families used in addition to the default one.
+        escaped: Characters that are drawn as their code point, such as `\\u4ef7`.
+        has_foreign: Whether some characters are in no font installed on this machine.
     """
 
     families: tuple[str, ...] = ()
@@ -42,7 +42,14 @@ class Lettering:
 
     @classmethod
     def of(cls, texts: Iterable[str], *, is_svg: bool) -> Lettering:
-        """Returns the lettering for these texts; warns about characters that a PNG can not show."""
+        """Selects fonts for a picture, and the characters to replace by code points.
+
+        Warns with `FontWarning` if a PNG contains characters that are in no font.
+
+        Args:
+            texts: All texts of the picture.
+            is_svg: Whether the picture is an SVG, whose viewer can use other fonts.
+        """
         found = fonts_with(frozenset("".join(texts)))
         control = {c for c in found if unicodedata.category(c) in _NO_TEXT}
         foreign = {c for c, family in found.items() if family is None} - control
@@ -53,9 +60,10 @@ class Lettering:
         return cls(tuple(sorted(families)), frozenset(escaped), bool(foreign))
 
     def drawn(self, text: str, longest: int) -> str:
-        r"""Returns the text to draw; a text longer than `longest` letters loses its middle.
+        r"""Returns a text as it is drawn: escaped, and shortened to a width of `longest` letters.
 
-        Beginning and end stay, because names with the same beginning often differ at the end.
+        Characters in `escaped` are replaced by their code points. In a text that is too long, an
+        ellipsis replaces the middle, because names with the same beginning often differ at the end.
 
         >>> Lettering(escaped=frozenset("价格")).drawn("价格 (EUR)", 24)
         '\\u4ef7\\u683c (EUR)'
@@ -70,13 +78,13 @@ class Lettering:
 
 
 def width(text: str) -> int:
-    """Returns the width of a text in letters; Chinese, Japanese and Korean characters count as
+    """Returns the width of a text in Latin letters; wide characters, such as Chinese ones, count as
     two."""
     return sum(1 + (unicodedata.east_asian_width(c) in _WIDE) for c in text)
 
 
 def _within(letters: list[str], most: int, step: int = 1) -> str:
-    """Returns the first letters with a total width of at most `most`; the last with `step` -1."""
+    """Joins as many letters as fit into the width `most`; reverses their order with `step` -1."""
     kept: list[str] = []
     for letter in letters:
         if width("".join([*kept, letter])) > most:
@@ -100,9 +108,10 @@ def _warning(foreign: set[str]) -> str:
 
 @lru_cache(maxsize=64)
 def fonts_with(characters: frozenset[str]) -> dict[str, str | None]:
-    """Returns the font family for each character: "" for the default font, None if no font has it.
+    """Returns the font family that contains each character.
 
-    Each font is opened once.
+    The family is "" for the default font, and None if no installed font contains the character.
+    Each font is opened at most once.
     """
     from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 

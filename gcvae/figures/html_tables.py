@@ -9,7 +9,9 @@ _LEFT = "style='text-align:left'"
 
 
 def facts_table(title: str, facts: Mapping[str, str]) -> str:
-    """Returns a table of named facts, one row each; a fact's own leading name is removed.
+    """Returns an HTML table with one row for each fact: its name, and its text.
+
+    If a text begins with the fact's name, the name is removed from the text.
 
     >>> facts_table("Model", {"rows": "rows 12 < 13"})
     "<table><caption>Model</caption><tr><th style='text-align:left'>rows</th>\
@@ -20,13 +22,13 @@ def facts_table(title: str, facts: Mapping[str, str]) -> str:
 
 
 def lines_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Returns a table with a header row; the first cell of each line is its header."""
+    """Returns an HTML table with a header row; the first cell of each other row is a row header."""
     body = "".join(_line(line[:1], line[1:]) for line in lines)
     return f"<table><thead>{_line(header, [])}</thead><tbody>{body}</tbody></table>"
 
 
 def paragraphs(texts: Iterable[str]) -> str:
-    """Returns a paragraph for each text."""
+    """Returns the HTML code of one paragraph for each text; special characters are escaped."""
     return "".join(f"<p>{html.escape(text)}</p>" for text in texts)
 
 

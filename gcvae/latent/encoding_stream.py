@@ -1,6 +1,6 @@
-"""Writes blocks of encodings as the bytes of one file.
+"""Writes encodings (posterior means and standard deviations of rows) as the bytes of a file.
 
-The module does not import pandas, because the service lists the formats at start.
+The module does not import pandas, because the service imports it at start to list the formats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEANING = (
 )
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
-"""Formats with their media types."""
+"""Media type of each format."""
 
 
 def stream_encodings(
@@ -31,17 +31,17 @@ def stream_encodings(
     heading: Mapping[str, Any],
     shard: FileShard = WHOLE,
 ) -> Iterator[bytes]:
-    """Yields the bytes of one file, block by block.
+    """Yields the bytes of a file with encodings, block by block.
 
     Args:
-        blocks: From `Synthesizer.encode_blocks`.
-        format: `csv`, or `json`: an object with the members of `heading`, `meaning` and
-            `encodings`, which has `mean` and `standard_deviation` of each row.
+        blocks: Encodings of consecutive rows, from `Synthesizer.encode_blocks`.
+        format: `csv`, or `json`: an object with the members of `heading`, a member `meaning`, and a
+            list `encodings` with an object {mean, standard_deviation} for each row.
         heading: First members of the JSON object.
-        shard: The shard of the file that the blocks are.
+        shard: Which part of the file the blocks are; the default is a complete file.
 
     Raises:
-        SettingError: The format does not exist.
+        SettingError: The format is neither `csv` nor `json`.
     """
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no form of encodings {format!r}, but {[*MEDIA_TYPES]}")

@@ -1,4 +1,4 @@
-"""Encodings: the posterior of rows in the latent space."""
+"""Encodings: means and standard deviations of the encoder's posterior for each row."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from gcvae.model.decoders import GenerativeModel
 
 
 def encoding_block(model: GenerativeModel, rows: EncodedTable) -> pd.DataFrame:
-    """Returns mean eta and standard deviation tau of q(z|x) = N(eta, diag tau^2), a line for each
-    row.
+    """Returns the mean eta and standard deviation tau of q(z|x) = N(eta, diag tau^2) of each row.
 
-    In units of z; the standard deviation of the prior N(0, I) is 1.
+    Both are in units of z; a standard normal prior has the standard deviation 1.
 
-    Shape: (n, 2 K), columns `mean_1` .. `mean_K`, `standard_deviation_1` ..
+    The columns are `mean_1` to `mean_K`, then `standard_deviation_1` to `standard_deviation_K`.
+
+    Shape: (n, 2 K), for n rows and K latent dimensions.
     Source: Eqs. (vae3) and (vae4).
     """
     names = encoding_columns(model.prior.d_latent)
@@ -26,7 +27,7 @@ def encoding_block(model: GenerativeModel, rows: EncodedTable) -> pd.DataFrame:
 
 
 def encoding_columns(d_latent: int) -> list[str]:
-    """Returns the names of the columns of encodings."""
+    """Returns the column names of `encoding_block` for a number of latent dimensions."""
     dimensions = range(1, d_latent + 1)
     return [
         *(f"mean_{k}" for k in dimensions),

@@ -1,4 +1,4 @@
-"""One column of a manifold: quantiles of numbers, or probabilities of levels, on a grid of z."""
+"""Distribution of one column on a grid of latent vectors: quantiles, or level probabilities."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ _QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 
 @dataclass(frozen=True)
 class NumberGrid:
-    """Quantiles of a number or date column, over its present cells.
+    """Quantiles of a column of numbers or dates given z, on a grid of two-dimensional z.
 
-    Shape: all (S, S), [i, k] at the i-th quantile of z_2 and the k-th of z_1.
+    Entry [i, k] of a grid belongs to the i-th grid value of z_2 and the k-th of z_1. Quantiles are
+    of cells that are not missing, and None where every cell is missing.
+
+    Attributes:
+        name: Name of the column.
+        low: 10 % quantiles. Shape: (S, S), for S grid values in each dimension.
+        median: 50 % quantiles. Shape: (S, S).
+        high: 90 % quantiles. Shape: (S, S).
+        missing: Probability that the cell is missing. Shape: (S, S).
     """
 
     name: str
@@ -27,24 +35,33 @@ class NumberGrid:
     median: Grid
     high: Grid
     missing: Grid
-    """Probability that the cell is missing."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the grids by name; dates as text, null if every cell is missing."""
+        """Returns the attributes as a JSON-compatible dict, with dates as ISO 8601 text.
+
+        An entry of `low`, `median` and `high` is None where every cell is missing.
+        """
         grids = {name: _plain(getattr(self, name)) for name in _QUANTILES}
         return {"name": self.name, **grids, "missing": self.missing.tolist()}
 
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """Probabilities of the codes of a level column. Shape: (S, S, n_codes)."""
+    """Level probabilities of a column given z, on a grid of two-dimensional z.
+
+    Attributes:
+        name: Name of the column.
+        levels: Labels of the codes: level names, "(missing)", or names of levels that share a code.
+        probability: Probability of each code; entry [i, k] belongs to the i-th grid value of z_2
+            and the k-th of z_1. Shape: (S, S, number of codes).
+    """
 
     name: str
     levels: tuple[str, ...]
     probability: Grid
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the names of the levels, and their probabilities in the same order."""
+        """Returns the attributes as a JSON-compatible dict."""
         return {
             "name": self.name,
             "levels": list(self.levels),
@@ -53,7 +70,7 @@ class LevelGrid:
 
 
 def _plain(grid: Grid) -> list[list[Any]]:
-    """Returns the cells as JSON values."""
+    """Returns the entries of a grid as JSON-compatible values, dates as ISO 8601 text."""
     return [[_plain_cell(cell) for cell in row] for row in grid.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""Learned manifold: the decoder's distributions on a grid of a two-dimensional latent space."""
+"""Learned manifold: the decoder's marginals p(x_j | z) on a grid of two-dimensional z."""
 
 from __future__ import annotations
 
@@ -40,14 +40,19 @@ _HEAD_NOTE = (
 
 @dataclass(frozen=True)
 class Manifold:
-    """The grid and, for each column, the decoder's parameters on it.
+    """Marginals of each column given z, on an S x S grid of two-dimensional z.
+
+    Entry [i, k] of a grid belongs to z = (z_1[k], z_2[i]).
 
     Attributes:
-        probability: Probability of the quantiles. Shape: (S,).
-        z_1: Quantiles of the prior's first dimension, left to right. Shape: (S,).
-        z_2: Quantiles of its second, bottom to top. Shape: (S,).
-        log_density: log p(z) on the grid, nats. Shape: (S, S).
-        loadings: Loadings of the copula. Shape: (S, S, D, r), or None without a copula.
+        probability: Probabilities whose prior quantiles are the grid values. Shape: (S,).
+        z_1: Grid values of the first dimension of z: quantiles of the prior. Shape: (S,).
+        z_2: Grid values of the second dimension of z. Shape: (S,).
+        log_density: Log prior density log p(z), nats. Shape: (S, S).
+        columns: Quantiles or level probabilities of each column.
+        loadings: Loadings of the copula given z, for D columns and rank r; None without a copula.
+            Shape: (S, S, D, r).
+        notes: Statements for users on the meaning of the numbers.
     """
 
     probability: Grid
@@ -59,7 +64,7 @@ class Manifold:
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the manifold as a JSON document."""
+        """Returns the attributes as a JSON-compatible dict."""
         return {
             "probability": self.probability.tolist(),
             "z_1": self.z_1.tolist(),
@@ -71,7 +76,9 @@ class Manifold:
         }
 
     def draw(self, target: str | Path | BinaryIO, format: str | None = None) -> None:
-        """Draws a panel for each column.
+        """Draws a picture with a panel for each column and saves it.
+
+        A panel shows the median of numbers, or the most probable level, at each z of the grid.
 
         Args:
             target: A path or an open binary file.
@@ -83,14 +90,22 @@ class Manifold:
         draw_manifold(target, chosen, self.columns, self.z_1, self.z_2)
 
     def picture(self, format: str = "png") -> bytes:
-        """Returns the drawn panels as bytes."""
+        """Returns the picture as the bytes of a `png` or `svg` file."""
         buffer = BytesIO()
         self.draw(buffer, format)
         return buffer.getvalue()
 
 
 def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Manifold:
-    """Returns the decoder's marginals on a grid of the prior's quantiles (i + 1/2) / S.
+    """Computes the decoder's marginals on a grid of two-dimensional latent vectors.
+
+    The grid values of each dimension are the prior's quantiles at (i + 1/2) / S, for i from 0 to
+    S - 1.
+
+    Args:
+        model: Model with two latent dimensions.
+        codec: Codec of the model's table.
+        n_steps: Number S of grid values in each dimension, from 2 to `MOST_STEPS`.
 
     Raises:
         InputError: The latent space is not two-dimensional, or `n_steps` is out of range.
@@ -143,7 +158,10 @@ def _columns(
 
 
 def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
-    """Returns P(code | z) of every column. Shape: (n, K) -> D of (n, n_codes)."""
+    """Returns the code probabilities of every column for each z.
+
+    Shape: z (n, K) -> (n, number of codes) for each column.
+    """
     parameters = model.conditional(z).alone
     found: list[Grid] = [np.ones((len(z), column.n_codes)) for column in model.marginals.columns]
     for group, log_beta in zip(model.marginals.code_groups, parameters.log_beta, strict=True):
@@ -154,7 +172,7 @@ def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
 
 
 def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.DataFrame:
-    """Returns evenly spaced quantiles of every marginal, decoded: 64 rows for each z."""
+    """Returns 64 evenly spaced quantiles of every marginal for each z, decoded to table cells."""
     u = (torch.arange(_CELLS_PER_PLACE, dtype=torch.float64) + 0.5) / _CELLS_PER_PLACE
     parameters = model.conditional(z.repeat_interleave(len(u), 0)).alone
     score = torch.special.ndtri(u).repeat(len(z))[:, None].expand(-1, len(codec.columns))
@@ -165,7 +183,14 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 def _number_grid(
     column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
-    """Returns quantiles of numbers or dates, and the share of missing cells."""
+    """Returns the quantiles of a column of numbers or dates, and the probability of missing.
+
+    Args:
+        column: Codec of the column.
+        cells: 64 evenly spaced quantiles for each z, some of which may be missing.
+        probability: Code probabilities for each z. Shape: (S^2, number of codes).
+        shape: (S, S).
+    """
     by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {
@@ -181,7 +206,7 @@ def _quantile(cells: Sequence[Any], probability: float) -> Any:
 
 
 def _code_names(column: ColumnCodec) -> tuple[str, ...]:
-    """Returns the label of each code; for a group its first levels."""
+    """Returns the label of each code; for levels that share a code, the first of their names."""
     assert isinstance(column, LevelCodec | GroupedLevelCodec), "a column of levels"
     codes = (
         column.codes.tolist()

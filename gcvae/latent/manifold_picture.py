@@ -1,4 +1,4 @@
-"""Draws manifolds: one panel per column over the latent plane."""
+"""Draws manifolds: one panel for each column, whose axes are the two latent dimensions."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def draw_manifold(
     z_1: Grid,
     z_2: Grid,
 ) -> None:
-    """Draws the median of number columns and the most probable level of others, one panel each.
+    """Draws a panel for each of the first 40 columns and saves the picture.
 
-    For a column of two levels it shows the probability of the second. z_1 runs from left to right,
-    z_2 from bottom to top, both by the prior's quantiles.
+    A panel shows the median of numbers or dates, the probability of the second of two levels, or
+    the most probable of several levels. z_1 increases from left to right, z_2 from bottom to top.
 
     Args:
         target: A path or an open binary file.
         format: `png` or `svg`.
         columns: Columns to draw.
-        z_1: Quantiles of the prior's first dimension. Shape: (S,).
-        z_2: Quantiles of its second. Shape: (S,).
+        z_1: Grid values of the first latent dimension. Shape: (S,).
+        z_2: Grid values of the second latent dimension. Shape: (S,).
     """
     shown = columns[:_MOST_PANELS]
     with drawing(_texts(shown), format) as lettering:
@@ -70,7 +70,7 @@ def _title(n_columns: int) -> str:
 
 
 def _texts(columns: Sequence[NumberGrid | LevelGrid]) -> list[str]:
-    """Returns all names of columns and levels in the picture."""
+    """Returns all names of columns and levels that the picture may contain."""
     levels = [
         level for column in columns if isinstance(column, LevelGrid) for level in column.levels
     ]
@@ -100,7 +100,7 @@ def _draw_numbers(figure: Any, axes: Any, column: NumberGrid) -> None:
 
 
 def _number(cell: Any) -> float:
-    """Returns a cell as a number, dates as days since 1970; NaN if every cell is missing."""
+    """Returns a quantile as a number: dates as days since 1970, None (all cells missing) as NaN."""
     if cell is None:
         return math.nan
     return cell.timestamp() / 86_400 if isinstance(cell, pd.Timestamp) else float(cell)
@@ -131,7 +131,8 @@ def _draw_levels(figure: Any, axes: Any, column: LevelGrid, lettering: Lettering
 
 
 def _draw_best(axes: Any, names: list[str], best: Any, named: list[int], has_others: bool) -> None:
-    """Draws the most probable level at each z, in one colour per level, rare ones in grey."""
+    """Draws the most probable level at each z: one colour for each level in `named`, grey for all
+    others."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch

@@ -1,11 +1,12 @@
 """Network of the autoregressive decoder: p(x|z) = prod_j p_j(x_j | x_1 .. x_{j-1}, z).
 
-The outputs of column j are l_j(z) + r_j(x_<j, z), with l the marginals' outputs. The network r is
-factorised: a cell of column i adds V_i f(x_i) to a running sum, and column j applies its own layers
-to the sum of the earlier columns. The cost is therefore linear in the number of columns, and a row
-is generated in one pass. In addition, the means of numbers depend linearly on the earlier cells, so
-that a number that nearly follows from others is learned in few steps. The last layer and the linear
-terms start at zero, so training starts at the marginals.
+The outputs of column j, its logits and mixture parameters, are l_j(z) + r_j(x_<j, z), with l the
+outputs of the marginals given z alone. The network r is factorised: a cell of column i adds
+V_i f(x_i) to a running sum, and column j applies its layers to the sum of the earlier columns. The
+cost is therefore linear in the number of columns, and a row is generated in one pass. In addition,
+the means of numbers depend linearly on the earlier cells, so that a number that nearly follows from
+earlier columns is learned in few steps. The last layer and the linear terms start at zero, so
+training starts at the marginals.
 
 # PAPER-DIFF: the paper's decoder is independent given z but for the copula. The autoregressive
 # decoder models the dependence that z and a rank-one copula do not; the copula head is trained
@@ -40,15 +41,23 @@ _N_PLACES = 2
 _N_BUMPS = 12
 _BUMP_RANGE = 2.6
 _FARTHEST = 8.0
-"""Normal score beyond which cells are clipped. No table has such a score, but generated rows may,
-and the linear terms would amplify it from column to column."""
+"""Normal score beyond which cells are clipped. Only generated rows can have such a score, and the
+linear terms would amplify it from column to column."""
 _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
 class CellFeatures(nn.Module):
-    """Features f(x_i) of cells: an embedding of the code, and smooth functions of the value.
+    """Computes features f(x_i) of cells: an embedding of the cell's code, and the value with smooth
+    functions of it, for columns of numbers.
 
-    Shape: rows (n, D) -> (D, n, d).
+    Attributes:
+        offsets: Index of each column's first code in the table of embeddings. Shape: (D,).
+        code_scores: Normal score of the number for which each code stands, of all columns,
+            concatenated; 0 for levels.
+        on_axis: 1 for columns whose codes stand for numbers, else 0. Shape: (D,).
+        point_codes: Code of cells with a value; -1 for columns of levels. Shape: (D,).
+
+    Shape: codes and values (n, D) -> (D, n, d) for n rows, D columns and d features.
     """
 
     offsets: Tensor
@@ -72,8 +81,15 @@ class CellFeatures(nn.Module):
         self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
-        """Returns the features of the cells of some columns. Shape: (n, D_part) twice -> (D_part,
-        n, d)."""
+        """Returns the features of cells.
+
+        Args:
+            codes: Code of each cell. Shape: (n, D_part).
+            values: Value of each cell, used if its code is that of numbers. Shape: (n, D_part).
+            columns: The columns of the cells. Default: all.
+
+        Shape: (D_part, n, d).
+        """
         place = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[place]
@@ -93,10 +109,10 @@ def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """Returns the order of the chain rule before rules change it: fewest codes first, numbers last.
+    """Returns column indices in the order of the chain rule, before business rules change it.
 
-    A density given a level needs fewer rows to learn than the probability of a level given
-    densities.
+    Columns with the fewest codes come first and numbers last, because the density of a number given
+    a level is learned from fewer rows than the probability of a level given a number.
     """
 
     def key(j: int) -> tuple[bool, int]:
@@ -108,9 +124,18 @@ def column_order(columns: Sequence[ColumnShape]) -> list[int]:
 
 
 class AutoregressiveNetwork(nn.Module):
-    """The network r_j(x_<j, z), where x_<j are the columns before j in `order`.
+    """Network r_j(x_<j, z), which adds the dependence on earlier columns to the marginals' outputs.
 
-    Shape: context (..., n, d_context), rows (n, D) -> `MarginalOutputs` of (..., n).
+    x_<j are the columns before j in `order`; z enters as a hidden vector, the context.
+
+    Attributes:
+        order: Column indices in the order of the chain rule.
+        earlier: 1 where column i (second index) comes before column j. Shape: (D, D).
+        places: `order` as a tensor. Shape: (D,).
+        grouped: Column indices in the order of the code groups.
+        numbers: Indices of the columns of numbers. Shape: (D_real,).
+
+    Shape: context (..., n, d_context), rows (n, D) -> `MarginalOutputs` of shape (..., n).
     """
 
     earlier: Tensor
@@ -166,7 +191,15 @@ class AutoregressiveNetwork(nn.Module):
     def forward(
         self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
     ) -> MarginalOutputs:
-        """Returns r of every column, computed in parallel from known rows."""
+        """Returns the network's contribution r to the outputs of every column.
+
+        Columns are computed in parallel, because all cells of the rows are known.
+
+        Args:
+            context: Hidden vector of each row. Shape: (..., n, d_context).
+            rows: Encoded rows.
+            dropout: Masks of a training step; None outside of training.
+        """
         x = self.features(rows.codes, rows.values)
         if dropout is not None:
             x = x * dropout.kept_columns(rows.codes.shape).T[..., None]
@@ -194,14 +227,18 @@ class AutoregressiveNetwork(nn.Module):
         return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _lines(self, x: Tensor) -> Tensor:
-        """Returns the linear shift of each number's means by earlier cells. Shape: (D, n, d) -> (n,
-        D_real)."""
+        """Returns the shift of the means of each column of numbers, linear in the earlier cells.
+
+        Shape: (D, n, d) -> (n, D_real).
+        """
         slopes = self.slopes * self.earlier[self.real][..., None]
         return torch.einsum("dnk,rdk->nr", x[..., :_N_PLACES], slopes)
 
     def _sum_of_earlier(self, added: Tensor) -> Tensor:
-        """Returns the cumulative sum over earlier columns in `order`. Shape: (D, n, d_sum)
-        twice."""
+        """Returns, for each column, the sum over the columns before it in `order`.
+
+        Shape: (D, n, d_sum) -> (D, n, d_sum).
+        """
         if len(added) <= _MOST_COLUMNS_TO_MULTIPLY:
             # With few columns a product with zeros and ones is faster than cumsum and its gradient.
             return (self.earlier @ added.flatten(1)).view_as(added)
@@ -210,7 +247,10 @@ class AutoregressiveNetwork(nn.Module):
         return torch.empty_like(added).index_copy(0, self.places, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
-        """Applies each column's own layers. Shape: (D_part, N, d_sum) -> (D_part, N, d_column)."""
+        """Applies the layers of each column to the running sum before it.
+
+        Shape: (D_part, N, d_sum) -> (D_part, N, d_column).
+        """
         act = nn.functional.silu
         h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
         inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])
@@ -218,7 +258,12 @@ class AutoregressiveNetwork(nn.Module):
         return act(h + (inner if dropout is None else dropout.kept_units(inner)))
 
     def column_outputs(self, total: Tensor, j: int) -> ColumnOutputs:
-        """Returns r of column j from the running sum before it. Shape: total (N, d_sum)."""
+        """Returns the network's contribution to the outputs of column j, for N rows.
+
+        Args:
+            total: Running sum over the columns before j and z. Shape: (N, d_sum).
+            j: Index of the column.
+        """
         h = self.layers(j)(total)
         g, at = self.group_of(j)
         logits = None if g is None else h @ self.to_logits[g][at] + self.shifts[g][at]
@@ -228,11 +273,12 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def n_lines(self) -> int:
-        """Number of outputs that cells change linearly: the numbers' means, and the offsets."""
+        """Number of outputs that depend linearly on earlier cells: the mean shift of each column of
+        numbers, and the log ratios of bins between change points."""
         return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
-        """Returns the layers of column j alone."""
+        """Returns the layers of column j, for computing it without the other columns."""
         narrow, inner, outer = (
             part[j].T.contiguous() for part in (self.narrow, self.inner, self.outer)
         )
@@ -241,14 +287,20 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def function_steps(self) -> list[FunctionStep]:
-        """Functional dependencies, each attached to the last of its columns in `order`."""
+        """Functional dependencies, each applied at the last of its columns in `order`."""
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
-        """Returns log P of cells with functional dependencies applied, for the columns where they
-        end.
+        """Returns the log probability of cells after functional dependencies are applied.
 
-        Shape: for each group of columns (..., n, D_group, K_group), codes (n, D) -> (..., n).
+        Args:
+            log_beta: Log code probabilities for each group of columns. Shape: (..., n, D_group,
+                K_group) each.
+            codes: Codes of the rows. Shape: (n, D).
+
+        Returns:
+            Log probabilities by column index, for each column that is the last of a dependency in
+            `order`. Shape: (..., n) each.
         """
         columns: dict[int, Tensor] = {}
         found: dict[int, Tensor] = {}
@@ -266,12 +318,15 @@ class AutoregressiveNetwork(nn.Module):
         return found
 
     def group_of(self, j: int) -> tuple[int | None, int]:
-        """Returns (group, index in the group) of column j; group None for a column of one code."""
+        """Returns (index of the code group of column j, index of j in this group).
+
+        The group is None for a column with a single code, which needs no probabilities.
+        """
         found = [(g, at.index(j)) for g, (at, _) in enumerate(self.groups) if j in at]
         return found[0] if found else (None, 0)
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns `added_by` of each code of column j, with value zero for the code of numbers.
+        """Returns the contributions `added_by` of each of the K codes of column j, with value zero.
 
         Shape: (K, d_sum), (K, n_lines).
         """
@@ -286,15 +341,17 @@ class AutoregressiveNetwork(nn.Module):
         at: Tensor,
         of_codes: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Returns the contributions of column j's cells to the running sum and to the linear terms.
-
-        Shape: codes, values (N,) -> (N, d_sum), (N, n_lines).
+        """Returns what column j's cells contribute to the running sum and to the linear terms, on
+        which later columns depend.
 
         Args:
-            codes, values: The cells.
-            j: The column.
-            at: Indices of the rows whose cells hold a number. Shape: (m,).
-            of_codes: The column's `code_additions`, to avoid computing them again.
+            codes: Codes of the cells. Shape: (N,).
+            values: Values of the cells. Shape: (N,).
+            j: Index of the column.
+            at: Indices of the rows whose cell has the code of numbers. Shape: (m,).
+            of_codes: The column's `code_additions`, if already computed.
+
+        Shape: (N, d_sum), (N, n_lines).
         """
         n_codes = self.features.n_codes[j]
         # An impossible particle may have a padding code.
@@ -310,10 +367,10 @@ class AutoregressiveNetwork(nn.Module):
     def added_by_all(
         self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Computes `added_by` with results that do not depend on the other rows, to the last bit.
+        """Returns the same as `added_by`, independent of the rest of the batch to the last bit.
 
-        Matrix products with a different number of rows may differ in the last bit. The arguments
-        are those of `added_by`.
+        A matrix product with another number of rows may differ in the last bit, so this method
+        computes all cells as numbers. The arguments are those of `added_by`.
         """
         codes = codes.clamp(0, self.features.n_codes[j] - 1)
         found = [part.index_select(0, codes) for part in of_codes]
@@ -324,7 +381,7 @@ class AutoregressiveNetwork(nn.Module):
         return found[0], found[1]
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """Returns the contributions of column j's cells. (N,), (N,) -> (N, d_sum), (N, n_lines)."""
+        """Computes `added_by` for every cell. Shape: (N,), (N,) -> (N, d_sum), (N, n_lines)."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         moved = x[:, :_N_PLACES] @ slopes.T
@@ -335,9 +392,9 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """Layers of one column, for autoregressive passes.
+    """Layers that map the running sum of one column to its hidden vector, as contiguous tensors.
 
-    Shape: of the matrices (outputs, inputs).
+    Shape: biases (outputs,), matrices (outputs, inputs).
     """
 
     start: Tensor
@@ -348,7 +405,7 @@ class ColumnLayers:
     outer: Tensor
 
     def __call__(self, total: Tensor) -> Tensor:
-        """Returns the column's hidden vector. Shape: (N, d_sum) -> (N, d_column)."""
+        """Returns the column's hidden vector of each row. Shape: (N, d_sum) -> (N, d_column)."""
         silu = nn.functional.silu
         h = affine(silu(total + self.start, inplace=True), self.narrow, self.narrow_bias)
         inner = affine_silu(silu(h), self.inner, self.inner_bias)
@@ -357,8 +414,13 @@ class ColumnLayers:
 
 @dataclass(frozen=True)
 class ColumnOutputs:
-    """Outputs of one column: logits, mixture, bins; None if it has none. Shape: (N, K), (N, 3 M),
-    (N, B)."""
+    """Network outputs of one column for N rows.
+
+    Attributes:
+        logits: Logits of the K codes; None for a column with a single code. Shape: (N, K).
+        mixture: Parameters of the M components; None for a column of levels. Shape: (N, 3 M).
+        bins: Logits of the B bins between change points; None without them. Shape: (N, B).
+    """
 
     logits: Tensor | None
     mixture: Tensor | None
@@ -366,7 +428,10 @@ class ColumnOutputs:
 
 
 def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
-    """Returns mixture outputs with all means shifted. Shape: (..., 3 M), (...) -> (..., 3 M)."""
+    """Returns mixture outputs (weights, means, log sigmas) with `by` added to all M means.
+
+    Shape: mixture (..., 3 M), by (...) -> (..., 3 M).
+    """
     weight, mean, log_sigma = mixture.chunk(3, dim=-1)
     return torch.cat([weight, mean + by[..., None], log_sigma], dim=-1)
 

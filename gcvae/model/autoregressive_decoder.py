@@ -1,5 +1,5 @@
-"""The autoregressive decoder: a copula model (the head) and a network for dependence on earlier
-columns."""
+"""The autoregressive decoder: a copula decoder (the head), and a network that adds the dependence
+of each column on earlier columns."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ from gcvae.numerics.generators import uniform
 
 
 class AutoregressiveDecoder(Decoder):
-    """Maps z to the copula head and the autoregressive network, which share a hidden vector.
+    """Decoder p(x|z) by the chain rule over columns, with a copula decoder as its head.
+
+    Head and autoregressive network share the hidden vector that the trunk computes from z.
 
     Shape: z (..., K).
     """
 
     is_autoregressive = True
     evaluations_at_once = 4096
-    """Batch whose working memory fits a core's cache."""
+    """Number of rows times samples evaluated together; their working memory fits a core's cache."""
 
     def __init__(self, head: CopulaDecoder, refinement: AutoregressiveNetwork) -> None:
         super().__init__()
@@ -40,7 +42,7 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def trunk(self) -> nn.Module:  # type: ignore[override]
-        """The head's trunk, which the network shares."""
+        """Network from z to the hidden vector, which head and autoregressive network share."""
         return self.head.trunk
 
     @property
@@ -50,43 +52,48 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def change_points(self) -> tuple[ChangePoints, ...]:  # type: ignore[override]
-        """Change points of the columns that have any."""
+        """Change points, at which the density of a column of numbers has steps, of each column."""
         return tuple(self.refinement.steps.found)
 
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]
-        """The head's marginals, whose outputs the network adds to."""
+        """Marginals of the head; the network's outputs are added to theirs."""
         return self.head.marginals
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> AutoregressiveConditional:
-        """Returns p(x|z). `dropout` is for training steps only."""
+        """Returns p(x|z); `dropout` contains the masks of a training step, None otherwise."""
         hidden = self.head.trunk(z)
         return AutoregressiveConditional(self.marginals, self, hidden, dropout)
 
     def row_draws(self) -> RowDraws:
-        """Returns a sampler of rows at z."""
+        """Returns an object that samples rows given z."""
         return RowDraws(self.head.trunk, self.refinement, self.marginals)
 
     def row_likelihoods(self) -> RowLikelihoods:
-        """Returns an evaluator of rows at z."""
+        """Returns an object that evaluates log p(x|z) for rows x."""
         return RowLikelihoods(self.head.trunk, self.refinement, self.marginals)
 
     @property
     def order(self) -> Sequence[int]:
-        """Order of the columns in the chain rule."""
+        """Column indices in the order of the chain rule."""
         return self.refinement.order
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk:
-        """Returns an autoregressive pass at z. Shape: (N, K)."""
+        """Returns a pass that visits the columns in `order`, given z. Shape: z (N, K)."""
         return self.forward(z).walk()
 
 
 @dataclass(frozen=True)
 class AutoregressiveConditional(Conditional):
-    """p(x|z) = prod_j p_j(x_j | x_<j, z), with exact probabilities and densities, without jitter.
+    """Distribution p(x|z) = prod_j p_j(x_j | x_<j, z) at given z.
+
+    Probabilities and densities are exact; no jitter (continuous extension of levels) is needed.
 
     Attributes:
-        context: The decoder's hidden vector at z. Shape: (..., d_context).
+        marginals: Marginals of the copula head.
+        decoder: The decoder that returned this distribution.
+        context: Hidden vector of the decoder at z. Shape: (..., d_context).
+        dropout: Masks of a training step; None outside of training.
     """
 
     marginals: Marginals
@@ -96,54 +103,65 @@ class AutoregressiveConditional(Conditional):
 
     @cached_property
     def outputs(self) -> MarginalOutputs:
-        """Outputs of the marginals at z, before the network's contribution."""
+        """Outputs of the marginals at z, without the contribution of the autoregressive network."""
         return self.marginals.outputs(self.context)
 
     @property
     def network(self) -> AutoregressiveNetwork:
-        """The network r."""
+        """The autoregressive network, which adds the dependence on earlier columns."""
         return self.decoder.refinement
 
     @property
     def head(self) -> CopulaConditional:
-        """The copula model at the same z."""
+        """Distribution p(x|z) under the copula head, at the same z."""
         return self.decoder.head.at(self.context, self.outputs)
 
     @property
     def alone(self) -> MarginalParameters:
-        """The marginals of the copula head."""
+        """Parameters of the marginals p_j(x_j|z) of the copula head."""
         return self.head.parameters
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns log p(x|z) under the copula head, for the first rows of z. Shape: (n,)."""
+        """Returns log p(x|z) of n rows under the copula head, at the first n latent vectors.
+
+        Args:
+            rows: Rows. Shape: (n, D).
+            jitter: Uniform samples of the continuous extension; None for the exact likelihood.
+
+        Shape: (n,).
+        """
         n = len(rows)
         head = self.decoder.head.at(self.context[:n], self.outputs.first(n))
         return head.log_prob(rows, jitter)
 
     @property
     def loadings(self) -> Tensor | None:
-        """Loadings of the copula head, which is trained on the same z."""
+        """Loadings of the copula head; None for independence. Shape: (..., D, r)."""
         return self.head.loadings
 
     def correlation(self) -> Tensor:
-        """Correlations of the copula head. Shape: (..., D, D)."""
+        """Returns the correlation matrix of the copula head. Shape: (..., D, D)."""
         return self.head.correlation()
 
     def log_prob(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
         """Returns log p(x|z) of the observed cells.
 
-        Rows with unobserved cells are scored by sequential importance sampling: these cells are
-        sampled in column order from `noise`, and only observed cells count.
+        Rows with unobserved cells are scored by sequential importance sampling: unobserved cells
+        are sampled in `order` from the uniform `noise`, and only observed cells count.
 
         Shape: rows (n, D), noise (..., n, D) -> (..., n).
 
         Raises:
-            ValueError: There are unobserved cells and no noise.
+            ValueError: Cells are unobserved or intervals, and `noise` is None.
         """
         return self._log_known(rows, noise).sum(-1)
 
     def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """Returns log p(x|z), with noise for unobserved cells. Shape: (..., n)."""
+        """Returns log p(x|z) of the observed cells of rows x; unobserved cells are sampled with the
+        generator.
+
+        Shape: rows (n, D) -> (..., n).
+        """
         if bool(rows.observed.all()):
             return self.log_prob(rows, None)
         shape = (*self.context.shape[:-1], rows.codes.shape[-1])
@@ -151,20 +169,27 @@ class AutoregressiveConditional(Conditional):
 
     @property
     def order(self) -> Sequence[int]:
-        """Order of the columns in the chain rule."""
+        """Column indices in the order of the chain rule."""
         return self.network.order
 
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """Returns `log_prob` of the first column in `order`, of the first two, and so on.
+        """Returns cumulative log densities log p(x|z) over columns in `order`: entry k is that of
+        the observed cells among the first k + 1 columns.
 
-        `jitter` is not used. Shape: rows (n, D), noise (..., n, D) -> (..., n, D).
+        Args:
+            rows: Rows x. Shape: (n, D).
+            noise: Uniform noise, from which unobserved cells are sampled; None if there are none.
+                Shape: (..., n, D).
+            jitter: Not used.
+
+        Shape: (..., n, D).
         """
         return self._log_known(rows, noise)[..., self.order].double().cumsum(-1)
 
     def _log_known(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
-        """Returns log p_j of each observed cell, 0 for others. Shape: (..., n, D)."""
+        """Returns log p_j of each observed cell, 0 for unobserved ones. Shape: (..., n, D)."""
         if rows.intervals is None and bool(rows.observed.all()):
             added = self.network(self.context, rows, self.dropout)
             return self._log_cells(self.outputs + added, rows)
@@ -194,12 +219,16 @@ class AutoregressiveConditional(Conditional):
         return log_prob.index_add(-1, j, torch.where(is_point, log_density, 0.0))
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of one row for each z, generated column by column. Shape: two of
-        (..., D)."""
+        """Generates one row for each z, column by column.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (..., D)
+            each.
+        """
         codes, values = self.decoder.row_draws().draw(self.context.flatten(0, -2), generator)
         shape = (*self.context.shape[:-1], len(self.marginals.columns))
         return codes.view(shape), values.view(shape)
 
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
-        """Returns an autoregressive pass at z. `factor` is not used."""
+        """Returns a pass that visits the columns in `order`, given z; `factor` is not used."""
         return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)

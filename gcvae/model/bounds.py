@@ -1,6 +1,7 @@
 """Lower bounds on log p(x), and regularisers, in nats per row.
 
-All bounds take the model, encoded rows, and a generator for z and the jitters.
+A jitter is a uniform sample that places a level within its interval of probabilities (continuous
+extension), so that the copula's density applies; the exact likelihood integrates over the interval.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ from gcvae.numerics.row_noise import RowNoise
 
 @dataclass(frozen=True)
 class Draw:
-    """One sample of z for each row, with the terms of the bound and of its regularisers.
+    """One sample of z for each of n rows, with the terms of the evidence lower bound.
 
-    Shape: z (n, K); log_prob, kl (n,).
+    Attributes:
+        z: Samples of q(z|x). Shape: (n, K).
+        log_prob: log p(x|z). Shape: (n,).
+        kl: KL[q(z|x) || p(z)], or an estimate of it. Shape: (n,).
+        conditional: Distribution p(x|z) at the samples.
     """
 
     z: Tensor
@@ -34,11 +39,12 @@ class Draw:
     kl: Tensor
     conditional: Conditional
     head_log_prob: Tensor | None = None
-    """log p(x|z) under an autoregressive decoder's copula head, for the first rows."""
+    """log p(x|z) of the first rows under the copula head of an autoregressive decoder; None if not
+    requested."""
 
     @property
     def elbo(self) -> Tensor:
-        """log p(x|z) - KL[q(z|x) || p(z)]. Shape: (n,)."""
+        """Evidence lower bound log p(x|z) - KL[q(z|x) || p(z)]. Shape: (n,)."""
         return self.log_prob - self.kl
 
 
@@ -51,11 +57,20 @@ def draw_elbo(
     dropout: Dropout | None = None,
     n_head_rows: int = 0,
 ) -> Draw:
-    """Returns a one-sample estimate of the evidence lower bound, z = eta + tau * eps.
+    """Returns a one-sample estimate of the evidence lower bound of each row.
 
-    F(x) = log c_Psi + sum log beta + sum log N(x; mu, sigma^2) - KL[q(z|x) || N(0, I)], with one
-    jitter per row; with `exact`, the mixed likelihood without jitter. For an autoregressive
-    decoder, the first `n_head_rows` rows also get the likelihood under its copula head.
+    z = eta(x) + tau(x) * eps is a reparametrised sample of q(z|x). For a copula decoder,
+    log p(x|z) = log c_Psi + sum log beta + sum log N(x; mu, sigma^2): copula density, level
+    probabilities and densities of numbers.
+
+    Args:
+        model: Model.
+        rows: Encoded rows. Shape: (n, D).
+        generator: Source of z and of jitters.
+        exact: Whether to compute the exact likelihood instead of sampling one jitter per cell.
+        dropout: Masks of a training step; None outside of training.
+        n_head_rows: Number of first rows whose likelihood under the copula head of an
+            autoregressive decoder is also computed.
 
     Source: Eq. (elbo_gcvae) and Algorithm 1.
     """
@@ -81,23 +96,24 @@ def elbo(
     n_draws: int = 1,
     exact: bool = False,
 ) -> Tensor:
-    """Returns the evidence lower bound of each row, averaged over `n_draws` samples of z. Shape:
-    (n,)."""
+    """Returns the evidence lower bound of each row, averaged over `n_draws` samples of z.
+
+    `exact` computes the exact likelihood instead of sampling one jitter per cell. Shape: (n,).
+    """
     draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
     return torch.stack(draws).mean(0)
 
 
 @dataclass(frozen=True)
 class BoundEstimate:
-    """Lower bounds on log p(x) of rows, as logarithms of mean importance weights, in nats.
-
-    Shape: log_means (n, D), variance (n,).
+    """Lower bounds on log p(x) of n rows, as logarithms of mean importance weights, in nats.
 
     Attributes:
-        log_means: L_j of the columns in the decoder's `order`; the last is the bound.
-        variance: Variance of the mean weight, relative to the squared mean. NaN if a single sample
-            does not determine it.
-        order: Indices of the columns, in the decoder's order.
+        log_means: Entry j is the bound on the log density of the first j + 1 columns in `order`;
+            the last entry is the bound on log p(x). Shape: (n, D).
+        variance: Variance of the mean weight, divided by its square; NaN if the mean is of a single
+            sample. Shape: (n,).
+        order: Column indices in the decoder's order.
     """
 
     log_means: Tensor
@@ -106,24 +122,24 @@ class BoundEstimate:
 
     @property
     def bound(self) -> Tensor:
-        """The bounds. Shape: (n,)."""
+        """Lower bound on log p(x) of each row, in nats. Shape: (n,)."""
         return self.log_means[:, -1]
 
     @property
     def standard_error(self) -> Tensor:
-        """Standard error of the bounds, by the delta method. Shape: (n,).
+        """Root mean squared error of the bounds due to sampling, by the delta method. Shape: (n,).
 
-        A standard deviation s of the mean gives s of its logarithm and a bias of -s^2 / 2: the root
-        of s^2 + (s^2 / 2)^2.
+        A mean with relative standard deviation s has a logarithm with standard deviation s and bias
+        -s^2 / 2, so the error is the root of s^2 + (s^2 / 2)^2.
         """
         return torch.hypot(self.variance.sqrt(), 0.5 * self.variance)
 
     @property
     def terms(self) -> Tensor:
-        """Contribution of each column to the bound, by the chain rule; they add up to it. Shape:
-        (n, D).
+        """Contribution of each column to the bound: the difference of consecutive `log_means`.
 
-        L_j - L_{j-1}; 0 after an impossible cell.
+        Contributions of a row add up to its bound; those after an impossible cell (-inf) are 0.
+        Shape: (n, D), with columns in table order.
         """
         before = torch.cat([torch.zeros_like(self.log_means[:, :1]), self.log_means[:, :-1]], dim=1)
         steps = torch.where(torch.isneginf(before), 0.0, self.log_means - before)
@@ -131,7 +147,7 @@ class BoundEstimate:
 
     @classmethod
     def joined(cls, parts: Sequence[BoundEstimate]) -> Self:
-        """Concatenates the rows of all parts."""
+        """Returns the estimates of all parts, concatenated by rows."""
         log_means, variance = (
             torch.cat(of_parts)
             for of_parts in zip(*((p.log_means, p.variance) for p in parts), strict=True)
@@ -139,21 +155,22 @@ class BoundEstimate:
         return cls(log_means, variance, parts[0].order)
 
     def take(self, rows: Tensor) -> Self:
-        """Returns the rows with these indices."""
+        """Returns the estimates of the rows with these indices."""
         return type(self)(self.log_means[rows], self.variance[rows], self.order)
 
     def with_rows(self, rows: Tensor, found: BoundEstimate) -> Self:
-        """Returns a copy with other estimates in these rows."""
+        """Returns a copy in which `found` replaces the estimates of the rows with these indices."""
         log_means = self.log_means.index_copy(0, rows, found.log_means)
         variance = self.variance.index_copy(0, rows, found.variance)
         return type(self)(log_means, variance, self.order)
 
     def mixed(self, other: BoundEstimate, share: Tensor) -> Self:
-        """Returns the weighted average of the mean weights of two independent estimates.
+        """Returns the weighted average of the mean importance weights of two estimates.
 
         Args:
-            other: Estimate of the same rows.
-            share: Weight of the other, from 0 to 1, independent of both. Shape: (n,).
+            other: Independent estimate for the same rows.
+            share: Weight of `other`, from 0 to 1; it must not depend on either estimate's samples.
+                Shape: (n,).
         """
         log_own, log_other = torch.log1p(-share), share.log()
         mixed = torch.logaddexp(
@@ -180,14 +197,19 @@ def iwae_bound(
     n_draws: int,
     n_jitters: int = 0,
 ) -> BoundEstimate:
-    """Returns log mean_s [p(x|z_s) p(z_s) / q(z_s)], whose expectation is at most log p(x).
+    """Returns the importance-weighted bound log mean_s [p(x|z_s) p(z_s) / q(z_s)] of each row.
 
-    The samples are those of `draw_latents`; with one sample, z ~ q(z|x), the expectation is the
-    evidence lower bound. `n_jitters` 0 uses the exact mixed likelihood; otherwise jitters are
-    averaged for each z, inside the logarithm. An autoregressive decoder needs no jitter.
+    Its expectation is at most log p(x). The samples are those of `draw_latents`; with one sample,
+    z ~ q(z|x), the expectation is the evidence lower bound. The same is computed for the first j
+    columns in the decoder's `order`, for each j; differences estimate log p(x_j|x_<j).
 
-    L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] for the columns in the decoder's `order`,
-    L_0 = 0: differences estimate log p(x_j|x_<j).
+    Args:
+        model: Model.
+        rows: Encoded rows. Shape: (n, D).
+        noise: Random numbers of the rows.
+        n_draws: Number of samples of z for each row.
+        n_jitters: Number of jitters for each z, averaged inside the logarithm; 0 for the exact
+            likelihood. Not used for an autoregressive decoder, which needs no jitter.
 
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
@@ -203,7 +225,7 @@ def iwae_bounds(
     n_jitters: int = 0,
     likelihoods: Likelihoods | None = None,
 ) -> list[BoundEstimate]:
-    """Computes `iwae_bound` of the same rows for several independent replicates, in one pass.
+    """Returns `iwae_bound` for several independent sets of random numbers, computed in one pass.
 
     Rows with and without unobserved cells are computed in separate batches, because an
     autoregressive decoder samples unobserved cells at each z. The bound of a row under an
@@ -212,11 +234,11 @@ def iwae_bounds(
 
     Args:
         model: Model.
-        rows: Encoded rows.
-        replicates: Noise of each replicate.
-        n_draws: Samples of z for each row and replicate.
-        n_jitters: Jitters for each z; 0 for the exact likelihood.
-        likelihoods: `row_likelihoods` of the decoder, to avoid creating it again.
+        rows: Encoded rows. Shape: (n, D).
+        replicates: Random numbers of the rows, one set for each bound.
+        n_draws: Number of samples of z for each row and set.
+        n_jitters: Number of jitters for each z; 0 for the exact likelihood.
+        likelihoods: `row_likelihoods` of the decoder; None to create it.
     """
     if model.is_autoregressive:
         n_jitters = 0
@@ -235,7 +257,7 @@ def iwae_bounds(
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """Evaluation of `iwae_bounds` for a batch of rows, all complete or all with missing cells."""
+    """Computes `iwae_bounds` for a batch of rows, all complete or all with unobserved cells."""
 
     model: GenerativeModel
     likelihoods: Likelihoods
@@ -243,7 +265,7 @@ class _Evaluation:
     n_jitters: int
 
     def __call__(self, rows: EncodedTable, replicates: Sequence[RowNoise]) -> list[BoundEstimate]:
-        """Returns the rows' bounds for each replicate."""
+        """Returns the bounds of the rows for each set of random numbers."""
         latents = draw_latents(self.model, rows, self.n_draws, replicates)
         log_weights = self._log_prefixes(rows, latents.z, replicates[0])
         log_weights += latents.log_ratio[..., None]
@@ -270,7 +292,7 @@ class _Evaluation:
         return self.likelihoods(rows, z, noise.of("cells").uniform(len(z), n_uniforms, first))
 
     def _jittered(self, rows: EncodedTable, z: Tensor, noise: RowNoise, first: int) -> Tensor:
-        """Returns the log of the mean over jitters."""
+        """Returns the logarithm of the mean likelihood over jitters."""
         conditional, n_columns = self.model.conditional(z), rows.codes.shape[-1]
         jitters = noise.of("jitters").uniform(len(z), self.n_jitters * n_columns, first).to(z)
         estimates = [
@@ -280,14 +302,19 @@ class _Evaluation:
 
 
 def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:
-    """Returns the variance of the mean of S weights, relative to the squared mean. NaN for one
-    sample.
+    """Returns the variance of the mean of S importance weights, divided by the squared mean.
 
-    The last `n_prior` samples are a separate stratum, so the difference between strata means does
-    not count. A single prior sample contributes its square, an upper bound in expectation. The gain
-    from quasi-random samples is not counted. A row whose weights are all zero has variance 0.
+    The last `n_prior` samples, drawn from the prior, are a separate stratum, so the difference
+    between the strata's means is not part of the variance. A single prior sample contributes its
+    square, an upper bound in expectation. The smaller error of quasi-random samples is ignored.
 
-    Shape: (S, n), (n,) -> (n,).
+    Args:
+        log_weights: Logarithms of the weights. Shape: (S, n).
+        log_mean: Logarithm of the mean weight of each row. Shape: (n,).
+        n_prior: Number of samples drawn from the prior.
+
+    Returns:
+        Relative variances; NaN if S = 1, 0 for a row whose weights are all zero. Shape: (n,).
     """
     n_draws = log_weights.shape[0]
     impossible = torch.isneginf(log_mean)
@@ -302,9 +329,9 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
 
 
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:
-    """Returns |a|_p^2, with p = 1 or 2, summed over the copula's rank.
+    """Returns sum_k |a_k|_p^2 of each row: the penalty on the copula's loadings, with p = 1 or 2.
 
-    Shape: (n, D, r) -> (n,).
+    Shape: loadings (n, D, r), with a_k the D loadings on factor k -> (n,).
     Source: Eq. (elbo_vae_roc_reg), locality regularisation.
     """
     norms: Tensor = torch.linalg.vector_norm(loadings, ord=p, dim=-2)
@@ -312,12 +339,12 @@ def locality_penalty(loadings: Tensor, p: int) -> Tensor:
 
 
 def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
-    """Returns 1/2 sum_k (u_(m) - Phi(z_k)_(m))^2, with uniforms and Phi(z) sorted in each
-    dimension.
+    """Returns a penalty that pulls the latent vectors of a minibatch towards N(0, I).
 
-    It pulls the aggregated posterior of the minibatch towards N(0, I).
+    For rank m it is 1/2 sum_k (u_(m)k - Phi(z)_(m)k)^2, with uniform samples u and Phi(z) sorted
+    over the rows in each dimension k.
 
-    Shape: (n, K) -> (n,).
+    Shape: (n, K) -> (n,), by rank.
     Source: Eq. (elbo_vae_roc_reg), rank regularisation.
     """
     u = uniform(tuple(z.shape), generator).to(z.dtype).sort(dim=0).values

@@ -1,8 +1,8 @@
 """Converts marginal probabilities of cells to normal scores of a copula.
 
-A *point* cell (a number) has one normal score. An *interval* cell (a level or missing) covers an
-interval of probabilities; the continuous extension samples a score in the interval, and the exact
-likelihood integrates over it.
+A *point* cell (a number) has one normal score. An *interval* cell (a level or a missing value)
+covers an interval of probabilities; the continuous extension samples a score in this interval, and
+the exact likelihood integrates over it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,31 @@ from gcvae.numerics.normal import normal_score_of_tails
 
 @dataclass(frozen=True)
 class CellProbabilities:
-    """Probabilities of the cells of some rows under the marginals p_j(. | z).
+    """Probabilities of the cells of rows under the marginals p_j(. | z).
 
-    The probabilities below and above a cell are both stored, as logarithms, so that scores can be
-    computed from the nearer tail. `score` of a point cell is (x - mu) / sigma for a Gaussian
-    marginal, because Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma.
+    The probabilities below and above a cell are stored as logarithms, so that normal scores can be
+    computed from the smaller tail. The `score` of a number with a Gaussian marginal is stored as
+    (x - mu) / sigma, because Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma.
 
-    Shape of each field: (..., D), broadcast against each other.
+    Shape: each field (..., D); the fields broadcast against each other.
     """
 
     log_prob: Tensor
     """log p_j(x_j | z): log probability of an interval, log density of a point."""
     log_below: Tensor
-    """log P(X_j < cell); -inf at the lower end. Interval cells only."""
+    """log P(X_j < cell); -inf for the lowest cell. Only used for interval cells."""
     log_above: Tensor
-    """log P(X_j > cell); -inf at the upper end. Interval cells only."""
+    """log P(X_j > cell); -inf for the highest cell. Only used for interval cells."""
     score: Tensor
     """Normal score q_j of a point cell, 0 for an interval."""
     is_point: Tensor
     """bool; True for point cells, False for intervals."""
 
     def interval_bounds(self) -> tuple[Tensor, Tensor]:
-        """Returns the normal scores (lower, upper) of the ends of each interval cell.
+        """Returns the normal scores of the lower and the upper end of the interval of probabilities
+        that each level or missing value covers.
 
-        Undefined for point cells. Shape: two of (..., D).
+        Results for point cells (numbers) are undefined. Shape: two of (..., D).
         """
         lower = normal_score_of_tails(
             self.log_below, torch.logaddexp(self.log_above, self.log_prob)
@@ -51,10 +52,10 @@ class CellProbabilities:
         return lower, upper
 
     def jittered_scores(self, jitter: Tensor) -> Tensor:
-        """Returns normal scores q = Phi^-1(F*(x - v)) of the continuous extension.
+        """Returns normal scores q = Phi^-1(u) of the continuous extension.
 
-        With jitter v uniform on (0, 1), an interval cell has u = P(below) + v p(cell). Point cells
-        keep their score.
+        For an interval cell u = P(below) + v p(cell), with the jitter v uniform on (0, 1). The
+        score of a point cell does not depend on the jitter.
 
         Shape: (..., D), as `jitter`.
         Source: Eq. (CE) and Eq. (GCVAE_norm_score).

@@ -7,8 +7,9 @@ change points and G_b the mass of g in bin b = [e_b, e_b+1),
     p(v | x) = g(v | x) exp(l_b(x)) / sum_c exp(l_c(x)) G_c(x),    b the bin of v,
     l_b(x)   = log P(b | x_parent) - log P(b) + the network's contribution.
 
-Training thus starts at the table's shares of the bins given the categories of one column, the
-parent. For columns whose numbers are all codes, the log ratios are added to the codes' logits.
+Training thus starts at the shares of the bins in the table, given the categories of one column, the
+parent. If all numbers of a column are frequent values with codes, the log ratios are added to the
+logits of these codes.
 
 # PAPER-DIFF: the paper's marginal of a number is one Gaussian at each z.
 """
@@ -31,17 +32,17 @@ from gcvae.model.number_marginals import Marginal, Within, invert
 _LEAST_MASS = 1e-30
 """Minimum mass of a bin under a mixture, near the smallest float32 number."""
 _BEYOND = 1e4
-"""Padding change point; finite, so that it has a gradient."""
+"""Change point that pads shorter lists; it is finite, so that gradients are."""
 
 
 @dataclass(frozen=True)
 class ChangePoints:
-    """Change points of one column, with the log ratios of the bins between them.
+    """Change points of one column, at which its density has steps that depend on another column.
 
     Attributes:
         column: Index of the column.
-        points: Normal scores, ascending; for a column of codes, the first code of each bin except
-            the first. Shape: (B - 1,).
+        points: Normal scores of the change points, ascending; for a column whose numbers all have
+            codes, the first code of each of the B bins except the first. Shape: (B - 1,).
         parent: Index of the column whose categories determine the ratios; it is generated earlier.
         log_ratio: log P(bin | category of the parent) - log P(bin). Shape: (K_parent, B).
     """
@@ -52,7 +53,7 @@ class ChangePoints:
     log_ratio: npt.NDArray[np.float64]
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """Returns the document that `from_json` reads."""
+        """Returns a JSON-compatible dict for `from_json`; `names` are the names of all columns."""
         return {
             "column": names[self.column],
             "points": self.points.tolist(),
@@ -62,10 +63,10 @@ class ChangePoints:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """Restores the change points from a document that `to_json` wrote.
+        """Restores change points from a dict that `to_json` returned.
 
         Raises:
-            ValueError: The column does not exist, or its values do not match the columns.
+            ValueError: A column does not exist, or sizes or numbers do not fit the columns.
         """
         names = [column.name for column in columns]
         column, parent = (names.index(document[key]) for key in ("column", "parent"))
@@ -83,10 +84,20 @@ class ChangePoints:
 
 
 class ChangePointLayer(nn.Module):
-    """Computes l_b of all columns with change points: fixed log ratios plus learned contributions.
+    """Computes the bin logits l_b of all columns with change points: fixed log ratios by the
+    parent's category, plus learned contributions.
 
-    A parent's cell adds its log ratios to the *offsets*, which concatenate the columns' bins,
-    padded to the widest. Shape: offsets (N, n_offsets).
+    The fixed log ratios of N rows are called *offsets*. They concatenate the bins of all columns
+    with change points, padded to the largest number of bins. Shape: (N, n_offsets).
+
+    Attributes:
+        points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
+            - 1).
+        log_ratio: Log ratios of all columns with change points, padded. Shape: (columns, K, width).
+        numbers: Index of each column with a density among the columns of numbers. Shape:
+            (D_steps,).
+        number_columns: Index of each column with a density among all columns. Shape: (D_steps,).
+        code_bins: Bin of each code of each column whose numbers all have codes.
     """
 
     points: Tensor
@@ -98,15 +109,15 @@ class ChangePointLayer(nn.Module):
     def __init__(
         self, found: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
-        """Registers the log ratios and the learned weights.
+        """Initialises the log ratios from the table and the learned weights with zeros.
 
         Args:
-            found: At most one for each column.
+            found: Change points, at most one entry for each column.
             columns: All columns of the table.
-            d_column: Width of the network's last layer of each column.
+            d_column: Width of the hidden vector of each column.
         """
         super().__init__()
-        # Those of numbers come first.
+        # Columns with a density come first, columns whose numbers all have codes last.
         self.found = sorted(found, key=lambda each: _is_coded(columns[each.column]))
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
         own = [each for each in self.found if not _is_coded(columns[each.column])]
@@ -120,7 +131,7 @@ class ChangePointLayer(nn.Module):
         points = torch.full((len(own), max(width - 1, 0)), _BEYOND, dtype=torch.float64)
         for row, each in enumerate(own):
             points[row, : len(each.points)] = torch.from_numpy(each.points)
-        # Calibration moves them. Models without any, as all earlier ones, have no tensors of them.
+        # Calibration moves the points, so they are saved; without points nothing is saved.
         self.register_buffer("points", points, persistent=len(own) > 0)
         self.register_buffer("log_ratio", log_ratio, persistent=False)
         self.register_buffer(
@@ -144,30 +155,37 @@ class ChangePointLayer(nn.Module):
 
     @property
     def n_offsets(self) -> int:
-        """Width of the offsets."""
+        """Number of offsets of a row: columns with change points times the most bins."""
         return len(self.found) * self.width
 
     def has_numbers(self, j: int) -> bool:
-        """Returns whether column j has change points among its numbers."""
+        """Returns whether the density of column j has change points."""
         return self._rows.get(j, len(self.points)) < len(self.points)
 
     def n_bins(self, j: int) -> int:
-        """Returns the number of bins of column j's numbers; 0 without change points."""
+        """Returns the number of bins of column j's density; 0 without change points."""
         return len(self.found[self._rows[j]].points) + 1 if self.has_numbers(j) else 0
 
     def additions(self, h: Tensor, j: int) -> Tensor:
-        """Returns the network's contribution to l_b of column j. Shape: (N, d_column) -> (N, B)."""
+        """Returns the learned contribution to l_b of column j, given its hidden vectors.
+
+        Shape: (N, d_column) -> (N, B).
+        """
         weight, bias = self.weights(j)
         return h @ weight + bias
 
     def weights(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns weights and bias of l_b of column j. Shape: (d_column, B), (B,)."""
+        """Returns the learned weights and bias of l_b of column j. Shape: (d_column, B), (B,)."""
         row, n_bins = self._rows[j], self.n_bins(j)
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """Returns the log ratios that cells of column j contribute. Shape: (N,) -> (N,
-        n_offsets)."""
+        """Returns the log ratios of bins (offsets) due to cells of column j, for N rows.
+
+        They are 0 for columns with change points whose parent is not column j.
+
+        Shape: codes (N,) -> (N, n_offsets).
+        """
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
             if each.parent == j:
@@ -175,22 +193,27 @@ class ChangePointLayer(nn.Module):
         return found.flatten(1)
 
     def row_offsets(self, codes: Tensor) -> Tensor:
-        """Returns the offsets of whole rows. Shape: (n, D) -> (n, columns with change points,
-        width)."""
+        """Returns the log ratios of bins (offsets) of n rows whose codes are all known.
+
+        Shape: codes (n, D) -> (n, columns with change points, width).
+        """
         parents = [each.parent for each in self.found]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Returns the offsets of the bins of column j's numbers. Shape: (N, n_offsets) -> (N,
-        B)."""
+        """Returns the log ratios of the B bins of column j, out of those of all columns (offsets).
+
+        Shape: offsets (N, n_offsets) -> (N, B).
+        """
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
     def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
-        """Returns the terms added to the logits of column j's codes; None for other columns.
+        """Returns the log ratios to add to the logits of column j's K codes; None unless column j
+        has change points between its codes.
 
-        Shape: (N, n_offsets) -> (N, K).
+        Shape: offsets (log ratios of all columns) (N, n_offsets) -> (N, K).
         """
         if j not in self._n_codes:
             return None
@@ -202,9 +225,15 @@ class ChangePointLayer(nn.Module):
     def group_logits(
         self, groups: Sequence[tuple[list[int], tuple[int, int]]], codes: Tensor
     ) -> dict[int, Tensor]:
-        """Returns `code_logits` of whole rows, for the groups of columns that have such terms.
+        """Returns `code_logits` of rows whose codes are all known, by index of the column group.
 
-        Shape: (n, D) -> (n, D_group, K_group) each.
+        Groups without change points among codes are omitted.
+
+        Args:
+            groups: Column indices and (D_group, K_group) of each group.
+            codes: Codes of the rows. Shape: (n, D).
+
+        Shape: (n, D_group, K_group) each.
         """
         found: dict[int, Tensor] = {}
         offsets = self.row_offsets(codes).flatten(1) if self._n_codes else codes
@@ -217,9 +246,13 @@ class ChangePointLayer(nn.Module):
         return found
 
     def row_logits(self, h: Tensor, codes: Tensor) -> Tensor:
-        """Returns l_b of the numbers with change points.
+        """Returns l_b of the D_steps columns whose density has change points.
 
-        Shape: h (D_steps, N, d_column), N a multiple of n, codes (n, D) -> (D_steps, N, width).
+        Args:
+            h: Hidden vectors of these columns, N a multiple of n. Shape: (D_steps, N, d_column).
+            codes: Codes of the rows. Shape: (n, D).
+
+        Shape: (D_steps, N, width).
         """
         added = torch.baddbmm(self.bias[:, None], h, self.weight)
         offsets = self.row_offsets(codes)[:, : len(self.points)].transpose(0, 1)
@@ -227,9 +260,14 @@ class ChangePointLayer(nn.Module):
         return by_draw.flatten(1, 2)
 
     def log_factors(self, base: Marginal, logits: Tensor, values: Tensor) -> Tensor:
-        """Returns the log factor of g at each number with change points.
+        """Returns log p(v) - log g(v), by which the steps change the mixture density g at each v.
 
-        Shape: base (..., D_steps), logits (..., D_steps, width), values (..., D_steps).
+        Args:
+            base: Mixture densities g. Shape: batch (..., D_steps).
+            logits: Bin logits l_b. Shape: (..., D_steps, width).
+            values: Normal scores v. Shape: (..., D_steps).
+
+        Shape: (..., D_steps).
         """
         factors = _log_factors(base, logits, self.points)
         at = (values[..., None] >= self.points).sum(-1)
@@ -238,15 +276,21 @@ class ChangePointLayer(nn.Module):
         return found.squeeze(-1)
 
     def marginal(self, base: Marginal, j: int, logits: Tensor) -> PiecewiseMarginal:
-        """Returns the density of column j's numbers. Shape: base (N,), logits (N, B)."""
+        """Returns the density with steps of column j, from mixture densities and bin logits.
+
+        Shape: base (N,), logits (N, B).
+        """
         return PiecewiseMarginal(base, logits, self.points[self._rows[j], : self.n_bins(j) - 1])
 
 
 @dataclass(frozen=True)
 class PiecewiseMarginal:
-    """N densities g(v) exp(l_b) / Z with common change points; has the interface of `Marginal`.
+    """N densities p(v) = g(v) exp(l_b) / Z with b the bin of v; has the interface of `Marginal`.
 
-    Shape: base (N,), logits (N, B), points (B - 1,).
+    Attributes:
+        base: Mixture densities g. Shape: batch (N,).
+        logits: Bin logits l_b. Shape: (N, B).
+        points: Change points between the bins, the same for all densities. Shape: (B - 1,).
     """
 
     base: Marginal
@@ -254,30 +298,33 @@ class PiecewiseMarginal:
     points: Tensor
 
     def __getitem__(self, place: Any) -> PiecewiseMarginal:
-        """Returns some of the densities, or the batch with another dimension."""
+        """Returns the densities that an index of the batch dimensions selects."""
         return replace(self, base=self.base[place], logits=self.logits[place])
 
     def double(self) -> PiecewiseMarginal:
-        """Returns the densities of the same outputs in float64."""
+        """Returns the densities converted to float64."""
         return replace(self, base=self.base.double(), logits=self.logits.double())
 
     @cached_property
     def log_factors(self) -> Tensor:
-        """Returns l_b - log Z. Shape: (N, B)."""
+        """Log of p(v) / g(v) in each bin, l_b - log Z. Shape: (N, B)."""
         return _log_factors(self.base, self.logits, self.points)
 
     @cached_property
     def log_bins(self) -> Tensor:
-        """Returns the log mass of each bin. Shape: (N, B)."""
+        """Log probability of each bin. Shape: (N, B)."""
         return torch.log_softmax(self.logits + _log_masses(self.base, self.points), -1)
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """Returns log p(v). Shape: (N,) -> (N,)."""
+        """Returns the log density of one number under each density. Shape: (N,) -> (N,)."""
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         return self.base.log_prob(values) + self.log_factors.gather(-1, at[:, None])[:, 0]
 
     def cdf(self, values: Tensor) -> Tensor:
-        """Returns P(V < v). Shape: batch (N, 1), values (m,) -> (N, m)."""
+        """Returns the probability P(V < v) for m numbers v under each density.
+
+        Shape: batch (N, 1), values (m,) -> (N, m).
+        """
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         start = nn.functional.pad(self.points, (1, 0), value=-torch.inf)[at].to(values.dtype)
         below = nn.functional.pad(self.log_bins.exp().cumsum(-1), (1, 0))[..., 0, :][:, at]
@@ -285,7 +332,7 @@ class PiecewiseMarginal:
         return below + self.log_factors[:, 0].exp()[:, at] * inside
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns samples by inversion of uniform noise. Shape: (N,) -> (N,), float64."""
+        """Returns a sample of each density by inversion of uniform noise. Shape: (N,), float64."""
         at, rest = invert(self.log_bins, noise)
         low, high = (ends[at] for ends in self._ends)
         inside = self.base.inside(low.to(self.logits.dtype), high.to(self.logits.dtype))
@@ -293,15 +340,14 @@ class PiecewiseMarginal:
         return torch.minimum(torch.maximum(inside.sample(rest).double(), low), high)
 
     def inside(self, low: Tensor, high: Tensor) -> PiecewiseInside:
-        """Returns the densities truncated to an interval of positive width each. Shape: (N,),
-        (N,)."""
+        """Returns the densities, each truncated to the interval (low, high). Shape: (N,), (N,)."""
         lower, upper = (end.double()[:, None] for end in (low, high))
         return PiecewiseInside(self.within(lower, upper, torch.zeros_like(lower)))
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the densities truncated to m intervals each; see `Marginal.within`.
+        """Returns the densities, each truncated to m intervals or points; see `Marginal.within`.
 
-        Shape: (N, m) or (1, m), three times.
+        Shape: arguments (N, m) or (1, m).
         """
         first, last = self._ends
         is_point = (lower == upper)[..., None]
@@ -317,29 +363,33 @@ class PiecewiseMarginal:
 
     @cached_property
     def _ends(self) -> tuple[Tensor, Tensor]:
-        """Start and end of each bin. Shape: (B,) twice."""
+        """Starts and ends of the bins. Shape: (B,) each."""
         pad = nn.functional.pad
         return pad(self.points, (1, 0), value=-torch.inf), pad(self.points, (0, 1), value=torch.inf)
 
 
 @dataclass(frozen=True)
 class PiecewiseInside:
-    """N piecewise densities, each truncated to one interval."""
+    """N densities with steps, each truncated to one interval.
+
+    Attributes:
+        within: The truncated densities.
+    """
 
     within: Within
 
     @property
     def log_prob(self) -> Tensor:
-        """Returns the log mass of the interval. Shape: (N,)."""
+        """Log probability of each interval. Shape: (N,)."""
         return self.within.log_prob
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns samples in the interval, by inversion of uniform noise. Shape: (N,)."""
+        """Returns a sample of each truncated density by inversion of uniform noise. Shape: (N,)."""
         return self.within.sample(noise)[0]
 
 
 def _log_masses(base: Marginal, points: Tensor) -> Tensor:
-    """Returns log G_b, computed from the nearer tail.
+    """Returns the log mass log G_b of each bin under the mixture, computed from the nearer tail.
 
     Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B).
     """
@@ -354,18 +404,17 @@ def _log_masses(base: Marginal, points: Tensor) -> Tensor:
 
 
 def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
-    """Returns l_b - log Z. Shape: as `_log_masses`."""
+    """Returns l_b - log sum_c exp(l_c) G_c for each bin b. Shape: as `_log_masses`."""
     return logits - (logits + _log_masses(base, points)).logsumexp(-1, keepdim=True)
 
 
 def _is_coded(column: ColumnShape) -> bool:
-    """Returns whether all numbers of the column are codes."""
+    """Returns whether all numbers of the column are frequent values with codes."""
     return len(column.shaped_codes) > 0
 
 
 def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> npt.NDArray[np.int64]:
-    """Returns the bin of each code; an additional bin for codes that are not numbers. Shape:
-    (K,)."""
+    """Returns the bin of each code; -1 for codes that are not numbers. Shape: (K,)."""
     codes = np.arange(column.n_codes)
     is_shaped = np.isin(codes, column.shaped_codes)
     return np.where(is_shaped, np.searchsorted(found.points, codes, side="right"), -1)

@@ -1,11 +1,12 @@
 """Code probabilities of columns, and the probabilities below and above a cell.
 
-A column's CDF has a jump at each of its codes, and a density for its numbers:
+Each cell has an integer code: one for each level, for missing and for each frequent number, and one
+code c for all other numbers, which also have a density. The column's CDF is
 
     F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x)
 
-x_k is the position of code k among the numbers, -inf for codes below all numbers (missing); c is
-the code of numbers.
+with beta_k the probability of code k, x_k its number (-inf for a code below all numbers, such as
+missing), and G the CDF of the numbers with code c.
 """
 
 from __future__ import annotations
@@ -19,16 +20,26 @@ from gcvae.model.networks import ColumnShape
 from gcvae.numerics.batches import broadcast_shape
 
 _PADDING = -1e30
-"""Logit of padding codes."""
+"""Logit of codes beyond a column's last one, which pad columns of a group to the same width."""
 _LEAST_PLAIN_SUM = 1e-30
 
 Triple = tuple[Tensor, Tensor, Tensor]
 
 
 class CodeGroup(nn.Module):
-    """Code probabilities beta_jk = softmax(W h + b)_jk of columns with similar numbers of codes.
+    """Layer for code probabilities beta_jk = softmax(W h + b)_jk of a group of D_group columns.
 
-    Shape: places (D_group, K_group), float64: x_k, infinite for the code of numbers.
+    The columns have similar numbers of codes and are padded to the largest, K_group.
+
+    Attributes:
+        columns: Indices of the columns. Shape: (D_group,).
+        last_codes: Last code of each column; in columns of numbers this is the code c of all
+            numbers that are not frequent. Shape: (D_group,).
+        is_real: Whether the column contains numbers. Shape: (D_group,), bool.
+        padding: Terms added to logits to exclude padding. Shape: (D_group, K_group).
+        places: Encoded number x_k for which each code stands: -inf for codes below all numbers, inf
+            for code c and for levels. Shape: (D_group, K_group), float64.
+
     Source: Section 4, beta_{i,j}.
     """
 
@@ -56,36 +67,50 @@ class CodeGroup(nn.Module):
         self.logits = nn.Linear(d_hidden, self.shape[0] * self.shape[1])
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Returns the logits. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
+        """Returns the logits of all codes. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
         logits: Tensor = self.logits(hidden).unflatten(-1, self.shape)
         return logits
 
     def log_beta(self, logits: Tensor) -> Tensor:
-        """Returns log beta, with probability zero for padding. Shape: (..., D_group, K_group)."""
+        """Returns log code probabilities, log softmax of the logits of each column; padding codes
+        have probability zero.
+
+        Shape: (..., D_group, K_group) -> (..., D_group, K_group).
+        """
         return torch.log_softmax(logits + self.padding, dim=-1)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """Returns log P(code), -inf for code -1. Shape: (..., D_group, K_group) -> (...,
-        D_group)."""
+        """Returns the log probability of each cell's code; -inf for code -1, an unknown outcome.
+
+        Shape: log_beta (..., D_group, K_group), codes (..., D_group) -> (..., D_group).
+        """
         code = codes[..., None].long().clamp(min=0)
         shape = broadcast_shape(code.shape[:-1], log_beta.shape[:-1])
         log_beta, code = log_beta.expand(*shape, -1), code.expand(*shape, 1)
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """Returns log beta_c of columns with numbers. Shape: (..., D_group, K_group) -> (...,
-        D_group)."""
+        """Returns the log probability of each column's last code; in columns of numbers this is the
+        code of all numbers that are not frequent.
+
+        Shape: (..., D_group, K_group) -> (..., D_group).
+        """
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
 
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
-        """Returns (log P(code), log P(codes below the cell), log P(codes above it)).
+        """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
-        The code of numbers is excluded from both sides, because numbers lie on both sides of an
-        atom. Each side is summed directly, without subtraction from one. Code -1, an outcome not in
-        the training table, has probability zero.
+        The sums exclude the code c of numbers that are not frequent, whose density lies on both
+        sides of a frequent number. Each sum is computed directly, without subtraction from one.
+        Code -1, an outcome that is not in the training table, has probability zero.
 
-        Shape: (..., D_group, K_group), (n, D_group) twice -> three of (..., D_group).
+        Args:
+            log_beta: Log code probabilities. Shape: (..., D_group, K_group).
+            codes: Code of each cell. Shape: (n, D_group).
+            values: Value of each cell. Shape: (n, D_group).
+
+        Shape: three of (..., D_group).
         """
         k = torch.arange(self.shape[1], device=log_beta.device)
         among = torch.searchsorted(self.places, values.T.contiguous(), right=True).T
@@ -105,16 +130,17 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """Returns (code, probability of the codes below it, its probability) at uniform scores u.
+        """Inverts the CDF F: returns (code, probability of the codes below it, its probability).
 
-        The first code with F(x_k) > u, by bisection; the code of numbers if also u < F(x_k-).
-
-        Shape: (..., D_group, K_group), (..., D_group) -> three of (..., D_group).
+        The code is the first one with F(x_k) > u, found by bisection, or the code c of numbers that
+        are not frequent if u is even below the jump at x_k.
 
         Args:
-            log_beta: Log probabilities of the codes.
-            u: Uniform scores.
-            cdf: G of the numbers; arbitrary for levels. Shape: (..., D_group) twice.
+            log_beta: Log code probabilities. Shape: (..., D_group, K_group).
+            u: Probabilities to invert. Shape: (..., D_group).
+            cdf: Function G, the CDF of numbers that are not frequent; arbitrary for levels.
+
+        Shape: three of (..., D_group).
         """
         k = torch.arange(self.shape[1], device=u.device)
         is_point = self.is_real[:, None] & (k == self.last_codes[:, None])
@@ -148,8 +174,8 @@ def _at(table: Tensor, codes: Tensor) -> Tensor:
 def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
     """Returns the log of the sum of exp(log_values) over chosen entries of the last dimension.
 
-    Computed in probabilities, or in logarithms if these underflow. If nothing is chosen, the result
-    is an arbitrary finite number. Shape: (..., K), bool (..., K) -> (...).
+    The sum is computed in logarithms if it would underflow. If no entry is chosen, the result is an
+    arbitrary finite number. Shape: (..., K), bool (..., K) -> (...).
     """
     total = (log_values.exp() * chosen).sum(-1)
     underflown = total < _LEAST_PLAIN_SUM
@@ -161,7 +187,10 @@ def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def code_groups(d_hidden: int, columns: Sequence[ColumnShape]) -> list[CodeGroup]:
-    """Groups the columns of at least two codes by number of codes, between powers of two."""
+    """Returns layers for the columns with at least two codes, grouped by their number of codes.
+
+    A group's numbers of codes lie between two powers of two, so that little is padded.
+    """
     members: dict[int, list[int]] = {}
     for j, column in enumerate(columns):
         if column.n_codes > 1:

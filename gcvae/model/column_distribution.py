@@ -1,8 +1,8 @@
 """Distribution p_j(x_j | .) of one column: code probabilities, and the density of its numbers.
 
-A cell may stand for an interval of numbers (a rounding cell, a bin between quantiles). Its
-probability is the interval's, and a number is sampled inside for the later columns: weighted by the
-probability, this estimates the integral over the interval.
+A cell may stand for an interval of numbers (a rounded number, or a bin between quantiles). Its
+probability is that of the interval, and later columns depend on a number sampled in the interval:
+weighted by the probability, this estimates the integral over the interval.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from gcvae.model.number_marginals import Inside, Marginal, choose, end_at, inver
 
 @dataclass(frozen=True)
 class ColumnDistribution:
-    """Distribution of one column for N rows: code probabilities, and a marginal of the numbers.
-
-    Shape: log_beta (N, K).
+    """Distribution of one column for N rows: code probabilities, and a density of the numbers.
 
     Attributes:
-        point_code: The code of numbers; -1 for a column of levels.
-        marginal: Marginal of the numbers, on the transformed axis; None for a column of levels.
-        transform: Transform of the numbers' axis; None for the identity.
+        log_beta: Log probability of each of the K codes. Shape: (N, K).
+        point_code: The code of cells that are described by a number; -1 for a column of levels.
+        marginal: Density of the numbers after `transform`; None for a column of levels.
+        transform: Monotone transform of the numbers; None for the identity.
     """
 
     log_beta: Tensor
@@ -41,8 +40,10 @@ class ColumnDistribution:
         return replace(self, log_beta=self.log_beta[rows], marginal=marginal)
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
-        """Returns log probabilities of codes plus log densities of values. Shape: (N,), (N,) ->
-        (N,)."""
+        """Returns the log probability of each cell's code, plus the log density of its value.
+
+        Shape: codes (N,), values (N,) -> (N,).
+        """
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
         if self.marginal is None:
@@ -53,8 +54,11 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) by inversion of uniform noise. Shape: (N,) -> (N,) int32,
-        (N,)."""
+        """Samples a cell for each row by inversion of uniform noise.
+
+        Returns:
+            Codes (int32) and values; the value is 0 for codes without a number. Shape: (N,) each.
+        """
         codes, rest = invert(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.marginal is not None:
@@ -63,11 +67,14 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell from p_j( . | region) for each particle, with the region's log
-        probability.
+        """Samples a cell in a region for each row, with the region's log probability.
 
-        p_j(region) = sum over its codes of p(code) share(code) p(values | code); a point of a
-        region counts by its density. Shape: region of N rows or 1, noise (N,).
+        A region is a set of allowed codes, each with a share (weight), and of intervals or points
+        of numbers; a point counts by its density.
+
+        Args:
+            region: Region for each of the N rows, or one for all rows; None for all cells.
+            noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):
             return Drawn(torch.zeros_like(noise), *self.draw(noise))
@@ -90,7 +97,7 @@ class ColumnDistribution:
         return Drawn(log_prob, codes.int(), torch.where(codes == self.point_code, values, 0.0))
 
     def _forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (S(v), log S'(v)); infinite v stay infinite. Shape: (...) -> (...), (...)."""
+        """Returns (S(v), log S'(v)) for the transform S; infinite v are unchanged. Shape: as v."""
         if self.transform is None:
             return values, torch.zeros_like(values)
         infinite = torch.isinf(values)
@@ -102,7 +109,12 @@ class ColumnDistribution:
         return transformed if self.transform is None else self.transform.inverse(transformed)
 
     def interval_cells(self, codes: Tensor, intervals: Tensor) -> IntervalCells:
-        """Returns the cells with the code of numbers that stand for an interval."""
+        """Returns the cells that stand for an interval of numbers.
+
+        Args:
+            codes: Codes of the cells. Shape: (N,).
+            intervals: Ends of each cell's interval; NaN for an exact cell. Shape: (N, 2).
+        """
         is_interval = (codes == self.point_code) & ~torch.isnan(intervals[:, 0])
         at = is_interval.nonzero()[:, 0]
         assert self.marginal is not None, "a column of levels has no intervals"
@@ -111,16 +123,19 @@ class ColumnDistribution:
 
 
 def padded_share(region: Region, n_codes: int) -> Tensor:
-    """Returns the region's log shares, with -inf for padding codes."""
+    """Returns the log shares of a region's codes, padded with -inf to `n_codes` codes."""
     missing = n_codes - region.log_share.shape[-1]
     return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)
 
 
 @dataclass(frozen=True)
 class IntervalCells:
-    """Cells of one column, among N rows, that stand for an interval of numbers.
+    """Cells of one column that stand for an interval of numbers.
 
-    Shape: at (k,), the indices of their rows.
+    Attributes:
+        column: Distribution of the column for all N rows.
+        at: Indices of the rows of these cells. Shape: (k,).
+        inside: Densities of the numbers of these cells, each truncated to the cell's interval.
     """
 
     column: ColumnDistribution
@@ -128,13 +143,20 @@ class IntervalCells:
     inside: Inside | PiecewiseInside
 
     def log_prob(self, log_cell: Tensor) -> Tensor:
-        """Replaces `log_cell` by the interval's log probability in these cells. (N,) -> (N,)
-        float64."""
+        """Returns `log_cell`, with the log probability of the interval for interval cells.
+
+        Shape: (N,) -> (N,), float64.
+        """
         log_code = self.column.log_beta[self.at, self.column.point_code].double()
         return log_cell.double().index_copy(0, self.at, log_code + self.inside.log_prob)
 
     def draw(self, values: Tensor, noise: Tensor) -> Tensor:
-        """Replaces `values` by samples inside the interval in these cells. (N,), (N,) -> (N,)."""
+        """Returns `values`, with a sample in the interval for interval cells.
+
+        Args:
+            values: Values of all cells. Shape: (N,).
+            noise: Uniform noise. Shape: (N,).
+        """
         if not len(self.at):
             return values
         drawn = self.column._inverse(self.inside.sample(noise[self.at]))

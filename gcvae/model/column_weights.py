@@ -2,8 +2,9 @@
 
     mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon)
 
-The unnormalised mass of a code is a power of two of its logit in bits, because exp2 costs half of
-exp. The second factor is for atoms of mixtures only.
+mass_k is the unnormalised probability of code k and l_k its logit. Logits are converted to bits,
+because exp2 takes half the time of exp. The second factor applies only to atoms (frequent numbers)
+whose probability a mixture density at their normal score s_k modulates.
 """
 
 from __future__ import annotations
@@ -24,34 +25,37 @@ from gcvae.numerics.affine import affine
 from gcvae.numerics.batches import LANES
 
 _MOST_BITS = 100.0
-"""Logits up to this, and sums of their powers of two, do not overflow float32."""
+"""Logits in bits up to which powers of two and their sums do not overflow float32."""
 _LEAST_SUM, _MOST_SUM = 1e-30, 1e30
-"""Range in which a plain sum of masses is accurate."""
+"""Range in which a sum of masses is accurate without logarithms."""
 _LN_2 = math.log(2.0)
 _LOG2_E = 1.0 / _LN_2
 
 
 @dataclass(frozen=True)
 class ColumnWeights:
-    """Weights of one column, of the marginals and of the network together.
+    """Weights of one column, summed over the marginals and the autoregressive network.
 
-    The w outputs are K logits in bits, 3 M mixture outputs, B bins between change points, and
-    padding.
-
-    Shape: of_context (w, d_context), of_hidden (w, d_column), bias (w,); additions of
-    `AutoregressiveNetwork.code_additions`.
+    The w outputs are K logits in bits, 3 M parameters of mixture components, B logits of bins
+    between change points, and padding.
 
     Attributes:
         number: Index of the column.
-        layers: Layers of the network.
-        n_codes: K; a column of one code has no logits.
-        point_code: The code of numbers; -1 for a column of levels.
-        place: Index among the columns with numbers.
-        n_mixture: 3 M; 0 without numbers.
-        marginals: Converts outputs to distributions.
+        layers: Layers of the network for this column.
+        n_codes: Number of codes K; a column with a single code has no logits.
+        point_code: The code of cells that are described by a number; -1 for a column of levels.
+        place: Index among the columns with numbers; None for a column of levels.
+        n_mixture: Number of mixture parameters 3 M; 0 for a column of levels.
+        of_context: Weights of the hidden vector of z. Shape: (w, d_context).
+        of_hidden: Weights of the column's hidden vector. Shape: (w, d_column).
+        bias: Biases. Shape: (w,).
+        additions: Contributions of the codes to later columns, see
+            `AutoregressiveNetwork.code_additions`.
+        marginals: Marginals, which convert outputs to distributions.
         network: Network with the linear terms and change points.
-        densities: Densities at the atoms, if a mixture gives their probabilities.
-        steps: Functional dependencies that end at this column.
+        densities: Mixture densities at the atoms (frequent numbers); None if the probabilities of
+            atoms do not depend on a mixture.
+        steps: Functional dependencies whose last column this is.
     """
 
     number: int
@@ -71,13 +75,19 @@ class ColumnWeights:
 
     @property
     def n_logits(self) -> int:
-        """Number of logits."""
+        """Number of logits: one for each code, 0 for a column with a single code."""
         return self.n_codes if self.n_codes > 1 else 0
 
     def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (all outputs, mixture outputs with means shifted by `lines`).
+        """Returns (all outputs, the part of the outputs that are mixture parameters).
 
-        Shape: (n, d_context), (n, d_sum), (n, n_lines) -> (n, w), (n, 3 M).
+        Args:
+            context: Hidden vector of z for each row. Shape: (n, d_context).
+            total: Running sum over the earlier columns. Shape: (n, d_sum).
+            lines: Linear terms of the earlier columns: mean shifts and log ratios of bins. Shape:
+                (n, n_lines).
+
+        Shape: (n, w), (n, 3 M).
         """
         outputs = affine(context, self.of_context, self.bias)
         outputs = affine(self.layers(total), self.of_hidden, None, plus=outputs)
@@ -94,7 +104,7 @@ class ColumnWeights:
         return outputs, mixture
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
-        """Returns the density of the column's numbers. Shape: (n, w) -> batch (n,)."""
+        """Returns the density of the column's numbers for each row. Shape: (n, w) -> batch (n,)."""
         mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
         base, change_points = self.marginals.numbers_of(mixture), self.network.steps
         if not change_points.has_numbers(self.number):
@@ -107,7 +117,15 @@ class ColumnWeights:
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
     def masses(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the unnormalised masses of codes. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
+        """Returns the unnormalised probability of every code, with functional dependencies applied.
+
+        Args:
+            outputs: All outputs. Shape: (n, w).
+            mixture: Mixture parameters. Shape: (n, 3 M).
+            codes: Codes of the row's earlier columns. Shape: (D, n).
+
+        Shape: (n, K).
+        """
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
@@ -117,14 +135,17 @@ class ColumnWeights:
         return masses
 
     def log_beta(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns log P of every code. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
+        """Returns the log probability of every code, with the arguments of `masses`.
+
+        Shape: (n, w), (n, 3 M), (D, n) -> (n, K).
+        """
         log_beta = self._log_beta_alone(outputs, mixture)
         for step in self.steps:
             log_beta = step(log_beta, codes[step.given].T)
         return log_beta
 
     def _log_beta_alone(self, outputs: Tensor, mixture: Tensor) -> Tensor:
-        """Returns log P of every code before functional dependencies are applied."""
+        """Returns the log probability of every code, ignoring functional dependencies."""
         if not self.n_logits:
             return outputs.new_zeros(len(outputs), 1)
         logits = outputs[:, : self.n_codes] * _LN_2
@@ -134,11 +155,14 @@ class ColumnWeights:
         return torch.log_softmax(logits, -1)
 
     def log_code(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns log P of the code in each row, from one logit and the log of a sum.
+        """Returns the log probability of this column's code in each row.
 
-        The codes may be those of m rows, repeated n / m times.
+        Args:
+            outputs: All outputs, for n / m samples of z of each of m rows. Shape: (n, w).
+            mixture: Mixture parameters. Shape: (n, 3 M).
+            codes: Codes of all columns of the rows. Shape: (D, m).
 
-        Shape: (n, w), (n, 3 M), codes (D, m), n a multiple of m -> (n,).
+        Shape: (n,).
         """
         own = codes[self.number].clamp(0, self.n_codes - 1)
         if self.steps:
@@ -176,13 +200,13 @@ class ColumnWeights:
 
 
 def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
-    """Returns the weights of all columns, in the network's order."""
+    """Returns the weights of all columns, in the order of the chain rule."""
     with torch.no_grad():
         return [column_weights(network, marginals, j) for j in network.order]
 
 
 def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int) -> ColumnWeights:
-    """Returns the weights of column j."""
+    """Returns the weights of column j, those of marginals and network combined."""
     shape = marginals.columns[j]
     g, row = network.group_of(j)
     place = network.real.index(j) if j in network.real else None
@@ -224,17 +248,16 @@ def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int)
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenates the parts and pads them with zeros to whole SIMD vectors.
+    """Concatenates the parts and pads them with zeros to a multiple of `LANES`.
 
-    Products with narrower matrices use another algorithm at the end of a batch, whose last bit may
-    differ.
+    Products with other widths use another algorithm for the remainder, whose last bit may differ.
     """
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
 
 
 def _powers_of_two(bits: Tensor) -> Tensor:
-    """Returns 2^bits, rescaled by row to avoid overflow. Shape: (n, K) -> (n, K)."""
+    """Returns 2^bits, up to a factor for each row that avoids overflow. Shape: (n, K) -> (n, K)."""
     low, high = bits.aminmax()
     if float(low) > -_MOST_BITS and float(high) < _MOST_BITS:
         return bits.exp2()
@@ -242,7 +265,7 @@ def _powers_of_two(bits: Tensor) -> Tensor:
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """Returns the entries at the codes. Shape: (n, K), (n,) -> (n,)."""
+    """Returns the entry of each row at its code. Shape: (n, K), (n,) -> (n,)."""
     found: Tensor = table.gather(-1, codes[:, None])[:, 0]
     return found
 

@@ -1,9 +1,9 @@
-"""Context of a conditional model: h(z, c) = [trunk(z), f(c)].
+"""Context c of a conditional model p(x|z, c), such as the parent row: h(z, c) = [trunk(z), f(c)].
 
-The features f of the context's cells are concatenated to the hidden vector, on which the decoder's
-heads and network depend linearly. A context column thus acts like the first column of the chain
-rule: it shifts means and logits, and is added to every running sum. It has no loss, no head, and is
-not an input of the encoder.
+The features f of the context's cells are concatenated to the hidden vector, on which the outputs of
+the decoder depend linearly. A context column thus acts like a first column of the chain rule: it
+shifts means and logits, and is added to every running sum. It is not modelled itself, so it has no
+loss, and it is not an input of the encoder.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from gcvae.numerics.affine import through
 
 
 class ContextTrunk(nn.Module):
-    """Computes the hidden vector from z and a context, packed into one vector.
+    """Computes the hidden vector from z and the C columns of a context, packed into one vector.
 
-    Shape: (..., K + 2 C) -> (..., d_hidden + C d_features); C codes, then C values, follow z.
+    The packed vector consists of the K dimensions of z, C codes and C values.
+
+    Shape: (..., K + 2 C) -> (..., d_hidden + d_features).
     """
 
     def __init__(self, trunk: nn.Sequential, d_latent: int, columns: Sequence[ColumnShape]) -> None:
@@ -32,11 +34,11 @@ class ContextTrunk(nn.Module):
 
     @property
     def d_features(self) -> int:
-        """Number of dimensions that the context adds to the hidden vector."""
+        """Number of dimensions that the context's features add to the hidden vector."""
         return self.n_columns * self.features.width
 
     def forward(self, packed: Tensor) -> Tensor:
-        """Returns the hidden vector."""
+        """Returns the hidden vector [trunk(z), f(c)] of each packed vector."""
         z, context = packed.split([self.d_latent, 2 * self.n_columns], dim=-1)
         codes, values = context.flatten(0, -2).split(self.n_columns, dim=-1)
         features = self.features(codes.long(), values).transpose(0, 1).flatten(1)

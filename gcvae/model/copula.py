@@ -1,7 +1,7 @@
 """Gaussian copulas with covariance Psi = omega I + A A^T, evaluated without D x D matrices.
 
-A copula is independent of the marginals: it takes normal scores q = Phi^-1(u) of points, and
-intervals of normal scores.
+A copula does not depend on the marginals: its arguments are the normal scores q = Phi^-1(u) of
+numbers (point cells), and intervals of normal scores for levels (interval cells).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from gcvae.numerics.generators import normal
 from gcvae.numerics.normal import log_interval, log_normal_density
 
 _QUADRATURE_RANGE = 8.0
-"""The standardised factor is integrated over [-8, 8]; beyond lies 1e-15 of its mass."""
+"""The standardised factor is integrated over [-8, 8]; 1e-15 of its mass lies outside."""
 _NODES_PER_UNIT_SLOPE = 18.0
-"""Trapezoid nodes on that range for each unit of sqrt(1 + sum_H b_h^2 / P).
+"""Number of trapezoid nodes on [-8, 8] for each unit of slope sqrt(1 + sum_H b_h^2 / P).
 
 The rule's error falls as exp(-2 pi^2 / (step * slope)^2): 1e-10 at a step of 0.9 / slope.
 """
 _MINIMUM_NODES = 24
 _MAXIMUM_NODES = 8192
-"""Maximum number of nodes, for memory. Steeper copulas are integrated less accurately, with a
+"""Maximum number of nodes, to limit memory. Steeper copulas are integrated less accurately, with a
 warning."""
 _NODES_PER_CHUNK = 64
 _N_SOBOL_POINTS = 512
@@ -33,17 +33,21 @@ _N_SOBOL_POINTS = 512
 
 
 class QuadratureWarning(UserWarning):
-    """Warns that a copula is too steep for the maximum number of quadrature nodes."""
+    """Warns that a likelihood is less accurate, because the copula would need more quadrature nodes
+    than the maximum."""
 
 
 @dataclass(frozen=True)
 class LowRankCopula:
-    """The Gaussian copula of Psi = omega I + A A^T.
+    """Gaussian copula with covariance Psi = omega I + A A^T, of D columns and rank r.
 
-    It depends on b_i = a_i / sqrt(omega) alone. With psi_i^2 = 1 + |b_i|^2 its correlations are
-    R_ij = b_i . b_j / (psi_i psi_j).
+    It depends only on b_i = a_i / sqrt(omega), with a_i row i of A. With psi_i^2 = 1 + |b_i|^2 its
+    correlations are R_ij = b_i . b_j / (psi_i psi_j).
 
-    Shape: loadings (..., D, r); noise (...) or None, which stands for omega = 1.
+    Attributes:
+        loadings: Loadings A. Shape: (..., D, r).
+        noise: Noise variance omega; None for 1. Shape: (...).
+
     Source: Section 4 (Psi) and Appendix A.
     """
 
@@ -52,27 +56,32 @@ class LowRankCopula:
 
     @property
     def rank(self) -> int:
-        """The rank r."""
+        """Rank r, the number of factors."""
         return self.loadings.shape[-1]
 
     def given(self, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (B f, psi): given f, the normal score of column i is (b_i . f + e_i) / psi_i.
+        """Returns (B f, psi) given the factor f: column i has score (b_i . f + e_i) / psi_i.
 
-        Shape: loadings (N, D, r), factor (N, r) -> (N, D) twice, float64.
+        e_i is standard normal and independent of other columns.
+
+        Shape: loadings (N, D, r), factor (N, r) -> (N, D) each, float64.
         """
         b = self.scaled_loadings
         return (b * factor[:, None]).sum(-1), (1.0 + b.square().sum(-1)).sqrt()
 
     @property
     def scaled_loadings(self) -> Tensor:
-        """B = A / sqrt(omega), in float64. Shape: (..., D, r)."""
+        """Loadings relative to the noise, B = A / sqrt(omega), in float64. Shape: (..., D, r)."""
         loadings = self.loadings.double()
         if self.noise is None:
             return loadings
         return loadings * self.noise.double().rsqrt()[..., None, None]
 
     def correlation(self) -> Tensor:
-        """R: Psi scaled to ones on the diagonal. Shape: (..., D, D). For maps, not likelihoods."""
+        """Returns the correlation matrix R of the normal scores. Shape: (..., D, D).
+
+        It is for dependency maps; likelihoods are computed without D x D matrices.
+        """
         b = self.scaled_loadings
         psi = (1.0 + b.square().sum(-1)).sqrt()
         directions = b / psi[..., None]
@@ -81,16 +90,20 @@ class LowRankCopula:
         return torch.where(eye.bool(), eye, off_diagonal)
 
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
-        """Returns log c(u) at points with normal scores `score`, over the columns in `present`.
+        """Returns the log density log c(u) of the copula of the columns in `present`.
 
         log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],
         q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,
         with s = M^-1 sum b_i psi_i q_i and M = I + B^T B.
 
-        The sum of squares has no cancellation, in contrast to |q~|^2 - t^T M^-1 t with large
-        loadings. Computed in float64.
+        The sum of squares avoids the cancellation of the usual formula for large loadings. The
+        computation is in float64.
 
-        Shape: (..., D), bool (..., D) -> (...), in the dtype of `score`.
+        Args:
+            score: Normal scores q. Shape: (..., D).
+            present: Columns to include; the others are integrated out. Shape: (..., D), bool.
+
+        Shape: (...), in the dtype of `score`.
         Source: c_Psi of Section 4, by Sherman-Morrison-Woodbury.
         """
         b = self.scaled_loadings * present[..., None]
@@ -112,21 +125,29 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """Returns the log of the density of point cells times the probability of interval cells.
+        """Returns the log of the copula's density at point cells times the probability of interval
+        cells given the point cells.
 
         With G the point cells and H the interval cells (low_h, up_h),
         c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
         P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P.
 
-        For rank one the integral uses the trapezoid rule, which converges faster than any power of
-        its step here; the number of nodes follows from the steepest slope in the batch. Above rank
-        one it is a mean over a shifted Sobol sequence, unbiased if each element's `shift` is
-        uniform.
+        For rank one the integral uses the trapezoid rule, which converges very fast for this smooth
+        integrand; the steepest slope in the batch determines the number of nodes. For higher ranks
+        the integral is a mean over a shifted Sobol sequence, unbiased if `shift` is uniform.
 
-        Shape: (..., D) each, shift (..., r), for ranks above one -> (...), in float64.
+        Args:
+            score: Normal scores of point cells. Shape: (..., D).
+            lower: Lower normal scores of interval cells. Shape: (..., D).
+            upper: Upper normal scores of interval cells. Shape: (..., D).
+            is_point: Whether a cell is a point cell. Shape: (..., D), bool.
+            present: Columns to include; the others are integrated out. Shape: (..., D), bool.
+            shift: Uniform shifts of the Sobol points; None for rank one. Shape: (..., r).
+
+        Shape: (...), in float64.
 
         Raises:
-            ValueError: The rank is above one and there is no shift.
+            ValueError: The rank is above one and `shift` is None.
 
         Source: the value of Eq. (pmf_gcd) for mixed rows, given the factor f.
         """
@@ -160,8 +181,10 @@ class LowRankCopula:
         intervals: Tensor,
         shift: Tensor | None,
     ) -> Tensor:
-        """Returns log int N(f; m, P^-1) prod_H [...] df by a shifted Sobol sequence, f = m +
-        P^(-1/2) y."""
+        """Returns the log integral of `log_mixed` over the factor f for ranks above one.
+
+        f = m + P^(-1/2) y, with y the normal scores of a shifted Sobol sequence.
+        """
         if shift is None:
             raise ValueError("the mixed likelihood of a rank above one needs a random shift")
         b = self.scaled_loadings
@@ -188,13 +211,14 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """Returns `log_mixed` of the first column, of the first two, and so on.
+        """Returns `log_mixed` for growing sets of columns: entry j is that of the first j + 1
+        columns.
 
-        Rank one: with g_i(f) the integrand of cell i, computes int phi(f) prod_{i<=j} g_i(f) df for
-        all j on one grid, wide enough for the first and fine enough for the last. Rows of points
-        only have a closed form.
+        For rank one, with g_i(f) the integrand of cell i, int phi(f) prod_{i<=j} g_i(f) df is
+        computed for all j on one grid, wide enough for the first and fine enough for the last. Rows
+        that consist of point cells have a closed form.
 
-        Shape: as `log_mixed` -> (..., D), in float64.
+        Shape: arguments as for `log_mixed` -> (..., D), in float64.
         """
         d = self.loadings.shape[-2]
         if self.loadings.shape[-1] != 1:
@@ -246,9 +270,9 @@ class LowRankCopula:
         return 0.5 * steps.cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Returns normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
+        """Samples normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
 
-        Shape: (..., D) in float32; each is standard normal.
+        Each score is standard normal. Shape: (..., D), float32.
         Source: Appendix B.
         """
         b = self.scaled_loadings.float()
@@ -260,9 +284,10 @@ class LowRankCopula:
 
 @dataclass(frozen=True)
 class IndependenceCopula:
-    """Independence copula c = 1; with it the GCVAE is the plain VAE.
+    """Independence copula, with density c = 1; with it the model is a usual VAE.
 
-    Shape: batch (..., D), the shape of samples.
+    Attributes:
+        batch: Shape (..., D) of samples.
     """
 
     batch: torch.Size
@@ -270,16 +295,19 @@ class IndependenceCopula:
     rank = 0
 
     def given(self, factor: Tensor) -> tuple[()]:
-        """Returns an empty tuple: there is no factor."""
+        """Returns an empty tuple, because an independence copula has no factor."""
         return ()
 
     def correlation(self) -> Tensor:
-        """Returns the identity. Shape: (..., D, D)."""
+        """Returns the identity matrix. Shape: (..., D, D)."""
         eye = torch.eye(self.batch[-1], dtype=torch.float64)
         return eye.expand(*self.batch, self.batch[-1])
 
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
-        """Returns zeros. Shape: (..., D) -> (...)."""
+        """Returns zeros, the log density of an independence copula at any scores.
+
+        Shape: (..., D) -> (...).
+        """
         return torch.zeros_like(score[..., 0])
 
     def sample(self, generator: torch.Generator) -> Tensor:
@@ -304,7 +332,7 @@ def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sums_before(terms: Tensor) -> Tensor:
-    """Returns the exclusive cumulative sum. Shape: (..., D) -> (..., D)."""
+    """Returns the sum of the terms before each one. Shape: (..., D) -> (..., D)."""
     sums: Tensor = torch.nn.functional.pad(terms.cumsum(-1)[..., :-1], (1, 0))
     return sums
 
@@ -319,7 +347,7 @@ def _scaled_bound(psi: Tensor, bound: Tensor, intervals: Tensor, end: float) -> 
 
 
 def _shifted_normals(shift: Tensor) -> Tensor:
-    """Returns Phi^-1((Sobol + shift) mod 1): normal points, a different set for each shift.
+    """Returns Phi^-1((Sobol point + shift) mod 1) for all points of a Sobol sequence.
 
     Shape: (..., r) -> (..., n_points, r), float64.
     """
@@ -331,10 +359,10 @@ def _shifted_normals(shift: Tensor) -> Tensor:
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (nodes for the integrals of all prefixes, log of their spacing).
+    """Returns (nodes for the integrals over all sets of first columns, log of their spacing).
 
-    Given its points, the factor of prefix j is N(t_j / P_j, 1 / P_j), P_j = 1 + sum b_g^2; without
-    columns it is N(0, 1).
+    Given the point cells of the first j columns, the factor is N(t_j / P_j, 1 / P_j) with
+    P_j = 1 + sum b_g^2; without columns it is N(0, 1).
 
     Shape: (..., D) each -> (..., n_nodes), (...).
     """
@@ -351,8 +379,10 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
-    """Returns (nodes on [-8, 8], spacing), with as many nodes as the steepest slope needs. Shape:
-    (S,)."""
+    """Returns (nodes on [-8, 8], spacing), with as many nodes as the steepest slope needs.
+
+    Shape: nodes (n_nodes,).
+    """
     n = _n_nodes(_NODES_PER_UNIT_SLOPE * slope)
     ends = _QUADRATURE_RANGE
     y = torch.linspace(-ends, ends, n, dtype=torch.float64, device=slope.device)
@@ -360,7 +390,7 @@ def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
 
 
 def _n_nodes(wanted: Tensor) -> int:
-    """Returns the number of nodes for the steepest element, within limits; warns if the limit is
+    """Returns the largest wanted number of nodes, clamped to the limits; warns if the maximum is
     exceeded."""
     most = float(wanted.detach().amax()) if wanted.numel() else 0.0
     if most > _MAXIMUM_NODES:

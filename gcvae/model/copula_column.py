@@ -1,4 +1,4 @@
-"""A column of a Gaussian copula, given the factor of the copula."""
+"""Distribution of one column under a Gaussian copula, given the factor of the copula."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ Tails = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class CopulaColumn:
-    """A column of a Gaussian copula given the factor f: q = (b . f + e) / psi, e ~ N(0, 1).
+    """Distribution of one column under a Gaussian copula given the factor f, for N rows.
 
-    Given f the columns are independent. u = Phi(q) is mapped to a code or number by the column's
-    CDF: F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x).
+    Its normal score is q = (b . f + e) / psi with e ~ N(0, 1); given f the columns are independent.
+    The inverse of the column's CDF F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x) maps u = Phi(q) to
+    a code k or, for the code c, to a number with CDF G.
 
-    Shape: places (K,), positions of the codes among the numbers, as `CodeGroup.places`; pull = b .
-    f and scale = psi (N,).
+    Attributes:
+        alone: Marginal distribution of the column.
+        places: Number x_k of each of the K codes, see `CodeGroup`. Shape: (K,).
+        pull: b . f. Shape: (N,).
+        scale: psi. Shape: (N,).
     """
 
     alone: ColumnDistribution
@@ -42,12 +46,16 @@ class CopulaColumn:
     scale: Tensor
 
     def take(self, rows: Tensor) -> CopulaColumn:
-        """Returns the column of the particles with these numbers."""
+        """Returns the distribution for the rows with these indices."""
         return CopulaColumn(self.alone.take(rows), self.places, self.pull[rows], self.scale[rows])
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell in the region for each particle, with the region's log probability given
-        f."""
+        """Samples a cell in a region for each row, with the region's log probability given f.
+
+        Args:
+            region: Allowed codes and numbers; None for all.
+            noise: Uniform noise. Shape: (N,).
+        """
         region = Region.everything(self._n_codes) if region is None else region
         share = padded_share(region, self._n_codes)
         marginal, point = self.alone.marginal, self.alone.point_code
@@ -72,21 +80,22 @@ class CopulaColumn:
 
     @property
     def _log_point(self) -> Tensor:
-        """Returns log beta_c. Shape: (N, 1)."""
+        """Log probability of the code of numbers, log beta_c. Shape: (N, 1)."""
         return self.alone.log_beta.double()[:, self.alone.point_code, None]
 
     @cached_property
     def _log_others(self) -> Tensor:
-        """Returns the log probability of each code; -inf for numbers and padding. Shape: (N, K)."""
+        """Log probability of each code; -inf for the code of numbers and for padding. Shape: (N,
+        K)."""
         log_beta = self.alone.log_beta.double()
         is_point = torch.arange(self._n_codes) == self.alone.point_code
         return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
 
     @cached_property
     def _tails(self) -> Tails:
-        """Returns (log P(smaller code), log P(larger code)) without numbers, each summed directly.
+        """(log P(smaller code), log P(larger code)) of each code, without the code of numbers.
 
-        Shape: (N, K) twice.
+        Each sum is computed directly, not as a difference from one. Shape: (N, K) each.
         """
         beta, nothing = self._log_others.exp(), torch.zeros_like(self._log_others[:, :1])
         below = torch.cat([nothing, beta.cumsum(-1)[:, :-1]], dim=-1)
@@ -94,15 +103,18 @@ class CopulaColumn:
         return below.log(), above.log()
 
     def _tails_among(self, marginal: Marginal) -> Tails:
-        """Returns `_tails` including the numbers below and above each code. Shape: (N, K) twice."""
+        """Returns `_tails` including the numbers below and above each code. Shape: (N, K) each."""
         below, above = self._tails
         under, over = marginal[:, None].at(self.places[None]).log_tails
         log_point = self._log_point
         return torch.logaddexp(below, log_point + under), torch.logaddexp(above, log_point + over)
 
     def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
-        """Returns the log probability given f of each code between these tails. Shape: (N, K)
-        each."""
+        """Returns the log probability given f of each code, from the log probabilities below and
+        above it.
+
+        Shape: (N, K) each.
+        """
         log_others = self._log_others
         starts = self._noise_at(below, torch.logaddexp(above, log_others))
         stops = self._noise_at(torch.logaddexp(below, log_others), above)
@@ -111,7 +123,7 @@ class CopulaColumn:
         return torch.where(is_possible, log_code, -torch.inf)
 
     def _pieces(self, marginal: Marginal, region: Region) -> _Pieces:
-        """Splits the intervals of numbers of a region at the positions of other codes."""
+        """Splits the intervals of a region at the numbers x_k that have their own code."""
         places = self.places[: self.alone.point_code]
         end = torch.full_like(self.places[:1], torch.inf)
         edges = torch.cat([-end, places, end])
@@ -134,23 +146,24 @@ class CopulaColumn:
         return _Pieces(lower, upper, first, last, below, log_mass)
 
     def _noise_at(self, log_below: Tensor, log_above: Tensor) -> Tensor:
-        """Returns e at which u has these tails. Shape: (N, k)."""
+        """Returns e for which u = exp(log_below) and 1 - u = exp(log_above). Shape: (N, k)."""
         score = normal_score_of_tails(log_below, log_above)
         return self.scale[:, None] * score - self.pull[:, None]
 
     def _noise_at_value(
         self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
     ) -> Tails:
-        """Returns (e at these values, log density of the values given f). Shape: (n, m) -> (N, m)
-        twice.
+        """Returns (e for each value, log density of each value given f).
 
         p(v | f) = p(v) phi(e) psi / phi(q).
 
         Args:
-            marginal: Marginal of the numbers.
-            values: The values.
-            below: log P(the other codes below them). Shape: (N, m).
-            above: log P(the other codes above them). Shape: (N, m).
+            marginal: Density of the numbers.
+            values: Numbers v. Shape: (n, m), n being N or 1.
+            below: Log probability of all other codes below each value. Shape: (N, m).
+            above: Log probability of all other codes above each value. Shape: (N, m).
+
+        Shape: (N, m) each.
         """
         placed, log_point = marginal[:, None].at(values), self._log_point
         under, over = (log_point + tail for tail in placed.log_tails)
@@ -161,8 +174,8 @@ class CopulaColumn:
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """Returns the number at u = Phi((pull + e) / psi), given the mass of the codes below.
-        Shape: (N,)."""
+        """Returns the number at u = Phi((pull + e) / psi), given the log probability of the codes
+        below it. Shape: (N,)."""
         score = (self.pull + e) / self.scale
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()
@@ -173,7 +186,7 @@ class CopulaColumn:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Intervals and points of numbers without other codes in between.
+    """Intervals and points of numbers, none of which contains a number that has its own code.
 
     Shape: (N, m) each; lower and upper (N, m) or (1, m).
 
@@ -182,8 +195,8 @@ class _Pieces:
         upper: Upper ends.
         first: e at the lower ends.
         last: e at the upper ends.
-        log_below: log P(the other codes below).
-        log_mass: Log probability given f; for a point the log density.
+        log_below: Log probability of all other codes below the interval.
+        log_mass: Log probability given f; for a point the log density; -inf for an empty piece.
     """
 
     lower: Tensor

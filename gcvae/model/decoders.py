@@ -36,49 +36,68 @@ values would drive the bound to infinity."""
 
 
 Draws = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
-"""(z, generator) -> (codes, values) of a row for each z. Shape: (n, K) -> two of (n, D)."""
+"""Function (z, generator) that samples the codes and values of one row for each z.
+
+Shape: z (n, K) -> two of (n, D).
+"""
 
 Likelihoods = Callable[[EncodedTable, Tensor, Tensor], Tensor]
-"""(rows, z, noise) -> log p(x|z) of the first column in the decoder's order, of the first two, ...
+"""Function (rows, z, noise) that returns cumulative log densities of rows given z: entry j is
+log p(x|z) of the first j + 1 columns in the decoder's order.
 
-Shape: (n, D), (S, n, K), (S, n, `n_uniforms`) -> (S, n, D).
+Shape: rows (n, D), z (S, n, K), noise (S, n, `n_uniforms`) -> (S, n, D).
 """
 
 
 class Conditional(ABC):
-    """p(x|z) at a batch (...) of z: each row is scored, or sampled, at its own z."""
+    """Distribution p(x|z) for a batch (...) of z: one row is scored or sampled for each z.
+
+    Attributes:
+        marginals: Marginals of the decoder.
+    """
 
     marginals: Marginals
 
     @property
     @abstractmethod
     def alone(self) -> MarginalParameters:
-        """The marginals p_j(x_j|z); for an autoregressive decoder those of its copula head."""
+        """Parameters of the marginals p_j(x_j|z); for an autoregressive decoder those of its copula
+        head."""
 
     @property
     @abstractmethod
     def loadings(self) -> Tensor | None:
-        """A of Psi = omega I + A A^T, which the locality regulariser penalises. (..., D, r)."""
+        """Loadings A of the covariance Psi = omega I + A A^T, which the locality regulariser
+        penalises; None for independence. Shape: (..., D, r)."""
 
     @abstractmethod
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns log p(x|z) of the observed cells; without `jitter` the exact value.
+        """Returns log p(x|z) of the observed cells, in nats.
 
-        Shape: rows (n, D), jitter (..., n, D) -> (..., n), nats.
+        Args:
+            rows: Rows. Shape: (n, D).
+            jitter: Uniform samples, which place each level within its interval of probabilities
+                (continuous extension); None for the exact likelihood. Shape: (..., n, D).
+
+        Shape: (..., n).
         """
 
     def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """Returns log p(x|z) of the observed cells, with noise if there is no closed form. (...,
-        n)."""
+        """Returns log p(x|z) of the observed cells; integrals without a closed form are estimated
+        with samples from the generator.
+
+        Shape: (..., n).
+        """
         return self.log_prob(rows, None)
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor | None:
-        """Returns log p(x|z) under the copula head, for the first rows of z; None without one."""
+        """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder, at the
+        first n latent vectors; None for other decoders. Shape: (n,)."""
         return None
 
     @property
     def order(self) -> Sequence[int]:
-        """Indices of the columns in the order of the chain rule; the table's order if it does not
+        """Column indices in the order of the chain rule; table order if the order does not
         matter."""
         return range(len(self.marginals.columns))
 
@@ -86,38 +105,55 @@ class Conditional(ABC):
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """Returns log p of the first observed cell given z, of the first two, and so on, in
-        `order`.
+        """Returns cumulative log densities given z: entry j is that of the observed cells among the
+        first j + 1 columns in `order`, in nats.
 
-        `noise` is uniform and used where there is no closed form: unobserved cells and intervals of
-        an autoregressive decoder, a copula of rank above one. With `jitter` a copula is evaluated
-        by the continuous extension.
+        Args:
+            rows: Rows. Shape: (n, D).
+            noise: Uniform noise for integrals without a closed form: over unobserved cells and
+                intervals of an autoregressive decoder, or the factors of a copula of rank above
+                one. Shape: (..., n, U), with U = `Decoder.n_uniforms`.
+            jitter: Uniform samples of the continuous extension of levels; None for the exact
+                likelihood. Shape: (..., n, D).
 
-        Shape: rows (n, D), noise (..., n, U), jitter (..., n, D) -> (..., n, D), nats; U is
-        `Decoder.n_uniforms`.
+        Shape: (..., n, D).
         """
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of one row for each z. Shape: two of (..., D)."""
+        """Generates one row for each z.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (..., D)
+            each.
+        """
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns an autoregressive pass at z and the factor f. Shape: (N, F)."""
+        """Returns a pass that visits the columns one by one, given z and the factors of the copula.
+
+        Shape: factor (N, F).
+        """
 
     @abstractmethod
     def correlation(self) -> Tensor:
-        """Returns correlations of the columns' normal scores given z. Shape: (..., D, D)."""
+        """Returns the correlation matrix of the columns' normal scores given z.
+
+        Shape: (..., D, D).
+        """
 
 
 class Decoder(nn.Module, ABC):
-    """Network from z to p(x|z).
+    """Network that computes the distribution p(x|z) from a latent vector z.
 
     Attributes:
-        n_factors: Dimension of the factor f that couples the columns in addition to z.
-        is_autoregressive: Whether columns depend on earlier ones, in addition to z and f.
+        marginals: Output layers of the marginals p_j(x_j|z).
+        trunk: Network from z to the hidden vector.
+        n_factors: Number of factors f of the copula, which couple the columns in addition to z.
+        is_autoregressive: Whether columns depend on earlier columns, in addition to z and f.
         functions: Functional dependencies between coded columns that the decoder enforces.
-        change_points: Change points of numbers, of an autoregressive decoder.
+        change_points: Points at which densities of numbers have steps; only of an autoregressive
+            decoder.
         evaluations_at_once: Recommended number of rows times samples in one call of
             `row_likelihoods`.
     """
@@ -132,37 +168,51 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z). `dropout` is for training steps of an autoregressive decoder. Shape: z
-        (..., K)."""
+        """Returns p(x|z) for each z.
+
+        Args:
+            z: Latent vectors. Shape: (..., K).
+            dropout: Masks of a training step of an autoregressive decoder; None otherwise.
+        """
 
     def row_draws(self) -> Draws:
-        """Returns a sampler of rows at z; valid while the weights do not change."""
+        """Returns a function that samples rows given z; it is valid until the weights change."""
         return lambda z, generator: self(z).sample(generator)
 
     def row_likelihoods(self) -> Likelihoods:
-        """Returns an evaluator of rows at z; valid while the weights do not change."""
+        """Returns a function that computes log densities of rows given z; it is valid until the
+        weights change."""
         return lambda rows, z, noise: self(z).log_prefixes(rows, noise)
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniforms per row; the integral of a copula of rank r needs r."""
+        """Number of uniform samples per row that `row_likelihoods` needs: one for each column, or
+        one for each factor of the copula if there are more factors."""
         return max(len(self.marginals.columns), self.n_factors)
 
     @property
     def order(self) -> Sequence[int] | None:
-        """Indices of the columns in the order of the chain rule; None if the order does not
-        matter."""
+        """Column indices in the order of the chain rule; None if the order does not matter."""
         return None
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk | None:
-        """Returns an autoregressive pass at z, or None if the order does not matter. Shape: (N,
-        K)."""
+        """Returns a pass that visits the columns in `order` given z; None if the order does not
+        matter. Shape: z (N, K)."""
         return None
 
 
 @dataclass(frozen=True)
 class CopulaConditional(Conditional):
-    """p(x|z) = c_Psi(z)(u) prod_j p_j(x_j|z). Source: Section 4."""
+    """Distribution p(x|z) = c(u) prod_j p_j(x_j|z), with c the density of the copula given z.
+
+    Attributes:
+        marginals: Marginals of the decoder.
+        parameters: Parameters of the marginals given z.
+        copula: Copula given z.
+        score_gradient: Whether normal scores are differentiated with respect to the marginals.
+
+    Source: Section 4.
+    """
 
     marginals: Marginals
     parameters: MarginalParameters
@@ -171,16 +221,17 @@ class CopulaConditional(Conditional):
 
     @property
     def alone(self) -> MarginalParameters:
-        """The marginals."""
+        """Parameters of the marginals given z."""
         return self.parameters
 
     @property
     def loadings(self) -> Tensor | None:
-        """Loadings of the copula, None for the independence copula."""
+        """Loadings of the copula; None for the independence copula. Shape: (..., D, r)."""
         return self.copula.loadings
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns log p(x|z), by the continuous extension with jitter, exactly without it.
+        """Returns log p(x|z) of the observed cells: exactly if `jitter` is None, else by the
+        continuous extension, which places levels at random in their intervals of probability.
 
         With jitter the normal scores are constants for the gradient unless `score_gradient`.
 
@@ -205,7 +256,7 @@ class CopulaConditional(Conditional):
         return torch.where(impossible, -torch.inf, log_prob)
 
     def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """Returns log p(x|z); for ranks above one the log of an unbiased estimate of p(x|z)."""
+        """Returns log p(x|z) or, for ranks above one, the log of an unbiased estimate of p(x|z)."""
         if self.copula.rank <= 1:
             return self.log_prob(rows, None)
         n_uniforms = max(len(self.marginals.columns), self.copula.rank)
@@ -215,8 +266,16 @@ class CopulaConditional(Conditional):
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """Returns `log_prob` of the first column, of the first two, and so on. Shape: (..., n,
-        D)."""
+        """Returns cumulative log densities: entry j is log p(x|z) of the observed cells among the
+        first j + 1 columns.
+
+        Args:
+            rows: Rows x. Shape: (n, D).
+            noise: Uniform noise for the integral over the factors of a copula of rank above one.
+            jitter: Uniform samples of the continuous extension; None for the exact likelihood.
+
+        Shape: (..., n, D).
+        """
         cells = self.marginals.cells(self.parameters, rows)
         impossible = torch.isneginf(cells.log_prob) & rows.observed
         present = rows.observed & ~impossible
@@ -238,21 +297,27 @@ class CopulaConditional(Conditional):
         return torch.where(impossible.cumsum(-1) > 0, -torch.inf, prefixes)
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Samples q from the copula and applies the marginals' quantiles. Source: Appendix B."""
+        """Samples normal scores from the copula and applies the quantile function of each marginal.
+
+        Returns:
+            Codes and values of the cells. Shape: (..., D) each.
+
+        Source: Appendix B.
+        """
         return self.marginals.quantile(self.parameters, self.copula.sample(generator))
 
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns a pass over columns that are independent given z and f, or given z without
-        loadings."""
+        """Returns a pass over the columns, which are independent given z and the factor of the
+        copula."""
         return IndependentWalk(self.marginals, self.parameters, *self.copula.given(factor))
 
     def correlation(self) -> Tensor:
-        """Returns R, the copula's Psi scaled to a unit diagonal."""
+        """Returns the correlation matrix of the copula. Shape: (..., D, D)."""
         return self.copula.correlation()
 
 
 class CopulaDecoder(Decoder):
-    """Maps z to marginals and a Gaussian copula; `rank` 0 is the independence copula.
+    """Decoder that maps z to marginals and a Gaussian copula; rank 0 is the independence copula.
 
     # PAPER-DIFF: omega is fixed at 1 in the copula. The copula depends on a / sqrt(omega) alone, so
     # a free omega(z) adds nothing but a direction in which the bound is flat. VAE-ROC keeps it.
@@ -284,12 +349,13 @@ class CopulaDecoder(Decoder):
         self.loadings = _loadings_head(self.d_hidden, self.n_columns * rank) if rank else None
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> CopulaConditional:
-        """Returns p(x|z). Shape: z (..., K)."""
+        """Returns p(x|z) for each z; `dropout` is not used. Shape: z (..., K)."""
         hidden = self.trunk(z)
         return self.at(hidden, self.marginals.outputs(hidden))
 
     def at(self, hidden: Tensor, outputs: MarginalOutputs) -> CopulaConditional:
-        """Returns p(x|z) from the hidden vector at z and the marginals' outputs."""
+        """Returns p(x|z), given the hidden vector that the trunk computes from z and the outputs of
+        the marginals' layers."""
         parameters = self.marginals.parameters_of(outputs)
         return CopulaConditional(
             self.marginals, parameters, self._copula(hidden), self.score_gradient
@@ -303,12 +369,18 @@ class CopulaDecoder(Decoder):
 
 @dataclass(frozen=True)
 class PrincipalDirectionConditional(Conditional):
-    """p(x|z) = N(mu, omega I + a a^T) over numbers; levels are independent of them given z.
+    """Distribution p(x|z) with N(mu, omega I + a a^T) over the columns of numbers.
+
+    Levels are independent of each other and of the numbers given z.
 
     # PAPER-DIFF: the paper limits VAE-ROC to continuous data. Here discrete columns and the missing
     # level keep their categorical marginals beside it, so that every table has a VAE-ROC.
 
-    Shape: direction (..., D_real), noise (...).
+    Attributes:
+        marginals: Marginals of the decoder.
+        parameters: Parameters of the marginals given z.
+        direction: Principal direction a. Shape: (..., D_real).
+        noise: Noise variance omega. Shape: (...).
     """
 
     marginals: Marginals
@@ -318,12 +390,12 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def mean(self) -> Tensor:
-        """mu. Shape: (..., D_real)."""
+        """Means mu of the columns of numbers. Shape: (..., D_real)."""
         return self.parameters.numbers.components[1][..., 0]
 
     @property
     def alone(self) -> MarginalParameters:
-        """The marginals; those of numbers are N(mu_j, omega + a_j^2)."""
+        """Parameters of the marginals; those of numbers are N(mu_j, omega + a_j^2)."""
         variance = self.noise[..., None] + self.direction.square()
         return self._with_numbers(self.mean, 0.5 * variance.log())
 
@@ -333,15 +405,15 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor:
-        """The principal direction as a matrix of rank one. Shape: (..., D_real, 1)."""
+        """Principal direction as loadings with one factor. Shape: (..., D_real, 1)."""
         return self.direction[..., None]
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns log p(x|z), always exactly; `jitter` is not used.
+        """Returns the exact log p(x|z); `jitter` is not used.
 
         log N = -n/2 log 2 pi - n/2 log omega - 1/2 log(1 + a^T a / omega)
                 - 1/2 [x~^T x~ / omega - (a^T x~)^2 / (omega^2 + omega a^T a)],  x~ = x - mu,
-        over the n numbers that the row holds.
+        over the n cells of the row that contain a number.
 
         Source: Eq. (elbo_vae_roc2), its misprinted second "=" read as a sum.
         """
@@ -358,9 +430,10 @@ class PrincipalDirectionConditional(Conditional):
     def log_prefixes(
         self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
     ) -> Tensor:
-        """Returns log p(x|z) of the first columns, exactly: independent codes and a rank-one
-        copula.
+        """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns.
 
+        `noise` and `jitter` are not used. Codes are independent given z, and a rank-one copula
+        couples the numbers:
         N(mu, omega I + a a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals
         N(mu_j, omega + a_j^2), which also gives probabilities of intervals.
 
@@ -386,7 +459,12 @@ class PrincipalDirectionConditional(Conditional):
         return prefixes + torch.zeros_like(prefixes).index_copy(-1, j, steps).cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Samples numbers x = mu + a s + sqrt(omega) eps, and codes by their probabilities."""
+        """Samples a row for each z: numbers x = mu + a s + sqrt(omega) eps with standard normal s
+        and eps, and codes by their probabilities.
+
+        Returns:
+            Codes and values of the cells. Shape: (..., D) each.
+        """
         mean = self.mean
         s = normal((*mean.shape[:-1], 1), generator)
         noise = normal(tuple(mean.shape), generator)
@@ -399,7 +477,10 @@ class PrincipalDirectionConditional(Conditional):
         return codes, values
 
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns a pass over independent columns; given f a number is N(mu_j + a_j f, omega)."""
+        """Returns a pass over the columns, which are independent given z and the factor f.
+
+        Given f the numbers of column j are distributed as N(mu_j + a_j f, omega).
+        """
         if not len(self.marginals.real_columns):
             return IndependentWalk(self.marginals, self.parameters)
         mean = self.mean + self.direction * factor
@@ -407,7 +488,7 @@ class PrincipalDirectionConditional(Conditional):
         return IndependentWalk(self.marginals, self._with_numbers(mean, log_sigma))
 
     def correlation(self) -> Tensor:
-        """Returns Psi scaled to a unit diagonal; levels are uncorrelated. Shape: (..., D, D)."""
+        """Returns the correlation matrix given z; levels are uncorrelated. Shape: (..., D, D)."""
         n = len(self.marginals.columns)
         loadings = self.direction.new_zeros((*self.direction.shape[:-1], n))
         loadings[..., self.marginals.real_columns] = self.direction
@@ -415,7 +496,10 @@ class PrincipalDirectionConditional(Conditional):
 
 
 def _log_rank_one_normal(residual: Tensor, a: Tensor, omega: Tensor, n: Tensor) -> Tensor:
-    """Returns log N(residual; 0, omega I_n + a a^T). (..., D), (..., D), (...), (...) -> (...)."""
+    """Returns log N(residual; 0, omega I_n + a a^T) over n of the D columns, others being zero.
+
+    Shape: residual (..., D), a (..., D), omega (...), n (...) -> (...).
+    """
     a_squared = a.square().sum(-1)
     projection = (a * residual).sum(-1)
     quadratic = residual.square().sum(-1) / omega
@@ -425,7 +509,10 @@ def _log_rank_one_normal(residual: Tensor, a: Tensor, omega: Tensor, n: Tensor) 
 
 
 class PrincipalDirectionDecoder(Decoder):
-    """Maps z to (mu, a, omega) of the VAE-ROC. Source: Eq. (vae_roc2)."""
+    """Decoder of the VAE-ROC, which maps z to N(mu, omega I + a a^T) over the columns of numbers.
+
+    Source: Eq. (vae_roc2).
+    """
 
     def __init__(
         self,
@@ -447,7 +534,7 @@ class PrincipalDirectionDecoder(Decoder):
         self.log_omega = nn.Linear(widths[-1], 1)
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> PrincipalDirectionConditional:
-        """Returns p(x|z). Shape: z (..., K)."""
+        """Returns p(x|z) for each z; `dropout` is not used. Shape: z (..., K)."""
         hidden = self.trunk(z)
         return PrincipalDirectionConditional(
             self.marginals,
@@ -458,9 +545,9 @@ class PrincipalDirectionDecoder(Decoder):
 
 
 def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """Returns the linear layer of the loadings, with Glorot weights.
+    """Returns the linear layer that computes the loadings, with Glorot weights.
 
-    It must not start at a = 0, where the gradient with respect to a vanishes.
+    Loadings must not start at zero, where their gradient vanishes.
     """
     head = linear(d_in, d_out)
     if d_out:
@@ -469,20 +556,27 @@ def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
 
 
 def join_context(z: Tensor, context: Tensor | None) -> Tensor:
-    """Concatenates latent vectors and contexts. (..., n, K), (n, 2 C) -> (..., n, K + 2 C)."""
+    """Concatenates latent vectors and the contexts of a conditional model, if there are any.
+
+    Shape: z (..., n, K), context (n, 2 C) or None -> (..., n, K + 2 C) or (..., n, K).
+    """
     if context is None:
         return z
     return torch.cat([z, context.to(z).expand(*z.shape[:-1], -1)], dim=-1)
 
 
 class GenerativeModel(nn.Module):
-    """p(x, z) = p(z) p(x|z) with its approximate posterior q(z|x).
+    """Latent variable model p(x, z) = p(z) p(x|z) with its approximate posterior q(z|x).
 
-    A conditional model is p(x, z | c) = p(z) p(x | z, c); its decoder takes z and c concatenated.
+    A conditional model is p(x, z | c) = p(z) p(x | z, c) with a context c, such as the parent row;
+    the input of its decoder is z and c concatenated.
 
     Attributes:
-        contexts: Contexts at which rows are sampled if none are given; those of the training rows
-            during a fit. Shape: (n, 2 C).
+        prior: Prior p(z).
+        encoder: Network that computes q(z|x).
+        decoder: Network that computes p(x|z).
+        contexts: Contexts from which `latents` chooses at random, those of the training rows during
+            a fit; None otherwise. Shape: (n, 2 C), codes and values of C columns.
     """
 
     contexts: Tensor | None = None
@@ -494,11 +588,12 @@ class GenerativeModel(nn.Module):
         self.decoder = decoder
 
     def latents(self, n: int, generator: torch.Generator) -> Tensor:
-        """Returns samples of z from the prior, with contexts for a conditional model. Shape: (n, K
-        + 2 C).
+        """Returns n samples of z from the prior; a conditional model adds a random context to each.
+
+        Shape: (n, K) or, for a conditional model, (n, K + 2 C).
 
         Raises:
-            ValueError: A conditional model has no `contexts`.
+            ValueError: The model is conditional and `contexts` is None.
         """
         z = self.prior.sample(n, generator)
         if not self.context_columns:
@@ -510,35 +605,43 @@ class GenerativeModel(nn.Module):
 
     @property
     def context_columns(self) -> tuple[ColumnShape, ...]:
-        """Columns of the context; empty for an unconditional model."""
+        """Properties of the context's columns; empty for an unconditional model."""
         trunk = self.decoder.trunk
         return trunk.columns if isinstance(trunk, ContextTrunk) else ()
 
     @property
     def marginals(self) -> Marginals:
-        """The decoder's marginals."""
+        """Output layers of the decoder's marginals."""
         return self.decoder.marginals
 
     @property
     def is_autoregressive(self) -> bool:
-        """Whether columns depend on earlier ones, in addition to z and a copula."""
+        """Whether columns depend on earlier columns, in addition to z and a copula."""
         return self.decoder.is_autoregressive
 
     @property
     def order(self) -> Sequence[int] | None:
-        """The decoder's order of the columns."""
+        """Column indices in the order of the chain rule; None if the order does not matter."""
         return self.decoder.order
 
     def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z). `dropout` is for training steps. Shape: z (..., K)."""
+        """Returns p(x|z) for each z; `dropout` contains the masks of a training step.
+
+        Shape: z (..., K).
+        """
         conditional: Conditional = self.decoder(z, dropout)
         return conditional
 
     def walk(self, latent: Tensor) -> ColumnWalk:
-        """Returns an autoregressive pass at latent vectors [z, f]. Shape: (N, K + F)."""
+        """Returns a pass that visits the columns one by one, given z and the F factors f of the
+        copula, concatenated. Shape: (N, K + F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of n generated rows. Shape: two of (n, D)."""
+        """Generates n rows.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
+        """
         return self.conditional(self.latents(n, generator)).sample(generator)

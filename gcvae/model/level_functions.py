@@ -1,20 +1,20 @@
-"""Functional dependencies between coded columns: code -> name, product -> category, origin and
+"""Functional dependencies between coded columns, such as product -> category, or origin and
 destination -> distance.
 
-A function lists the codes that its column y can have given its parents' codes. It is applied at the
-last of its columns in the model's order, in two steps: whether the row satisfies the function, by
-the table's share of exceptions e, then a code of those that satisfy it (C) or violate it (B), in
-proportion to the model's p(k):
+A dependency, called function, lists the codes that its column y can have given its parents' codes.
+The decoder applies it at the last of its columns in its order: a row violates the function with
+probability e, the share of exceptions in the table, and the codes that satisfy it (C) or violate it
+(B) are then chosen in proportion to the model's probabilities p(k):
 
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
 A *relation* allows several codes of y for each parent's code: those that occur together in the
-table. A function of *blanks* distinguishes missing and present cells only: y is missing where its
-parent is.
+table. A function of *blanks* only distinguishes missing and present cells: y is missing where its
+parent is missing.
 
-Codes to which the function does not apply keep their probability: missing cells, and parents' codes
-with too many different y. Probabilities still add up to one, the network need not learn the
-function, and the table's share of exceptions is preserved.
+Missing cells, and rows whose parents' codes occur with too many different y, are not constrained,
+so the probabilities of their codes do not change. Probabilities still add up to one, the network
+need not learn the function, and the table's share of exceptions is preserved.
 
 # PAPER-DIFF: the paper knows no rules between columns. The autoregressive decoder enforces
 # functional dependencies between coded columns.
@@ -36,11 +36,11 @@ from gcvae.arrays import Codes, Mask
 from gcvae.model.networks import ColumnShape
 
 _LEAST_SHARE = 0.1
-"""A code of y belongs to its parents' codes if at least this share of their rows has it ..."""
+"""Minimum share of the rows with given parents' codes that must have a code of y to allow it."""
 _LEAST_ROWS = 2
-"""... and at least this many rows, or if they have one row only."""
+"""Minimum number of such rows, unless the parents' codes occur in one row only."""
 _MOST_EXCEPTIONS = 0.5
-"""Largest share of exceptions; the function does not apply to parents' codes with more."""
+"""Largest share of exceptions; parents' codes with more are not constrained."""
 _NOTHING = -1e29
 """Log of probability zero; finite, so that it has a gradient."""
 _LOW = 1e-30
@@ -49,17 +49,19 @@ _LOW = 1e-30
 
 @dataclass(frozen=True)
 class LevelFunction:
-    """Functional dependency y = g(parents) in codes, with exceptions.
+    """Functional dependency: the codes of the parent columns determine the code of a column y, with
+    exceptions.
 
     Attributes:
         column: Index of y among the model's columns.
-        parents: Indices of the columns that determine it.
-        pairs: Codes of the parents and of y that occur together; several rows for parents with
-            several codes of y. Shape: (m, r + 1).
-        exceptions: Share of rows that violate it; 0 for a hard rule.
-        has_missing: Whether code 0 of y is missing, to which the function does not apply.
-        blanks: For a function of blanks, the number of rows by whether the parent's and y's cells
-            are present; `pairs` then has 0 for missing and 1 for all other codes. Shape: (2, 2).
+        parents: Indices of the r columns that determine y.
+        pairs: Allowed combinations of the parents' codes and, last, the code of y. Shape: (m, r +
+            1).
+        exceptions: Share of rows that violate the dependency; 0 for a hard rule.
+        has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
+        blanks: For a dependency between missing cells ("y is missing where its parent is"), the
+            number of rows by whether the cells of parent and y are present; `pairs` then contains 0
+            for missing and 1 for all other codes. None for other dependencies. Shape: (2, 2).
     """
 
     column: int
@@ -78,17 +80,17 @@ class LevelFunction:
         has_missing: bool = False,
         is_hard: bool = False,
     ) -> Self:
-        """Fits the function to the rows of a table.
+        """Fits a functional dependency of a column y on its parent columns to the rows of a table.
 
-        A row is an exception if its code of y would not be allowed without it. Parents' codes with
-        one row predict, but do not count for the share of exceptions. With x exceptions in n rows
-        the share is (x + 1/2) / (n + 1).
+        A code of y is allowed if enough of the rows with the same parents' codes have it; all other
+        rows are exceptions. Parents' codes that occur in a single row determine y, but do not count
+        for the share of exceptions. With x exceptions in n rows the share is (x + 1/2) / (n + 1).
 
         Args:
             columns: Indices of the parents and, last, of y.
             rows: Codes of these columns in the rows without missing cells. Shape: (n, r + 1).
-            has_missing: As the attribute.
-            is_hard: Whether the rule is hard.
+            has_missing: Whether code 0 of y stands for missing.
+            is_hard: Whether the rule is hard, so that no exceptions are generated.
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, :-1], axis=0, return_inverse=True)
@@ -106,15 +108,17 @@ class LevelFunction:
 
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
-        """Fits the relation of two columns: the codes of y that occur with each parent's code.
+        """Fits a relation of a column y and its parent column: the codes of y that occur with each
+        code of the parent.
 
-        Pairs of at least two rows are allowed. The probability of an unseen pair in a further row
-        is estimated from n_1 pairs of one row and n_2 of two as (n_1 + 2 n_2) / n (Good 1953).
-        Parents' codes for which it exceeds one half are not constrained.
+        Pairs of codes that occur in at least two rows are allowed. The probability that a new row
+        contains an unseen pair is estimated as (n_1 + 2 n_2) / n, from n_1 pairs that occur in one
+        of n rows and n_2 that occur in two (Good 1953). Parents' codes for which it exceeds one
+        half are not constrained.
 
         Args:
             columns: Indices of the parent and of y.
-            rows: Their codes. Shape: (n, 2).
+            rows: Codes of the parent and of y. Shape: (n, 2).
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, 0], return_inverse=True)
@@ -127,13 +131,12 @@ class LevelFunction:
 
     @classmethod
     def of_blanks(cls, columns: tuple[int, int], rows: Codes, *, is_same: bool) -> Self:
-        """Returns the function by which y is missing where its parent is; with `is_same`, only
-        there.
+        """Fits the dependency "a cell of column y is missing where that of its parent is missing".
 
         Args:
-            columns: Indices of the parent and of y; code 0 of both is missing.
-            rows: Their codes. Shape: (n, 2).
-            is_same: Whether both are missing in the same rows.
+            columns: Indices of the parent and of y; their code 0 stands for missing.
+            rows: Codes of the parent and of y. Shape: (n, 2).
+            is_same: Whether y is missing only where its parent is missing.
         """
         known = np.minimum(rows, 1)
         blanks = np.bincount(2 * known[:, 0] + known[:, 1], minlength=4).reshape(2, 2)
@@ -143,15 +146,21 @@ class LevelFunction:
         return cls(columns[1], columns[:1], pairs, float(exceptions), blanks=blanks)
 
     def classes(self, codes: Tensor) -> Tensor:
-        """Returns the codes of a column in the form that `pairs` uses."""
+        """Returns codes as used in `pairs`: unchanged, or 0 and 1 for a dependency between missing
+        cells."""
         return codes if self.blanks is None else codes.clamp(max=1)
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
-        """Returns `pairs` with one row for each code of one column. Shape: (m', r + 1).
+        """Returns `pairs` in which one column contains its codes instead of present or missing.
+
+        For a dependency between missing cells, each row with 1 (present) in this column is repeated
+        for each code except missing; other dependencies return `pairs` unchanged.
 
         Args:
             at: Index of the column in `columns`.
             n_codes: Number of codes of that column.
+
+        Shape: (m', r + 1).
         """
         if self.blanks is None:
             return self.pairs
@@ -161,13 +170,14 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> npt.NDArray[np.float64]:
-        """Returns the share of exceptions given codes of the other columns.
-
-        Shape: given (m,), for a function of blanks 0 or 1 -> (m,).
+        """Returns the share of exceptions given the columns that are generated first.
 
         Args:
-            at: Index in `columns` of the column that comes last.
-            given: Code of the other column, or row of `pairs` if there are several.
+            at: Index in `columns` of the column that is generated last.
+            given: For a dependency between missing cells, whether the cell of the other column is
+                present, 0 or 1; otherwise only the length m matters. Shape: (m,).
+
+        Shape: (m,).
         """
         if self.blanks is None:
             return np.full(len(given), self.exceptions)
@@ -179,24 +189,24 @@ class LevelFunction:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Indices of the parents and of y, in the order of `pairs`."""
+        """Indices of the parents and, last, of y, in the order of the columns of `pairs`."""
         return (*self.parents, self.column)
 
     @property
     def is_hard(self) -> bool:
-        """Whether the rule is hard."""
+        """Whether the dependency is a hard rule, without exceptions."""
         return self.exceptions == 0.0
 
     @property
     def follows(self) -> bool:
-        """Whether y has to come after its parents in a model's order.
+        """Whether the decoder has to generate y after its parents.
 
-        With a single parent, y may come first; it then restricts the parent's codes.
+        In a soft rule with a single parent, y may come first; it then restricts the parent's codes.
         """
         return len(self.parents) > 1 or self.is_hard
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """Returns the function as a document, with columns by name."""
+        """Returns a JSON-compatible dict for `from_json`; `names` are the names of all columns."""
         return {
             "column": names[self.column],
             "of": [names[j] for j in self.parents],
@@ -208,10 +218,11 @@ class LevelFunction:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """Restores the function from a document that `to_json` wrote.
+        """Restores a dependency from a dict that `to_json` returned.
 
         Raises:
-            KeyError, ValueError: The document is invalid.
+            KeyError: A member is missing.
+            ValueError: A column does not exist, or codes or numbers do not fit the columns.
         """
         names = [column.name for column in columns]
         own = [names.index(name) for name in (*document["of"], document["column"])]
@@ -231,19 +242,31 @@ class LevelFunction:
 
 
 def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
-    """Sorts functions by decreasing share of exceptions, in order of application.
+    """Returns functional dependencies in the order of application, by decreasing share of
+    exceptions.
 
-    The last one keeps its share exactly; the others may be changed by later ones.
+    Only the last one reproduces its share exactly, because later ones change the result of earlier
+    ones.
     """
     return sorted(functions, key=lambda function: -function.exceptions)
 
 
 class FunctionStep(nn.Module):
-    """A function applied at the last of its columns in the order, given the others.
+    """Applies a functional dependency to the code probabilities of its last column in the decoder's
+    order, given the codes of its other columns.
 
     Attributes:
-        last: Index of that column.
-        given: Indices of the others.
+        function: The dependency.
+        last: Index of the last column.
+        given: Indices of the r other columns.
+        strides: Weights that combine the codes of `given` into one key. Shape: (r,).
+        keys: Keys of the combinations of codes that are constrained, ascending. Shape: (m,).
+        fitting: Codes of the last column that satisfy the dependency, for each key, padded to the
+            largest number k. Shape: (m, k).
+        counted: Mask of the entries of `fitting` that are not padding. Shape: (m, k).
+        is_said: Mask of the codes of the last column that are constrained. Shape: (K,).
+        is_open: Whether a constrained code can violate the dependency, for each key. Shape: (m,).
+        shares: Share of exceptions for each key. Shape: (m,).
     """
 
     strides: Tensor
@@ -282,9 +305,14 @@ class FunctionStep(nn.Module):
         self.register_buffer("shares", shares, persistent=False)
 
     def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """Returns log p' of each code of the last column, from log p and the codes of the others.
+        """Returns the log probabilities of the last column's codes with the dependency applied.
 
-        Shape: log_beta (..., n, K), whose first codes are the column's; codes (n, r).
+        Args:
+            log_beta: Log probabilities without the dependency, possibly padded to more codes.
+                Shape: (..., n, K).
+            codes: Codes of the columns `given`. Shape: (n, r).
+
+        Shape: (..., n, K).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place].expand(*log_beta.shape[:-1], -1)
@@ -300,9 +328,12 @@ class FunctionStep(nn.Module):
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
-        """Returns `forward` for unnormalised masses, for generation. Same shapes.
+        """Returns unnormalised probabilities with the dependency applied, for generation.
 
-        If the mass of a side underflows, logarithms are used, so that hard rules hold there too.
+        If the sum over satisfying or violating codes underflows, logarithms are used, so that hard
+        rules hold for improbable codes too.
+
+        Shape: masses (n, K), codes (n, r) -> (n, K).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
@@ -324,9 +355,16 @@ class FunctionStep(nn.Module):
         return others.scatter_(-1, at, fitting * kept)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
-        """Returns `forward` at one code of each row; fast for rows that satisfy the function.
+        """Returns the log probability of one code of each row, with the dependency applied.
 
-        Shape: log_beta (..., n, K), codes (n, r), own (n,) without -1 -> (..., n).
+        It is faster than `forward` if all rows satisfy the dependency.
+
+        Args:
+            log_beta: Log probabilities without the dependency. Shape: (..., n, K).
+            codes: Codes of the columns `given`. Shape: (n, r).
+            own: Code of the last column, at least 0. Shape: (n,).
+
+        Shape: (..., n).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
@@ -345,28 +383,33 @@ class FunctionStep(nn.Module):
         return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
 
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (whether the function applies to these codes, its row for them). Shape: (n, r) ->
-        (n,) twice."""
+        """Returns (whether the codes of `given` are constrained, index of their key in `keys`).
+
+        Shape: (n, r) -> (n,) each.
+        """
         key = (self.function.classes(codes.clamp(min=0)).long() * self.strides).sum(-1)
         place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
         return (codes >= 0).all(-1) & (self.keys[place] == key), place
 
     def _applies_to(self, width: int) -> Tensor:
-        """Returns the mask of codes to which the function applies. Shape: (width,)."""
+        """Returns the mask of constrained codes, padded to `width` codes. Shape: (width,)."""
         return nn.functional.pad(self.is_said, (0, width - len(self.is_said)))
 
 
 def _log_sides(
     log_beta: Tensor, fits: Tensor, breaks: Tensor, fitting: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Returns log p(C) and log p(B); below `_NOTHING` for an empty side.
+    """Returns the log probabilities of the codes that satisfy and that violate a dependency.
 
-    Computed in probabilities, over few terms if C has few codes; in logarithms if a sum underflows.
+    They are less than `_NOTHING` if there is no such code. Sums are computed in logarithms only if
+    one underflows.
 
     Args:
-        log_beta, fits, breaks: Log probabilities of all codes. Shape: (..., n, K).
-        fitting: Log probabilities of the codes of C, and a mask of those that are not padding.
-            Shape: (..., n, k).
+        log_beta: Log probabilities of all codes. Shape: (..., n, K).
+        fits: Mask of satisfying codes. Shape: (..., n, K).
+        breaks: Mask of violating codes. Shape: (..., n, K).
+        fitting: Log probabilities of the satisfying codes, and a mask of those that are not
+            padding. Shape: (..., n, k).
     """
     p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
     p_break = (log_beta.exp() * breaks).sum(-1)
@@ -389,16 +432,19 @@ def _codes_by_key(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]
 
 
 def _log_sum(log_beta: Tensor, chosen: Tensor) -> Tensor:
-    """Returns the log of the sum over chosen codes; about `_NOTHING` for probability zero."""
+    """Returns the log of the total probability of the chosen codes; about 2 `_NOTHING` for zero."""
     return torch.where(chosen, log_beta, 2 * _NOTHING).clamp(min=2 * _NOTHING).logsumexp(-1)
 
 
 def order_with_rules(
     order: Sequence[int], columns: Sequence[ColumnShape], functions: Sequence[LevelFunction]
 ) -> list[int]:
-    """Returns the order with dependent columns moved after their parents.
+    """Returns column indices in the given order, with dependent columns moved after their parents.
 
-    The functions must be acyclic.
+    Args:
+        order: Column indices.
+        columns: Properties of all columns.
+        functions: Functional dependencies; they must be acyclic.
     """
     before = {j: set(columns[j].parents) for j in order}
     for function in functions:
@@ -416,7 +462,13 @@ def order_with_rules(
 def function_steps(
     functions: Sequence[LevelFunction], order: Sequence[int], n_codes: Sequence[int]
 ) -> nn.ModuleList:
-    """Returns each function as a step at the last of its columns in the order."""
+    """Returns a step for each functional dependency, at the last of its columns in the order.
+
+    Args:
+        functions: Functional dependencies, in order of application.
+        order: Column indices in the decoder's order.
+        n_codes: Number of codes of each column.
+    """
     rank = {j: place for place, j in enumerate(order)}
     return nn.ModuleList(
         FunctionStep(function, max(function.columns, key=rank.__getitem__), n_codes)

@@ -1,9 +1,10 @@
 """Conditional marginals p_j(x_j | z): probabilities, tails and quantiles of each column.
 
-A cell has a *code*; under a column's *point code* it also has a real value. Every column has code
-probabilities, and columns with a point code have a mixture density of the values. With one Gaussian
-these are the paper's marginals: categorical for discrete columns and Gaussian for continuous ones.
-Columns with similar numbers of codes share one weight matrix, padded to the widest.
+Each cell is encoded as an integer *code*: one for each level, for missing and for each atom (a
+frequent number). All other numbers share the column's *point code* and also have a real value.
+Every column has code probabilities, and columns with a point code have a mixture density of the
+values. With one Gaussian these are the paper's marginals: categorical for discrete columns and
+Gaussian for continuous ones. Columns with similar numbers of codes share one weight matrix.
 """
 
 from __future__ import annotations
@@ -31,36 +32,43 @@ _MINIMUM_LOG_WIDTH = -4.0
 """Lower limit of log sigma of a mixture over atoms: a fraction of the spacing of a thousand
 atoms."""
 _LEAST_ATOMS_TO_SHAPE = 12
-"""Columns with fewer atoms have free logits only."""
+"""Minimum number of atoms for which the mixture contributes to their logits."""
 
 
 @dataclass(frozen=True)
 class MarginalParameters:
-    """Marginals at some z: log_beta[j, k] = log P(code of column j is k), and those of numbers.
+    """Parameters of all marginals p_j(x_j|z) at a batch (...) of z.
 
-    Shape: log_beta, for each group of columns, (..., D_group, K_group); numbers (..., D_real).
+    Attributes:
+        log_beta: Log code probabilities, for each group of columns. Shape: (..., D_group, K_group)
+            each.
+        numbers: Densities of the columns of numbers. Shape: batch (..., D_real).
     """
 
     log_beta: tuple[Tensor, ...]
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Returns zeros for the cells of the batch, or of such rows. Shape: (..., n_columns)."""
+        """Returns zeros for `n_columns` cells of each row, with the batch shape broadcast with
+        `n_rows`. Shape: (..., n_columns)."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
-        """Returns the batch shape, broadcast with `n_rows`."""
+        """Returns the batch shape (...) of z, broadcast with the shape `n_rows`."""
         return broadcast_shape(self.numbers.outputs.shape[:-3], n_rows)
 
 
 @dataclass(frozen=True)
 class MarginalOutputs:
-    """Outputs of a network, before conversion to marginals.
+    """Outputs of a network, before conversion to the parameters of marginals.
 
     Outputs are additive: those of the autoregressive network are added to those of the marginals.
 
-    Shape: logits, for each group of columns, (..., D_group, K_group); mixture (..., D_real, 3 M);
-    bins (..., D_steps, B) of numbers with change points, from the autoregressive network only.
+    Attributes:
+        logits: Logits of codes, for each group of columns. Shape: (..., D_group, K_group) each.
+        mixture: Weights, means and log sigmas of M components. Shape: (..., D_real, 3 M).
+        bins: Logits of the B bins between change points, for the D_steps columns whose density has
+            steps; None without them. Shape: (..., D_steps, B).
     """
 
     logits: tuple[Tensor, ...]
@@ -68,27 +76,36 @@ class MarginalOutputs:
     bins: Tensor | None = None
 
     def __add__(self, other: MarginalOutputs) -> MarginalOutputs:
-        """Adds the outputs; bins are taken from `other`."""
+        """Returns the sum of logits and of mixture outputs, with the bins of `other`."""
         pairs = zip(self.logits, other.logits, strict=True)
         logits = tuple(a + b for a, b in pairs)
         return MarginalOutputs(logits, self.mixture + other.mixture, other.bins)
 
     def first(self, n: int) -> MarginalOutputs:
-        """Returns the outputs of the first n of the leading dimension."""
+        """Returns the outputs of the first n rows, without bins."""
         return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
 
     def flattened(self) -> MarginalOutputs:
-        """Returns the outputs with all leading dimensions in one, (N, D_part, k)."""
+        """Returns the outputs with all leading dimensions flattened to N, without bins.
+
+        Shape: (..., D_part, k) -> (N, D_part, k) each.
+        """
         return MarginalOutputs(
             tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
         )
 
 
 class AtomShapes(nn.Module):
-    """Logits of atoms from the log density of the column's mixture at each atom.
+    """Adds to the logits of atoms (frequent numbers) the log density of the column's mixture.
 
-    Neighbouring atoms thus get similar probabilities from few outputs; the free logits added to
-    them describe only differences between neighbours.
+    Neighbouring atoms thus get similar probabilities from few outputs; the logits of single codes
+    only describe differences between neighbours.
+
+    Attributes:
+        powers: (1, s, s^2) of the normal score s of each code. Shape: (D_shaped, 3, K_group).
+        shaped: Mask of the codes that are atoms. Shape: (D_shaped, K_group).
+        rows: Index in the group of each column with enough atoms. Shape: (D_shaped,).
+        real: Index of these columns among the columns of numbers. Shape: (D_shaped,).
     """
 
     powers: Tensor
@@ -120,18 +137,19 @@ class AtomShapes(nn.Module):
         self.register_buffer("real", torch.tensor(places, dtype=torch.long), persistent=False)
 
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
-        """Returns the logits plus the log densities.
+        """Returns the logits of a group of columns plus the log densities of their atoms.
 
-        Shape: (..., D_group, K_group), (..., D_real, 3 M) -> (..., D_group, K_group).
+        Shape: logits (..., D_group, K_group), mixture (..., D_real, 3 M) -> as logits.
         """
         if not len(self.rows):
             return logits
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
     def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
-        """Returns the logits of one column, at index `row` of the group, plus its log densities.
+        """Returns the logits of the column at index `row` of the group plus the log densities of
+        its atoms.
 
-        Shape: (N, K_group), (N, 3 M) -> (N, K_group).
+        Shape: logits (N, K_group), mixture (N, 3 M) -> (N, K_group).
         """
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
@@ -140,8 +158,8 @@ class AtomShapes(nn.Module):
         return logits + self._shapes(mixture[:, None], at)[:, 0]
 
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
-        """Returns the atom densities of the column at index `row` of the group; None without a
-        mixture."""
+        """Returns the densities at atoms of the column at index `row` of the group; None if a
+        mixture does not contribute to its logits."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
@@ -150,8 +168,7 @@ class AtomShapes(nn.Module):
         return AtomDensities(atoms, powers / math.log(2.0))
 
     def _shapes(self, mixture: Tensor, at: slice | Tensor = slice(None)) -> Tensor:
-        """Returns log (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon), with exponents as A + B s + C
-        s^2.
+        """Returns log (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon) at each atom, 0 at other codes.
 
         Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group).
         """
@@ -165,21 +182,21 @@ class AtomShapes(nn.Module):
 
 @dataclass(frozen=True)
 class AtomDensities:
-    """Density of one column's mixture at its atoms, for generation.
-
-    Shape: powers (3, n_atoms); the exponent of a component is (A, B, C) @ powers, in bits.
+    """Computes the density of one column's mixture at its atoms (frequent numbers).
 
     Attributes:
         atoms: Codes of the atoms.
+        powers: (1, s, s^2) / log 2 of each atom's normal score s, so that exponents are in bits.
+            Shape: (3, n_atoms).
     """
 
     atoms: range
     powers: Tensor
 
     def at_atoms(self, mixture: Tensor) -> Tensor:
-        """Returns the density at each atom plus epsilon.
+        """Returns the mixture's density at each atom, plus a small constant, up to a factor.
 
-        Computed component by component, because few atoms at a time fit into a core's cache.
+        Components are added one by one, so that intermediate results fit into a core's cache.
 
         Shape: (n, 3 M) -> (n, n_atoms).
         """
@@ -204,11 +221,19 @@ def _exponent_terms(mixture: Tensor) -> Tensor:
 
 
 class Marginals(nn.Module):
-    """Gaussian-mixture and categorical marginals, independent given z.
+    """Output layers for the marginals p_j(x_j|z): code probabilities and mixture densities.
 
-    A real column with further codes is a mixture: these codes are intervals [F(x_k-), F(x_k)] at
-    their positions among the numbers, and numbers, with the remaining probability, are points
-    Phi^-1(F(x)). Whether a cell is a point or an interval thus depends on the cell.
+    In a column of numbers that also has atoms (frequent numbers) or missing cells, an atom x_k
+    covers the interval [F(x_k-), F(x_k)] of probabilities, and any other number is a point F(x).
+    Whether a cell is a point or an interval thus depends on the cell.
+
+    Attributes:
+        point_codes: Code of cells with a value; -1 for columns of levels. Shape: (D,).
+        real_columns: Indices of the columns of numbers. Shape: (D_real,).
+        has_one_code: Whether a column of numbers has no code except the point code. Shape:
+            (D_real,).
+        places: Number for which each code stands, of all columns of numbers, concatenated.
+        place_starts: Index in `places` of each column's first code. Shape: (D_real,).
 
     # PAPER-DIFF: the paper's marginal of a number is one Gaussian, which `n_components` 1 gives;
     # more components fit skewed and multimodal conditionals.
@@ -230,13 +255,13 @@ class Marginals(nn.Module):
         n_components: int = 1,
         means_in_unit: bool = False,
     ) -> None:
-        """Creates the output layers.
+        """Initialises the output layers.
 
         Args:
-            d_hidden: Units of the previous layer.
-            columns: Columns of the codec.
-            family: Family of the numbers' marginals.
-            n_components: Number of mixture components.
+            d_hidden: Width of the hidden vector.
+            columns: Properties of the table's columns.
+            family: Class of the densities of numbers.
+            n_components: Number M of mixture components.
             means_in_unit: Whether means are a sigmoid of the output, in (0, 1).
         """
         super().__init__()
@@ -265,16 +290,16 @@ class Marginals(nn.Module):
 
     @property
     def code_groups(self) -> list[CodeGroup]:
-        """Groups of columns that share a weight matrix."""
+        """Output layers for code probabilities, one for each group of columns."""
         return [group for group in self.groups if isinstance(group, CodeGroup)]
 
     @property
     def atom_shapes(self) -> list[AtomShapes]:
-        """Atom logits of each group of columns."""
+        """Contributions of mixtures to the logits of atoms, for each group of columns."""
         return [shapes for shapes in self.shapes if isinstance(shapes, AtomShapes)]
 
     def start_at(self, code_counts: Sequence[Tensor]) -> None:
-        """Sets the biases such that code probabilities start at the table's shares.
+        """Sets the biases so that initial code probabilities are the codes' shares in the table.
 
         The logit of a rare level is far from zero; an optimiser would need many steps to reach it.
 
@@ -294,7 +319,7 @@ class Marginals(nn.Module):
                 bias -= shapes.add_to(torch.zeros_like(bias), mixture)
 
     def outputs(self, hidden: Tensor) -> MarginalOutputs:
-        """Returns the outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
+        """Returns the outputs of all layers given hidden vectors. Shape: (..., d_hidden)."""
         shape = len(self.real_columns), 3 * self.n_components
         return MarginalOutputs(
             logits=tuple(group(hidden) for group in self.groups),
@@ -302,7 +327,7 @@ class Marginals(nn.Module):
         )
 
     def parameters_of(self, outputs: MarginalOutputs) -> MarginalParameters:
-        """Converts outputs to probabilities and distributions of numbers."""
+        """Converts outputs to code probabilities and densities of numbers."""
         triples = zip(self.code_groups, self.atom_shapes, outputs.logits, strict=True)
         return MarginalParameters(
             log_beta=tuple(
@@ -313,7 +338,7 @@ class Marginals(nn.Module):
         )
 
     def numbers_of(self, mixture: Tensor) -> Marginal:
-        """Converts mixture outputs to distributions. Shape: (..., 3 M) -> batch (...)."""
+        """Converts mixture outputs to densities of numbers. Shape: (..., 3 M) -> batch (...)."""
         outputs = mixture.unflatten(-1, (3, self.n_components))
         if self.means_in_unit:
             weight, mean, log_sigma = outputs.unbind(-2)
@@ -321,7 +346,7 @@ class Marginals(nn.Module):
         return self.family(outputs)
 
     def column(self, parameters: MarginalParameters, j: int) -> ColumnDistribution:
-        """Returns the distribution of column j, from marginals of N rows."""
+        """Returns the distribution of column j for N rows, given the parameters of all columns."""
         log_beta = parameters.zeros(1)
         for group, of_group in zip(self.code_groups, parameters.log_beta, strict=True):
             at = (group.columns == j).nonzero()[:, 0]
@@ -331,17 +356,17 @@ class Marginals(nn.Module):
         return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
 
     def places_of(self, j: int) -> Tensor:
-        """Returns the positions of the codes of column j, as `CodeGroup.places`. Shape: (K,)."""
+        """Returns the number for which each code of column j stands: -inf for codes below all
+        numbers (missing), inf for the point code and for levels. Shape: (K,)."""
         rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
 
     def forward(self, hidden: Tensor) -> MarginalParameters:
-        """Returns the marginals at z. Shape: (..., d_hidden) -> fields of `MarginalParameters`."""
+        """Returns the parameters of the marginals given hidden vectors. Shape: (..., d_hidden)."""
         return self.parameters_of(self.outputs(hidden))
 
     def _code_tails(self, parameters: MarginalParameters, rows: EncodedTable) -> Triple:
-        """Returns `CodeGroup.tails` of all columns; the code of a column of one code has
-        probability one.
+        """Returns `CodeGroup.tails` of all columns; a single code has probability one.
 
         Shape: rows (n, D) -> three of (..., n, D).
         """
@@ -355,22 +380,30 @@ class Marginals(nn.Module):
         return tails
 
     def _log_points(self, parameters: MarginalParameters) -> Tensor:
-        """Returns log beta_c of each real column. Shape: (..., D_real)."""
+        """Returns the log probability of the point code of each column of numbers.
+
+        Shape: (..., D_real).
+        """
         log_point = parameters.zeros(len(self.columns))
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
             log_point = log_point.index_copy(-1, group.columns, group.log_point(log_beta))
         return log_point[..., self.real_columns]
 
     def _places(self, rows: EncodedTable) -> Tensor:
-        """Returns the positions of the cells among their column's numbers. Shape: (n, D) -> (n,
-        D_real)."""
+        """Returns the number in each cell: its value, or the number for which its code stands.
+
+        Shape: (n, D) -> (n, D_real).
+        """
         j = self.real_columns
         codes = rows.codes[..., j]
         of_code = self.places[codes.long().clamp(min=0) + self.place_starts]
         return torch.where(codes == self.point_codes[j], rows.values[..., j], of_code)
 
     def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
-        """Returns log P(code) of every cell. Shape: codes (n, D) -> (..., n, D)."""
+        """Returns the log probability of the code of every cell; -inf for code -1.
+
+        Shape: codes (n, D) -> (..., n, D).
+        """
         log_prob = parameters.zeros(len(self.columns), codes.shape[:-1])
         log_prob = torch.where(codes >= 0, log_prob, -torch.inf)
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
@@ -379,9 +412,10 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """Returns the probabilities of the cells of `rows` under the marginals.
+        """Returns the probability of each cell of `rows` under its marginal, with those below and
+        above it.
 
-        Shape: rows (n, D) and parameters (..., n, D) -> fields (..., n, D).
+        Shape: rows (n, D) and parameters (..., n, D) -> each field (..., n, D).
         """
         tails = self._code_tails(parameters, rows)
         j, place = self.real_columns, self._places(rows)
@@ -411,7 +445,10 @@ class Marginals(nn.Module):
         )
 
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of the cells at normal scores: the inverse of `cells`.
+        """Applies each column's quantile function to Phi(score).
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0).
 
         Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
         Source: Appendix B (sampling from the copula), then the marginal quantile functions.
@@ -434,8 +471,8 @@ class Marginals(nn.Module):
     def _cdf_of(
         self, parameters: MarginalParameters, group: CodeGroup
     ) -> Callable[[Tensor], Tensor]:
-        """Returns the function G of a group's numbers, 0 for levels. Shape: (..., D_group)
-        twice."""
+        """Returns a function that computes the CDF of the numbers of a group's columns, 0 for
+        levels. Shape: (..., D_group) -> (..., D_group)."""
         at = group.is_real.nonzero()[:, 0]
         real = torch.searchsorted(self.real_columns, group.columns[at])
         numbers = parameters.numbers[..., real, :, :]
@@ -447,12 +484,12 @@ class Marginals(nn.Module):
 
 
 def padded_counts(counts: Tensor, n_codes: int) -> Tensor:
-    """Returns the counts of `n_codes` codes, padded with zeros. Shape: (n_codes,)."""
+    """Returns the counts padded with zeros to `n_codes` codes. Shape: (n_codes,)."""
     return torch.nn.functional.pad(counts, (0, n_codes - len(counts)))
 
 
 def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
-    """Initialises the components of every column at different means, with deviations below one."""
+    """Initialises the components of every column at different means, with deviations of 0.67."""
     if n_components == 1:
         return
     with torch.no_grad():
@@ -463,7 +500,10 @@ def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
 
 
 def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
-    """Replaces the columns of three tensors. Shape: (..., D), (..., D_group) -> (..., D)."""
+    """Returns three tensors with some columns replaced.
+
+    Shape: whole (..., D), part (..., D_group) -> (..., D).
+    """
     first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
     return first, second, third
 
@@ -477,16 +517,16 @@ def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
 def _joined(
     tails: Triple, j: Tensor, log_point: Tensor, inner: Triple, is_lowest: Tensor
 ) -> Triple:
-    """Combines tails among codes with tails among a column's numbers.
-
-    Shape: tails (..., D), log_point, inner and is_lowest (..., D_real).
+    """Combines the tail probabilities of codes with those of a column's density.
 
     Args:
-        tails: log P of the cells, and of the other codes below and above them.
-        j: Indices of the real columns.
-        log_point: log beta_c.
-        inner: Log of the cell's share of beta_c, and of the shares below and above it.
-        is_lowest: Mask of cells below all numbers; it blocks their gradient.
+        tails: Log probabilities of the cells, and of all codes except the point code below and
+            above them. Shape: (..., D) each.
+        j: Indices of the columns of numbers.
+        log_point: Log probability of the point code. Shape: (..., D_real).
+        inner: Log probability under the density of the cell's interval, and of the numbers below
+            and above it. Shape: (..., D_real) each.
+        is_lowest: Mask of cells below all numbers; it blocks their gradient. Shape: (..., D_real).
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

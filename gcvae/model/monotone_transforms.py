@@ -1,7 +1,8 @@
-"""Monotone, piecewise linear transforms of the axes of numbers; the identity before calibration.
+"""Monotone, piecewise linear transforms of columns of numbers, which calibrate their marginals.
 
-With p the model's density of a column and S its transform, a number v has the density p(S(v))
-S'(v). Calibration sets S such that the model's marginal is the table's.
+With p the decoder's density of a column and S its transform, a number v has the density p(S(v))
+S'(v). Before calibration S is the identity; calibration sets S so that the marginal of generated
+rows equals that of the table.
 """
 
 from __future__ import annotations
@@ -17,25 +18,36 @@ _N_KNOTS = 57
 
 @dataclass(frozen=True)
 class MonotoneTransform:
-    """Transform S of one column: heights at the knots, linear with slope one beyond. Shape: (k,).
+    """Transform S of one column: linear between its knots, and with slope one beyond them.
 
-    The heights are a view of the model's tensor; writing to them changes the model.
+    Attributes:
+        knots: Numbers v at the knots, ascending. Shape: (k,).
+        heights: S(v) at the knots. A view of the model's tensor, so that writing to it changes the
+            model. Shape: (k,).
     """
 
     knots: Tensor
     heights: Tensor
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (S(v), log S'(v)). Shape: (N,) -> (N,), (N,), float64."""
+        """Returns S(v) and the log of its derivative, log S'(v), for each number v.
+
+        Shape: (N,) -> two of (N,), float64.
+        """
         return piecewise(values.double(), self.knots, self.heights)
 
     def inverse(self, transformed: Tensor) -> Tensor:
-        """Returns S^-1. Shape: (N,) -> (N,), float64."""
+        """Returns the inverse S^-1 of each transformed number. Shape: (N,) -> (N,), float64."""
         return piecewise(transformed.double(), self.heights, self.knots)[0]
 
 
 class MonotoneTransforms(nn.Module):
-    """Transforms of all real columns, with common knots. Shape: heights (D_real, n_knots)."""
+    """Transforms of all D_real columns of numbers.
+
+    Attributes:
+        knots: Knots, the same for all columns. Shape: (n_knots,).
+        heights: Transformed knots of each column. Shape: (D_real, n_knots).
+    """
 
     knots: Tensor
     heights: Tensor
@@ -47,12 +59,14 @@ class MonotoneTransforms(nn.Module):
         self.register_buffer("heights", knots.repeat(n_columns, 1))
 
     def column(self, place: int) -> MonotoneTransform:
-        """Returns the transform of the real column at index `place`."""
+        """Returns the transform of the column at index `place` among the columns of numbers."""
         return MonotoneTransform(self.knots, self.heights[place])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (S(v), log S'(v)) of all real columns. Shape: (..., D_real) -> two of (...,
-        D_real)."""
+        """Returns S(v) and log S'(v) for numbers v of all columns, with each column's transform S.
+
+        Shape: (..., D_real) -> two of (..., D_real).
+        """
         if bool((self.heights == self.knots).all()):  # before calibration, and with no column
             return values, torch.zeros_like(values)
         columns = values.movedim(-1, 0).flatten(1)
@@ -62,9 +76,14 @@ class MonotoneTransforms(nn.Module):
 
 
 def piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (y, log dy/dx) of the increasing line through the knots, with slope one beyond them.
+    """Returns (y, log dy/dx) at x, interpolating linearly, with slope one beyond the knots.
 
-    Shape: (N,), (k,), (k,) -> (N,), (N,).
+    Args:
+        x: Numbers. Shape: (N,).
+        knots: x at the knots, ascending. Shape: (k,).
+        heights: y at the knots, ascending. Shape: (k,).
+
+    Shape: (N,), (N,).
     """
     at = torch.searchsorted(knots, x.contiguous(), right=True).clamp(1, len(knots) - 1)
     left, base = knots[at - 1], heights[at - 1]

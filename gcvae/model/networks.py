@@ -1,4 +1,4 @@
-"""Encoder and decoder networks: multilayer perceptrons over mixed columns."""
+"""Encoder and building blocks of decoders: perceptrons over columns of levels and numbers."""
 
 from __future__ import annotations
 
@@ -19,26 +19,31 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "si
 
 @dataclass(frozen=True)
 class ColumnShape:
-    """Properties of a column that the networks need."""
+    """Properties of a column that the networks need.
+
+    A cell's integer code is one of `n_codes`: a level, missing, an atom (a frequent number), or the
+    point code, which all other numbers share.
+    """
 
     name: str
     n_codes: int
     point_code: int | None
-    """The code whose cells hold a real value; None for a column of levels."""
+    """The code of cells that also have a real value; None for a column of levels."""
     code_scores: tuple[float, ...] | None = None
-    """Positions of the codes on the axis of the values; None for codes without one."""
+    """Normal score of the number for which each code stands, an input of the networks; None for
+    levels, and for numbers that are not encoded as normal scores."""
     shaped_codes: range = range(0)
-    """Codes that are numbers on that axis, if nearly all cells have such codes."""
+    """Codes of the atoms if all numbers of the column are atoms, else empty."""
     parents: tuple[int, ...] = ()
-    """Indices of columns that come before this one in the chain rule, because decoding needs
-    them."""
+    """Indices of columns that come before this one in the chain rule, because decoding its cells
+    needs theirs."""
     other_places: tuple[float, ...] | None = None
-    """Positions of the codes other than the point code on the axis of the values; None if all lie
-    below."""
+    """Number for which each code except the point code stands; None if all lie below the values."""
 
     @property
     def places(self) -> tuple[float, ...]:
-        """`other_places`, -inf for codes below all values; empty for a column of levels."""
+        """Number for which each code except the point code stands, -inf for codes below all values;
+        empty for a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
@@ -46,7 +51,7 @@ class ColumnShape:
 
 
 class EmptyLinear(nn.Module):
-    """W x + b where one side has no elements, as in a table without numbers.
+    """Linear layer W x + b with zero inputs or zero outputs, as in a table without numbers.
 
     nn.Linear computes the same, but warns when it initialises an empty matrix.
     """
@@ -57,12 +62,12 @@ class EmptyLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns b, broadcast over the rows of x."""
+        """Returns W x + b, which is the bias b, for each x. Shape: (..., d_in) -> (..., d_out)."""
         return nn.functional.linear(x, self.weight, self.bias)
 
 
 def linear(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """Returns a linear layer of any size, including empty ones."""
+    """Returns a linear layer; the numbers of inputs and outputs may be zero."""
     return nn.Linear(d_in, d_out) if d_in and d_out else EmptyLinear(d_in, d_out)
 
 
@@ -71,9 +76,9 @@ class Dropout:
     """Dropout masks of a training step.
 
     Attributes:
-        columns: Mean rate of dropped input columns; each row has its own rate.
-        hidden: Rate of dropped hidden units.
-        generator: Random generator of the step, so that a resumed run drops the same.
+        columns: Mean share of dropped input cells; each row samples its rate from 0 to twice this.
+        hidden: Share of dropped hidden units.
+        generator: Random generator of the step, so that a resumed run drops the same units.
     """
 
     columns: float
@@ -81,12 +86,13 @@ class Dropout:
     generator: torch.Generator
 
     def kept_columns(self, shape: torch.Size) -> Tensor:
-        """Returns the mask of visible cells, 1 or 0. Shape: (n, D)."""
+        """Samples a mask of input cells: 1 for visible, 0 for dropped. Shape: (n, D), float."""
         rate = 2.0 * self.columns * self._uniform((shape[0], 1))
         return (self._uniform(tuple(shape)) > rate).float()
 
     def kept_units(self, h: Tensor) -> Tensor:
-        """Returns hidden units with some set to zero and the others scaled up. Shape: as h."""
+        """Returns hidden units, a random share of which is set to zero and the rest scaled up so
+        that the mean is unchanged. Shape: as h."""
         if self.hidden == 0.0:
             return h
         # A byte for each unit: the generator makes eight at once.
@@ -101,9 +107,14 @@ class Dropout:
 
 
 class MixedInput(nn.Module):
-    """First layer V_y x + b_y over one-hot encoded and standardised columns.
+    """First layer V_y x + b_y of the encoder, over one-hot encoded levels and standardised numbers.
 
     The product with a one-hot vector is an embedding lookup. Unobserved cells contribute zero.
+
+    Attributes:
+        offsets: Index of each one-hot column's first code in the table of embeddings.
+        one_hot_columns: Indices of the columns with several codes.
+        real_columns: Indices of the columns of numbers.
 
     Shape: rows (n, D) -> (n, d_out).
     Source: Eq. (vae4); one-hot and standardised input as in the experiment on UCI Auto.
@@ -131,7 +142,7 @@ class MixedInput(nn.Module):
         nn.init.uniform_(self.levels.weight, -self.bound, self.bound)
 
     def forward(self, rows: EncodedTable) -> Tensor:
-        """Returns the layer's output before its activation."""
+        """Returns V_y x + b_y for each row. Shape: (n, d_out)."""
         j = self.one_hot_columns
         codes = rows.codes[:, j].long()
         counts = (rows.observed[:, j] & (codes >= 0)).to(self.levels.weight.dtype)
@@ -143,7 +154,8 @@ class MixedInput(nn.Module):
 
 
 def perceptron(d_in: int, widths: Sequence[int], activation: str) -> nn.Sequential:
-    """Returns linear layers of the given widths, each followed by the activation."""
+    """Returns a network of linear layers with the given output widths, each followed by the
+    activation (a key of `ACTIVATIONS`)."""
     layers: list[nn.Module] = []
     for width in widths:
         layers += [nn.Linear(d_in, width), ACTIVATIONS[activation]()]
@@ -152,7 +164,7 @@ def perceptron(d_in: int, widths: Sequence[int], activation: str) -> nn.Sequenti
 
 
 class Encoder(nn.Module):
-    """Posterior q(z|x) = N(eta(x), diag tau(x)^2).
+    """Network that computes the approximate posterior q(z|x) = N(eta(x), diag tau(x)^2).
 
     Shape: rows (n, D) -> eta (n, K), log tau (n, K).
     Source: Eqs. (vae3) and (vae4).
@@ -169,11 +181,11 @@ class Encoder(nn.Module):
         self.log_tau = nn.Linear(widths[-1], d_latent)
 
     def forward(self, rows: EncodedTable) -> tuple[Tensor, Tensor]:
-        """Returns (eta, log tau) of each row."""
+        """Returns mean eta and log standard deviation log tau of each row. Shape: (n, K) each."""
         y = self.hidden(self.activation(self.input(rows)))
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 
     def spread(self, factor: float) -> None:
-        """Scales the initial posterior means by `factor`."""
+        """Multiplies the weights of the posterior means by `factor`, to spread initial means."""
         with torch.no_grad():
             self.eta.weight.mul_(factor)

@@ -1,8 +1,8 @@
-"""Marginal densities p(v) of a column's numbers.
+"""Mixture densities p(v) of a column's numbers.
 
-    p(v) = sum_m w_m p((v - mu_m) / sigma_m) / sigma_m
+    p(v) = sum_m w_m f((v - mu_m) / sigma_m) / sigma_m
 
-Density, quantiles, sampling, truncation and calibration use the interface of `Marginal`.
+with f the standard density of a component. Subclasses of `Marginal` define f.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from torch import Tensor
 from gcvae.numerics.normal import LOG_SQRT_2PI, log_interval, log_normal_cdf, normal_cdf
 
 MINIMUM_LOG_SIGMA = -6.0
-"""log sigma of a component, in standard deviations of its column, is held above this.
+"""Lower limit of log sigma of a component, with sigma in standard deviations of its column.
 
-A column with a heavy value (an atom) would otherwise drive sigma to zero and the bound to
-infinity, which is not a good fit.
+A frequent value (atom) would otherwise drive sigma to zero and the likelihood to infinity, which is
+not a good fit.
 
 # PAPER-DIFF: the paper sets no limits to scales. Those of marginals, of mixtures over atoms, of
 # omega, of the posterior and of a learned prior are clamped, where the bound has no largest value.
@@ -33,13 +33,14 @@ Triple = tuple[Tensor, Tensor, Tensor]
 
 
 class Marginal(ABC):
-    """Mixture density of each number of a batch (...).
+    """Batch (...) of mixture densities with M components each.
 
-    Subclasses define the density p of a component, symmetric about zero, by static methods: log
-    density, CDF and quantiles.
+    Subclasses define the standard density f of a component, symmetric about zero, by static
+    methods: log density, CDF F and quantiles.
 
     Attributes:
-        outputs: Network outputs for weights, means and log deviations. Shape: (..., 3, M).
+        outputs: Network outputs for weights, means and log sigmas. Shape: (..., 3, M).
+        LOG_NORMALISER: Constant that `log_shape` omits from the log density.
     """
 
     LOG_NORMALISER: float
@@ -50,84 +51,97 @@ class Marginal(ABC):
     @staticmethod
     @abstractmethod
     def log_shape(t: Tensor, /) -> Tensor:
-        """Returns log p(t) + LOG_NORMALISER. Shape: as t."""
+        """Returns log f(t) + LOG_NORMALISER, the log density without its constant. Shape: as t."""
 
     @staticmethod
     @abstractmethod
     def cdf_of(t: Tensor, /) -> Tensor:
-        """Returns F(t), accurate in the lower tail. Shape: as t."""
+        """Returns the standard CDF F(t), accurate in the lower tail. Shape: as t."""
 
     @staticmethod
     @abstractmethod
     def log_cdf_of(t: Tensor, /) -> Tensor:
-        """Returns log F(t). Shape: as t."""
+        """Returns log F(t) of the standard CDF F. Shape: as t."""
 
     @staticmethod
     @abstractmethod
     def log_interval_of(low: Tensor, high: Tensor, /) -> Tensor:
-        """Returns log [F(high) - F(low)], for low < high; both may be infinite."""
+        """Returns log [F(high) - F(low)] for low < high; the limits may be infinite."""
 
     @staticmethod
     @abstractmethod
     def quantile_of(u: Tensor, /) -> Tensor:
-        """Returns F^-1(u). Shape: as u."""
+        """Returns the standard quantile F^-1(u). Shape: as u."""
 
     @classmethod
     def of_score(cls, score: Tensor) -> Tensor:
-        """Returns F^-1(Phi(score)). Shape: as the score."""
+        """Returns F^-1(Phi(score)), the standard quantile at a normal score. Shape: as score."""
         return cls.quantile_of(normal_cdf(score))
 
     @staticmethod
     def to_score(t: Tensor) -> Tensor | None:
-        """Returns Phi^-1 of the CDF if it has a closed form, else None. Shape: (..., M)."""
+        """Returns the normal score of a number, Phi^-1 of the mixture's CDF, if it has a closed
+        form, else None.
+
+        Args:
+            t: The number standardised by each component. Shape: (..., M).
+        """
         return None
 
     @cached_property
     def components(self) -> Triple:
-        """Returns (log weight, mean, log sigma). Shape: (..., M) each."""
+        """Log weight, mean and log sigma of each component. Shape: (..., M) each."""
         weight, mean, log_sigma = self.outputs.unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=MINIMUM_LOG_SIGMA)
 
     def components_in(self, dtype: torch.dtype) -> Triple:
-        """Returns the components in this dtype."""
+        """Returns `components` converted to a dtype."""
         weight, mean, log_sigma = self.components
         return weight.to(dtype), mean.to(dtype), log_sigma.to(dtype)
 
     def __getitem__(self, place: Any) -> Self:
-        """Returns some of the marginals, or the batch with another dimension, as for a tensor."""
+        """Returns the densities that an index of the batch dimensions selects, as for a tensor."""
         return type(self)(self.outputs[place])
 
     def double(self) -> Self:
-        """Returns the marginals of the same outputs in float64."""
+        """Returns the densities converted to float64."""
         return type(self)(self.outputs.double())
 
     def column(self, place: int) -> Self:
-        """Returns the marginals of one column. Shape: batch (N, D_real) -> (N,)."""
+        """Returns the densities of one column for N rows.
+
+        Args:
+            place: Index of the column among the D_real columns of numbers.
+
+        Shape: batch (N, D_real) -> batch (N,).
+        """
         return type(self)(torch.stack([part[:, place] for part in self.components], -2))
 
     def at(self, values: Tensor) -> Numbers:
-        """Returns the numbers standardised by each component, in the numbers' dtype. Shape:
-        (...)."""
+        """Returns numbers standardised by the mean and sigma of each component, in their dtype.
+
+        Shape: values (...).
+        """
         _, mean, log_sigma = self.components_in(values.dtype)
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """Returns log p(v). Shape: (...) -> (...)."""
+        """Returns the log density of each number. Shape: (...) -> (...)."""
         return self.at(values).log_prob
 
     def cdf(self, values: Tensor) -> Tensor:
-        """Returns P(V < v). Shape: (...) -> (...)."""
+        """Returns the probability P(V < v) for each number v. Shape: (...) -> (...)."""
         weight = self.components_in(values.dtype)[0].exp()
         cdf: Tensor = (weight * self.cdf_of(self.at(values).t)).sum(-1)
         return cdf
 
     def tails(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (P(V < v), P(V > v)), each computed directly. Shape: (...) -> (...) twice."""
+        """Returns (P(V < v), P(V > v)), each accurate if it is small. Shape: (...) each."""
         weight, t = self.components_in(values.dtype)[0].exp(), self.at(values).t
         return (weight * self.cdf_of(t)).sum(-1), (weight * self.cdf_of(-t)).sum(-1)
 
     def quantile(self, score: Tensor) -> Tensor:
-        """Returns the number with CDF Phi(score), by bisection; exact for a single component.
+        """Returns the quantile at probability Phi(score), by bisection; exact for one component.
 
         Shape: (...) -> (...), float64.
         """
@@ -146,18 +160,18 @@ class Marginal(ABC):
         return 0.5 * (low + high)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns samples by inversion of uniform noise. Shape: (N,) -> (N,), float64."""
+        """Returns a sample of each density by inversion of uniform noise. Shape: (N,), float64."""
         weight, mean, log_sigma = self.components
         m, rest = invert(weight, noise)
         mean, sigma = (t.double().gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
         return mean + sigma * self.quantile_of(rest)
 
     def log_masses(self, intervals: Tensor) -> Triple:
-        """Returns log probabilities inside, below and above intervals; NaN for NaN intervals.
+        """Returns the log probabilities inside, below and above intervals; NaN for NaN intervals.
 
-        Computed in float64, because rounding cells are narrow compared with the deviation.
+        They are computed in float64, because intervals of rounded numbers may be very narrow.
 
-        Shape: (..., 2) -> three of (...).
+        Shape: lower and upper ends (..., 2) -> three of (...).
         """
         log_weight, mean, log_sigma = self.components_in(torch.float64)
         low, high = ((end[..., None] - mean) / log_sigma.exp() for end in intervals.unbind(-1))
@@ -168,18 +182,19 @@ class Marginal(ABC):
         )
 
     def inside(self, low: Tensor, high: Tensor) -> Inside:
-        """Returns the marginals truncated to an interval of positive width each. Shape: (N,),
-        (N,)."""
+        """Returns the densities, each truncated to the interval (low, high). Shape: (N,), (N,)."""
         log_weight, mean, log_sigma = self.components
         ends = torch.stack([(s[:, None] - mean) / log_sigma.exp() for s in (low, high)], dim=-1)
         return Inside(self, log_weight + self.log_interval_of(*ends.unbind(-1)), ends)
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the marginals truncated to m intervals each; equal ends are a point.
+        """Returns the densities, each truncated to m intervals or points.
 
-        A point counts with its density times exp(log_slope), the slope of its axis.
-
-        Shape: (N, m) or (1, m), three times.
+        Args:
+            lower: Lower ends. Shape: (N, m) or (1, m).
+            upper: Upper ends; equal ends are a point, which counts by its density. Shape: as lower.
+            log_slope: Log of the factor on the density of points, the derivative of a transform of
+                the numbers. Shape: as lower.
         """
         log_weight, mean, log_sigma = (t[:, None] for t in self.components_in(torch.float64))
         low, high = ((s[..., None] - mean) * torch.exp(-log_sigma) for s in (lower, upper))
@@ -191,8 +206,10 @@ class Marginal(ABC):
 
 
 class GaussianMarginal(Marginal):
-    """Gaussian mixture sum_m w_m N(v; mu_m, sigma_m^2). Source: Section 4, p_i(x_i^c), where M is
-    1."""
+    """Batch of Gaussian mixtures sum_m w_m N(v; mu_m, sigma_m^2).
+
+    Source: Section 4, p_i(x_i^c), where M is 1.
+    """
 
     LOG_NORMALISER = LOG_SQRT_2PI
     cdf_of = staticmethod(normal_cdf)
@@ -202,37 +219,42 @@ class GaussianMarginal(Marginal):
 
     @staticmethod
     def log_shape(t: Tensor) -> Tensor:
-        """Returns -t^2 / 2."""
+        """Returns -t^2 / 2, the log density without its constant. Shape: as t."""
         return -0.5 * t.square()
 
     @classmethod
     def of_score(cls, score: Tensor) -> Tensor:
-        """Returns the score itself."""
+        """Returns the score unchanged, because F is Phi."""
         return score
 
     @staticmethod
     def to_score(t: Tensor) -> Tensor | None:
-        """Returns t for a single Gaussian, without computing Phi; else None."""
+        """Returns t for a single component, whose CDF is Phi(t); None for several."""
         return t[..., 0] if t.shape[-1] == 1 else None
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers as t_m deviations from the mean of each component. Shape: t (..., M)."""
+    """Numbers standardised by each component of their densities.
+
+    Attributes:
+        marginal: Densities of the numbers.
+        t: (v - mu_m) / sigma_m for each number v and component m. Shape: (..., M).
+    """
 
     marginal: Marginal
     t: Tensor
 
     @property
     def log_prob(self) -> Tensor:
-        """Returns log p(v). Shape: (...)."""
+        """Log density of each number. Shape: (...)."""
         log_weight, _, log_sigma = self.marginal.components_in(self.t.dtype)
         log_terms = log_weight + self.marginal.log_shape(self.t) - log_sigma
         return log_terms.logsumexp(-1) - self.marginal.LOG_NORMALISER
 
     @property
     def log_tails(self) -> tuple[Tensor, Tensor]:
-        """Returns (log P(V < v), log P(V > v)), each computed directly. Shape: (...)."""
+        """Log P(V < v) and log P(V > v), each accurate if it is small. Shape: (...) each."""
         log_weight = self.marginal.components_in(self.t.dtype)[0]
         below, above = (
             (log_weight + self.marginal.log_cdf_of(t)).logsumexp(-1) for t in (self.t, -self.t)
@@ -241,17 +263,19 @@ class Numbers:
 
     @property
     def score(self) -> Tensor | None:
-        """Returns normal scores of the numbers if they have a closed form, else None. Shape:
-        (...)."""
+        """Normal scores of the numbers if they have a closed form, else None. Shape: (...)."""
         return self.marginal.to_score(self.t)
 
 
 @dataclass(frozen=True)
 class Inside:
-    """N marginals, each truncated to one interval.
+    """N mixture densities, each truncated to one interval.
 
-    Shape: log_terms (N, M), the components' log probabilities of the interval; ends (N, M, 2), in
-    deviations of the components.
+    Attributes:
+        marginal: The densities.
+        log_terms: Log of each component's weight times its probability of the interval. Shape:
+            (N, M).
+        ends: Lower and upper end, standardised by each component. Shape: (N, M, 2).
     """
 
     marginal: Marginal
@@ -260,11 +284,11 @@ class Inside:
 
     @property
     def log_prob(self) -> Tensor:
-        """Returns the log probability of the interval. Shape: (N,)."""
+        """Log probability of each interval. Shape: (N,)."""
         return self.log_terms.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns samples in the interval, by inversion of uniform noise. Shape: (N,)."""
+        """Returns a sample of each truncated density by inversion of uniform noise. Shape: (N,)."""
         _, mean, log_sigma = self.marginal.components
         m, rest = invert(torch.log_softmax(self.log_terms, -1), noise)
         low, high = self.ends[torch.arange(len(m)), m].unbind(-1)
@@ -278,13 +302,15 @@ class Inside:
 
 @dataclass(frozen=True)
 class Within:
-    """N marginals, each truncated to m intervals and points.
-
-    Shape: lower and upper (N, m) or (1, m); log_piece (N, m M), the log probability of each
-    interval under each component, for a point the log density.
+    """N mixture densities, each truncated to m intervals and points.
 
     Attributes:
-        n_pieces: Number of consecutive entries of the m that are pieces of one interval.
+        marginal: The densities.
+        lower: Lower ends. Shape: (N, m) or (1, m).
+        upper: Upper ends; equal to `lower` for a point. Shape: (N, m) or (1, m).
+        log_piece: Log of each component's weight times its probability of each interval or density
+            at each point. Shape: (N, m M).
+        n_pieces: Number of consecutive intervals that are pieces of one interval of the caller.
     """
 
     marginal: Marginal
@@ -295,13 +321,15 @@ class Within:
 
     @property
     def log_prob(self) -> Tensor:
-        """Returns the log of the total probability of intervals and density of points. Shape:
-        (N,)."""
+        """Log of the total probability of all intervals and density of all points. Shape: (N,)."""
         return self.log_piece.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (number, index of its interval) by inversion of uniform noise. Shape: (N,)
-        twice."""
+        """Samples a number for each row by inversion of uniform noise.
+
+        Returns:
+            The numbers and the index of the interval or point that contains each. Shape: (N,) each.
+        """
         _, mean, log_sigma = self.marginal.components_in(torch.float64)
         _, piece, rest = choose(self.log_piece, noise)
         m, interval = piece % mean.shape[-1], piece // mean.shape[-1]
@@ -312,7 +340,10 @@ class Within:
 
 
 def end_at(ends: Tensor, at: Tensor) -> Tensor:
-    """Returns the end of one interval for each of N rows. Shape: (N, m) or (1, m), (N,) -> (N,)."""
+    """Returns the entry of each row of `ends` at the index in `at`.
+
+    Shape: ends (N, m) or (1, m), at (N,) -> (N,).
+    """
     return ends.expand(len(at), -1).gather(-1, at[:, None])[:, 0]
 
 
@@ -323,10 +354,16 @@ def sample_truncated(
     cdf: Callable[[Tensor], Tensor] = normal_cdf,
     quantile: Callable[[Tensor], Tensor] = torch.special.ndtri,
 ) -> Tensor:
-    """Returns samples between low and high of a symmetric distribution, from the nearer tail.
+    """Samples a symmetric distribution truncated to the interval from low to high.
 
-    If the interval's probability underflows, returns the end that is nearer to the centre. Shape:
-    (N,) each.
+    If the interval's probability underflows, the sample is the end that is nearer to the centre.
+
+    Args:
+        low: Lower ends. Shape: (N,).
+        high: Upper ends. Shape: (N,).
+        noise: Uniform noise, which is inverted. Shape: (N,).
+        cdf: CDF of the distribution. Default: standard normal.
+        quantile: Inverse of the CDF. Default: standard normal.
     """
     flip = low > -high
     a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
@@ -340,12 +377,16 @@ def sample_truncated(
 
 
 def invert(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (code, remaining noise): the code at which the cumulative probability reaches the
+    """Samples a code for each row by inversion: the first whose cumulative probability exceeds the
     noise.
 
-    The remaining noise is its relative position in the code's interval, which is again uniform.
+    Args:
+        log_prob: Log probabilities of K codes. Shape: (N, K).
+        noise: Uniform noise. Shape: (N,).
 
-    Shape: (N, K), (N,) -> (N,), (N,).
+    Returns:
+        The codes, and for each the position of the noise within the code's interval of cumulative
+        probability, from 0 to 1, which is again uniform. Shape: (N,) each.
     """
     prob = log_prob.double().exp()
     upper = prob.cumsum(-1)
@@ -357,9 +398,15 @@ def invert(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def choose(log_mass: Tensor, noise: Tensor) -> Triple:
-    """Returns (log total, index chosen by the noise, remaining noise).
+    """Samples an index in proportion to unnormalised probabilities, by inversion of noise.
 
-    If all masses are zero, the total is -inf and the index arbitrary. Shape: (N, K), (N,).
+    Args:
+        log_mass: Logarithms of K unnormalised probabilities. Shape: (N, K).
+        noise: Uniform noise. Shape: (N,).
+
+    Returns:
+        The log of the total, the index, and uniform noise for further use. If all probabilities are
+        zero, the log is -inf and the index arbitrary. Shape: (N,) each.
     """
     total = log_mass.logsumexp(-1)
     is_empty = torch.isneginf(total)[:, None]

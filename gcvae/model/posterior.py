@@ -1,4 +1,4 @@
-"""Samples of the posterior p(z | row), by importance sampling from the encoder."""
+"""Samples the posterior p(z | row) by importance sampling from the encoder's q(z | row)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def posterior_draws(
     names: Sequence[str],
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Returns z_s ~ q(z|x) with normalised weights w_s proportional to p(x|z_s) p(z_s) / q(z_s|x).
+    """Returns samples z_s ~ q(z|x) and weights proportional to p(x|z_s) p(z_s) / q(z_s|x).
 
-    Unobserved cells are integrated out.
+    The weights add up to one. Unobserved cells are integrated out.
 
     Args:
         model: Model.
-        row: One row.
+        row: Encoded table of one row x.
         n_draws: Number S of samples.
-        names: Names of the columns, for the error.
+        names: Names of the columns, for the error's message.
         generator: Random generator.
 
-    Shape: (S, K), (S,).
+    Shape: samples (S, K), weights (S,).
 
     Raises:
         TableError: The row has probability zero at every sample.

@@ -23,9 +23,10 @@ _QUANTILE_DRAWS = 20_000
 
 
 class Prior(nn.Module, ABC):
-    """Prior p(z) with a tractable density.
+    """Prior p(z) of a latent vector of K dimensions, with a tractable density.
 
-    Shape: z (..., K).
+    Attributes:
+        d_latent: Number of dimensions K.
     """
 
     def __init__(self, d_latent: int) -> None:
@@ -34,60 +35,80 @@ class Prior(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns log p(z). Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniform numbers per sample, in addition to K normal ones."""
+        """Number of uniform numbers that `at_noise` needs per sample, in addition to K normal
+        ones."""
         return 0
 
     @abstractmethod
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Returns the samples of z for given noise. Shape: (n, `n_uniforms`), (n, K) -> (n, K)."""
+        """Converts noise to samples of z.
+
+        Args:
+            u: Uniform noise. Shape: (n, `n_uniforms`).
+            eps: Standard normal noise. Shape: (n, K).
+
+        Shape: (n, K).
+        """
 
     def sample(self, n: int, generator: AnyGenerator) -> Tensor:
-        """Returns samples of z. Shape: (n, K)."""
+        """Returns n samples of z. Shape: (n, K)."""
         u = uniform((n, self.n_uniforms), generator)
         return self.at_noise(u, normal((n, self.d_latent), generator))
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """Returns KL[q(z|x) || p(z)], estimated by log q(z|x) - log p(z) at z ~ q(z|x).
+        """Returns the estimate log q(z|x) - log p(z) of KL[q(z|x) || p(z)], in nats.
 
-        Shape: (..., K) three times -> (...), nats.
+        Args:
+            eta: Means of q(z|x). Shape: (..., K).
+            log_tau: Log standard deviations of q(z|x). Shape: (..., K).
+            z: A sample of q(z|x). Shape: (..., K).
+
+        Shape: (...).
         """
         eps = (z - eta) * torch.exp(-log_tau)
         return (log_normal_density(eps) - log_tau).sum(-1) - self.log_prob(z)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Returns quantiles of each dimension, estimated from samples. Shape: (S,) -> (S, K)."""
+        """Returns quantiles of each dimension of z at S probabilities, estimated from samples.
+
+        Shape: (S,) -> (S, K).
+        """
         draws = self.sample(_QUANTILE_DRAWS, generator).double().numpy()
         quantiles: Numbers = np.quantile(draws, probability, axis=0)
         return quantiles
 
 
 class StandardNormalPrior(Prior):
-    """p(z) = N(0, I_K). Source: Eq. (vae1)."""
+    """Standard normal prior p(z) = N(0, I_K). Source: Eq. (vae1)."""
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns log p(z). Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
         return log_normal_density(z).sum(-1)
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Returns the normal noise itself. Shape: (n, 0), (n, K) -> (n, K)."""
+        """Returns the normal noise `eps`, which is a sample of z. Shape: (n, K)."""
         return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """Returns KL[q(z|x) || N(0, I)] in closed form. Shape: (..., K) -> (...), nats."""
+        """Returns KL[q(z|x) || N(0, I)] in closed form, in nats; z is not used.
+
+        Shape: (..., K) -> (...).
+        """
         return gaussian_kl(eta, log_tau)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Returns the quantiles of N(0, 1), exactly. Shape: (S,) -> (S, K)."""
+        """Returns the exact quantiles of N(0, 1) for each dimension. Shape: (S,) -> (S, K)."""
         return np.repeat(ndtri(probability)[:, None], self.d_latent, axis=1)
 
 
 def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
-    """Returns KL[N(eta, tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2),
-    nats.
+    """Returns the divergence KL[N(eta, diag tau^2) || N(0, I)] in nats.
+
+    It is -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2).
 
     Shape: (..., K), (..., K) -> (...).
     Source: Section 3, below Eq. (elbo_vae_roc).
@@ -102,7 +123,10 @@ class GaussianMixturePrior(Prior):
     # is fitted to posterior samples of the training rows, so that generated rows come from the
     # regions of z that training rows use.
 
-    Shape: log_weight (C,), mean (C, K), factor (C, K, K) lower triangular.
+    Attributes:
+        log_weight: Logarithms of the weights w_c. Shape: (C,).
+        mean: Means m_c. Shape: (C, K).
+        factor: Lower Cholesky factors L_c of the covariances. Shape: (C, K, K).
     """
 
     log_weight: Tensor
@@ -118,7 +142,7 @@ class GaussianMixturePrior(Prior):
         self.register_buffer("factor", factor)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns log p(z). Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
         eye = torch.eye(self.d_latent, dtype=z.dtype, device=z.device)
         inverse = torch.linalg.solve_triangular(self.factor.to(z), eye, upper=False)
         shift = (inverse @ self.mean.to(z)[..., None])[..., 0]
@@ -132,17 +156,18 @@ class GaussianMixturePrior(Prior):
 
     @property
     def n_uniforms(self) -> int:
-        """One, which chooses the component."""
+        """Number of uniform numbers per sample: 1, which selects the component."""
         return 1
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Returns samples of z. Shape: (n, 1), (n, K) -> (n, K)."""
+        """Converts uniform and normal noise to samples of z. Shape: (n, 1), (n, K) -> (n, K)."""
         upper = self.log_weight.exp().cumsum(0)
         c = torch.searchsorted(upper, u[:, 0].contiguous()).clamp(max=len(self.mean) - 1)
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
 
     def widened(self, places: Tensor) -> GaussianMixturePrior:
-        """Returns this prior in the dimensions where `places` is true, and N(0, 1) in all others.
+        """Returns a prior with more dimensions: this one in the dimensions where the mask `places`
+        is true, and an independent N(0, 1) in the others.
 
         Shape: places (K,), with as many true entries as this prior has dimensions.
         """
@@ -155,11 +180,11 @@ class GaussianMixturePrior(Prior):
 
 
 class AutoregressiveMixturePrior(Prior):
-    """p(z) = prod_k p(z_k | z_<k), each a mixture of C Gaussians from a masked network.
+    """Prior p(z) = prod_k p(z_k | z_<k), each factor a mixture of C Gaussians.
 
-    Each k has a group of hidden units that depend on z_1 .. z_{k-1} only, in later layers through
-    the groups up to their own. One pass gives the density of all dimensions; sampling them in order
-    also costs one pass.
+    A masked network computes the mixtures: dimension k has a group of hidden units that depend only
+    on z_1 .. z_{k-1}. One pass gives the density of all dimensions; sampling them in order also
+    costs as much as one pass.
 
     # PAPER-DIFF: the paper's prior is N(0, I) throughout. This one is trained with the model: the
     # posterior need not fill a Gaussian without gaps, and rows are generated from regions of z that
@@ -184,7 +209,7 @@ class AutoregressiveMixturePrior(Prior):
             )
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns log p(z). Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
         log_weight, mean, log_sigma = self.mixtures(z)
         t = (z[..., None] - mean) * (-log_sigma).exp()
         log_terms = log_weight - log_sigma + log_normal_density(t)
@@ -192,7 +217,7 @@ class AutoregressiveMixturePrior(Prior):
         return log_prob
 
     def mixtures(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns log weights, means and log deviations of every p(z_k | z_<k).
+        """Returns the log weights, means and log standard deviations of every p(z_k | z_<k).
 
         Shape: (..., K) -> three of (..., K, C).
         """
@@ -202,18 +227,24 @@ class AutoregressiveMixturePrior(Prior):
         return self._of_outputs(self.leave(act(h)))
 
     def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns (log weights, means, log deviations). Shape: (..., 3 C k) -> three of (..., k,
-        C)."""
+        """Converts network outputs to (log weights, means, log standard deviations).
+
+        Shape: (..., 3 C k) -> three of (..., k, C).
+        """
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 
     @property
     def n_uniforms(self) -> int:
-        """One for each dimension, which chooses its component."""
+        """Number of uniform numbers per sample: one for each dimension, which selects its
+        component."""
         return self.d_latent
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Returns samples of z, dimension by dimension. Shape: (n, K), (n, K) -> (n, K)."""
+        """Converts uniform and normal noise to samples of z, dimension by dimension.
+
+        Shape: (n, K), (n, K) -> (n, K).
+        """
         act, n = nn.functional.silu, len(eps)
         z = self.enter.weight.new_zeros(n, self.d_latent)
         entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))
@@ -233,7 +264,11 @@ class AutoregressiveMixturePrior(Prior):
 
 
 class MaskedLinear(nn.Linear):
-    """Masked linear layer (W * mask) x + b. Shape: mask (d_out, d_in), bool."""
+    """Linear layer (W * mask) x + b, in which an output depends only on the inputs in its mask.
+
+    Attributes:
+        mask: 1 where an output (row) depends on an input (column). Shape: (d_out, d_in).
+    """
 
     mask: Tensor
 
@@ -244,11 +279,14 @@ class MaskedLinear(nn.Linear):
             self.weight.mul_((mask.shape[1] / mask.sum(1).clamp(min=1)).sqrt()[:, None])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns all outputs."""
+        """Returns (W * mask) x + b for each x. Shape: (..., d_in) -> (..., d_out)."""
         return nn.functional.linear(x, self.weight * self.mask, self.bias)
 
     def part(self, x: Tensor, outputs: slice) -> Tensor:
-        """Returns some outputs, from the first inputs, on which alone they depend."""
+        """Returns a slice of the outputs, given only the first inputs, on which they depend.
+
+        Shape: (n, number of inputs) -> (n, number of outputs).
+        """
         seen = outputs, slice(x.shape[-1])
         weight = self.weight[seen] * self.mask[seen]
         return nn.functional.linear(x, weight, self.bias[outputs])
@@ -259,7 +297,10 @@ def _group_slice(k: int, width: int) -> slice:
 
 
 def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior:
-    """Fits a mixture to samples of z by expectation maximisation. Shape: (n, K)."""
+    """Returns a Gaussian mixture prior fitted to samples of z by expectation maximisation.
+
+    Shape: z (n, K).
+    """
     if z.shape[1] == 0:
         return GaussianMixturePrior(1, 0)
     fitted = fit_gaussian_mixture(z, n_components, generator_for(seed, "mixture"))
@@ -277,9 +318,15 @@ def fit_best_mixture(
     seed: int,
     report: Report = report_to_nobody,
 ) -> GaussianMixturePrior:
-    """Fits mixtures and returns the one with the highest density of held-out samples.
+    """Returns the Gaussian mixture prior with the highest mean log density of held-out samples.
 
-    Numbers of components with fewer than fifty samples each are skipped, except the smallest.
+    Args:
+        z: Samples of z to fit. Shape: (n, K).
+        held_out: Samples of z that select the mixture. Shape: (m, K).
+        choices: Numbers of components to try. Those with fewer than fifty samples per component are
+            skipped, except the smallest.
+        seed: Seed of the initial components.
+        report: Function that is called with the finished share of the work, from 0 to 1.
     """
     first, *others = sorted(choices)
     allowed = [first, *(n for n in others if n * _LEAST_DRAWS <= len(z))]

@@ -1,12 +1,12 @@
-"""Proposal distribution of z for importance-weighted bounds: a defensive mixture of posterior and
-prior.
+"""Proposal distribution of z for importance-weighted bounds: a mixture of posterior and prior.
 
     q(z) = (1 - a) N(eta, (c tau)^2) + a p(z)
 
-The encoder's posterior may have lighter tails than the true one, and is poor for rows with many
-unobserved cells. Therefore a share a of the samples comes from the prior, and every sample is
-weighted against the mixture (balance heuristic): no weight exceeds p(x|z) / a, and all weights of a
-row without observed cells are near one.
+eta and tau are the means and standard deviations of the encoder's posterior. It may have lighter
+tails than the true posterior, and is poor for rows with many unobserved cells. Therefore a share a
+of the samples comes from the prior, and every sample is weighted by the density of the mixture
+(balance heuristic): no weight exceeds p(x|z) / a, and all weights of a row without observed cells
+are near one.
 """
 
 from __future__ import annotations
@@ -26,26 +26,28 @@ from gcvae.numerics.row_noise import RowNoise
 from gcvae.numerics.sobol import sobol_points
 
 _PRIOR_SHARE = 10
-"""One sample in this many is from the prior."""
+"""One of this many samples is from the prior."""
 _LEAST_DRAWS = 10
-"""Minimum number of samples of a complete row for some to be from the prior, ..."""
+"""Minimum number of samples per complete row for which some are from the prior."""
 _LEAST_DRAWS_OF_BLANKS = 5
-"""... and of a row with unobserved cells; with fewer, all are from the unwidened posterior."""
+"""Minimum number of samples per row with unobserved cells for which some are from the prior; with
+fewer samples, the posterior is not widened either."""
 _WIDENED = 1.1
-"""Factor c of the posterior's deviations; too wide costs little, too narrow much."""
+"""Factor c on the posterior's deviations; a wide proposal costs little accuracy, a narrow one much.
+"""
 
 
 @dataclass(frozen=True)
 class LatentDraws:
-    """Samples of z for each row, with log p(z) - log q(z), q being the proposal.
+    """Samples of z for each of n rows, with the log ratio of prior and proposal.
 
-    The first S samples are used, one replicate after the other; the rest is padding, so that a
-    row's result does not depend on other rows. Contexts of rows are concatenated to z.
-
-    Shape: z (S', n, K), log_ratio (S', n) in float64.
+    The samples of all replicates follow one another; padding comes last, so that a row's result
+    does not depend on other rows.
 
     Attributes:
-        n_prior: Number of samples of each replicate, the last ones, that are from the prior.
+        z: Samples, concatenated with the rows' contexts for a conditional model. Shape: (S', n, K).
+        log_ratio: log p(z) - log q(z), with q the proposal. Shape: (S', n), float64.
+        n_prior: Number of samples from the prior, which are the last ones of each replicate.
     """
 
     z: Tensor
@@ -56,11 +58,18 @@ class LatentDraws:
 def draw_latents(
     model: GenerativeModel, rows: EncodedTable, n_draws: int, replicates: Sequence[RowNoise]
 ) -> LatentDraws:
-    """Samples S latent vectors for each row and each independent replicate.
+    """Samples `n_draws` latent vectors for each row and each set of random numbers.
 
-    A fixed share of a replicate's samples is from the prior. The others are from the widened
-    posterior N(eta, (c tau)^2), with deviations of at most one, at points of a Sobol sequence that
-    is shifted for each row. Its first dimensions are used for those of z with the smallest tau.
+    A fixed share of the samples is from the prior. The others are from the widened posterior
+    N(eta, (c tau)^2), with widened deviations of at most one, at points of a Sobol sequence that is
+    shifted for each row. The first dimensions of the sequence are used for the dimensions of z with
+    the smallest tau.
+
+    Args:
+        model: Model.
+        rows: Encoded rows. Shape: (n, D).
+        n_draws: Number of samples for each row and set.
+        replicates: Independent sets of random numbers of the rows.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """
@@ -86,7 +95,7 @@ def draw_latents(
 
 
 def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor]:
-    """Returns eta and tau of each row. Shape: (n, K) each."""
+    """Returns posterior mean eta and standard deviation tau of each row. Shape: (n, K) each."""
     eta, log_tau = model.encoder(rows.take(filled(torch.arange(len(rows), device=rows.device))))
     return eta[: len(rows)], log_tau.exp()[: len(rows)]
 
@@ -101,8 +110,10 @@ def _prior_samples(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: T
 
 
 def _sobol_normals(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
-    """Returns normal noise at shifted points of a Sobol sequence. Shape: tau (n, K) -> (S, n,
-    K)."""
+    """Returns the normal scores of the points of a Sobol sequence, shifted for each row.
+
+    Shape: tau (n, K) -> (S, n, K).
+    """
     place = tau.argsort(dim=-1, stable=True).argsort(dim=-1).cpu().numpy()
     points = sobol_points(n_draws, tau.shape[-1])[:, place]
     eps: Tensor = torch.special.ndtri(noise.of("encoder").shifted(points))

@@ -1,8 +1,8 @@
 """Generates rows from the autoregressive decoder without normalising probabilities.
 
-A code is sampled by inversion of unnormalised masses (`ColumnWeights`): the first code whose
-cumulative mass reaches u times the total. Numbers are computed only for rows that have one.
-Contributions of cells to the running sum come from a table of the column's codes.
+A code is sampled by inversion of unnormalised probabilities (masses, see `ColumnWeights`): the
+first code whose cumulative mass reaches u times the total. Numbers are computed only for rows with
+the code of numbers. Contributions of codes to the running sum are looked up in a table.
 """
 
 from __future__ import annotations
@@ -19,37 +19,54 @@ from gcvae.numerics.affine import through
 from gcvae.numerics.generators import uniform
 
 _ROWS_AT_ONCE = 2048
-"""Number of rows per block, such that working memory fits a core's cache."""
+"""Number of rows per block; its working memory fits a core's cache."""
 
 
 @dataclass(frozen=True)
 class _Noise:
-    """Uniform noise of a block of rows. Shape: codes (D, n) float32, numbers (D_real, n)."""
+    """Uniform noise for a block of n rows. Shape: codes (D, n) float32, numbers (D_real, n)."""
 
     codes: Tensor
     numbers: Tensor
 
 
 class RowDraws:
-    """Sampler of the decoder's columns; valid while its weights do not change."""
+    """Samples rows from an autoregressive decoder; valid until the decoder's weights change."""
 
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
     ) -> None:
-        """Gathers the weights of each column; the trunk leads from z to the context."""
+        """Gathers the weights of each column.
+
+        Args:
+            trunk: Network from z to the hidden vector (context).
+            network: Autoregressive network.
+            marginals: Marginals of the copula head.
+        """
         self.trunk, self.network, self.marginals = trunk, network, marginals
         self.columns = columns_in_order(network, marginals)
 
     @torch.no_grad()
     def __call__(self, z: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of one row for each z. Shape: (n, K) -> two of (n, D)."""
+        """Generates one row for each z.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
+        """
         context = through(self.trunk, z)
         return self.draw(context, generator)
 
     @torch.no_grad()
     def draw(self, context: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns (codes, values) of one row for each context. Shape: (n, d_context) -> two of (n,
-        D)."""
+        """Generates one row for each hidden vector (context) that the trunk computes from z.
+
+        Args:
+            context: Hidden vectors. Shape: (n, d_context).
+            generator: Random generator.
+
+        Returns:
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
+        """
         n, n_columns, n_real = len(context), len(self.columns), len(self.network.real)
         noise = _Noise(
             uniform((n_columns, n), generator), uniform((n_real, n), generator, torch.float64)
@@ -63,7 +80,7 @@ class RowDraws:
         return codes.int().T, values.T
 
     def _draw(self, context: Tensor, noise: _Noise, codes: Tensor, values: Tensor) -> None:
-        """Fills in `codes` and `values`. Shape: (n, d_context), two of (D, n)."""
+        """Writes sampled cells to `codes` and `values`. Shape: (n, d_context), two of (D, n)."""
         total = through(self.network.read, context)
         lines = total.new_zeros(len(total), self.network.n_lines)
         for column in self.columns:
@@ -79,7 +96,7 @@ class RowDraws:
     def _draw_numbers(
         self, column: ColumnWeights, outputs: Tensor, noise: _Noise, codes: Tensor, values: Tensor
     ) -> Tensor:
-        """Draws the numbers of a column into `values`. Returns the rows that have one, (m,)."""
+        """Writes sampled numbers of a column to `values`; returns the indices of their rows."""
         j, place = column.number, column.place
         if place is None:
             return codes.new_zeros(0, dtype=torch.long)
@@ -92,8 +109,10 @@ class RowDraws:
 
 
 def _drawn(masses: Tensor, noise: Tensor) -> Tensor:
-    """Returns codes by inversion of uniform noise, never one without mass. Shape: (n, K), (n,) ->
-    (n,)."""
+    """Returns codes sampled by inversion of uniform noise, never one of probability zero.
+
+    Shape: masses (n, K), noise (n,) -> (n,).
+    """
     upper = masses.cumsum(-1)
     # The first code whose cumulative mass reaches the target, at most the last one with mass.
     height = noise[:, None] * upper[:, -1:]

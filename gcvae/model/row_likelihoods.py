@@ -1,8 +1,9 @@
 """Computes likelihoods of rows under the autoregressive decoder with few evaluations.
 
-A score needs the log of the sum of a column's masses and one mass (`ColumnWeights.log_code`), and
-one contribution to the running sum for each row, whatever the number of samples of z. Unobserved
-cells are sampled on the way; only rows that have them need contributions for each sample.
+A log density needs one unnormalised probability per column and the log of their sum
+(`ColumnWeights.log_code`). The contributions of a row's cells to the running sum do not depend on
+z, so they are computed once for all samples of z. Unobserved cells are sampled during the pass;
+only rows with unobserved cells need contributions for each sample.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ from gcvae.numerics.batches import filled
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of rows during a pass through the columns, with the log probability of each.
+    """Cells of rows during a pass through the columns, at N latent vectors.
 
-    Shape: log_prob (D, N), codes int64 and values (D, m), N a multiple of m; m < N repeats the m
-    rows, each time at another z.
+    m complete rows are stored once for all their N / m latent vectors; otherwise m is N.
+
+    Attributes:
+        log_prob: Log probability (density) of each cell. Shape: (D, N).
+        codes: Codes of the cells. Shape: (D, m), int64.
+        values: Values of the cells. Shape: (D, m).
     """
 
     log_prob: Tensor
@@ -37,7 +42,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class _At:
-    """A column at N latent vectors. Shape: outputs (N, K + 3 M), mixture (N, 3 M)."""
+    """Network outputs of a column at N latent vectors. Shape: outputs (N, w), mixture (N, 3 M)."""
 
     column: ColumnWeights
     outputs: Tensor
@@ -45,20 +50,32 @@ class _At:
 
 
 class RowLikelihoods:
-    """Evaluator of log p(x|z) of rows; valid while the decoder's weights do not change."""
+    """Computes log p(x|z) of rows under an autoregressive decoder; valid until the decoder's
+    weights change."""
 
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
     ) -> None:
-        """Gathers the weights of each column; the trunk leads from z to the context."""
+        """Gathers the weights of each column.
+
+        Args:
+            trunk: Network from z to the hidden vector (context).
+            network: Autoregressive network.
+            marginals: Marginals of the copula head.
+        """
         self.trunk, self.network, self.marginals = trunk, network, marginals
         self.columns = columns_in_order(network, marginals)
 
     def __call__(self, rows: EncodedTable, z: Tensor, noise: Tensor) -> Tensor:
-        """Returns log p(x|z) of the first column in the network's order, of the first two, and so
-        on.
+        """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns in the
+        order of the chain rule.
 
-        Shape: rows (n, D), z (S, n, K), noise (S, n, D) -> (S, n, D), float64.
+        Args:
+            rows: Rows. Shape: (n, D).
+            z: S latent vectors for each row. Shape: (S, n, K).
+            noise: Uniform noise, from which unobserved cells are sampled. Shape: (S, n, D).
+
+        Shape: (S, n, D), float64.
         """
         with torch.no_grad():
             context = through(self.trunk, z.flatten(0, -2))
@@ -69,12 +86,15 @@ class RowLikelihoods:
 
     @torch.no_grad()
     def through(self, rows: EncodedTable, context: Tensor, noise: Tensor) -> Cells:
-        """Passes through the columns: observed cells are scored, unobserved ones sampled.
+        """Visits all columns in order: scores observed cells and samples unobserved ones.
 
-        A number that stands for an interval is scored by the interval's probability, and sampled
-        inside.
+        A cell that stands for an interval of numbers is scored by the interval's probability, and
+        its number is sampled in the interval.
 
-        Shape: rows (n, D) or (1, D), context (..., n, d_context), noise (..., n, D).
+        Args:
+            rows: Rows; one row is repeated for all latent vectors. Shape: (n, D) or (1, D).
+            context: Hidden vectors of z. Shape: (..., n, d_context).
+            noise: Uniform noise. Shape: (..., n, D).
         """
         cells = self._start(rows, noise)
         noise = noise.reshape(-1, noise.shape[-1]).double()
@@ -94,7 +114,7 @@ class RowLikelihoods:
         return cells
 
     def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
-        """Returns the known cells; complete rows are stored once for all samples of z."""
+        """Returns the cells before the pass; complete rows are stored once for all samples of z."""
         n_all = noise[..., 0].numel()
         is_whole = rows.intervals is None and bool(rows.observed.all())
         times = 1 if is_whole else n_all // len(rows)
@@ -120,7 +140,7 @@ class RowLikelihoods:
         cells.log_prob[j, index] += numbers.log_prob(value.repeat(times)) + log_slope.repeat(times)
 
     def _draw_blanks(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
-        """Samples the unobserved cells of a column in their regions. Shape: noise (N, D)."""
+        """Samples the unobserved cells of a column under their constraints. Shape: noise (N, D)."""
         j = at.column.number
         times = cells.codes.shape[1] // len(rows)
         blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
@@ -137,7 +157,10 @@ class RowLikelihoods:
         cells.codes[j, blank], cells.values[j, blank] = drawn.codes.long(), drawn.values
 
     def _narrow_intervals(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
-        """Scores a column's intervals, and samples numbers inside. Shape: noise (N,)."""
+        """Scores the cells of a column that stand for intervals, and samples numbers in them.
+
+        Shape: noise (N,).
+        """
         j = at.column.number
         if rows.intervals is None or at.column.place is None:
             return
@@ -149,7 +172,10 @@ class RowLikelihoods:
         cells.values[j, index] = within.draw(cells.values[j, index], noise[index])
 
     def _distribution(self, at: _At, index: Tensor, codes: Tensor) -> ColumnDistribution:
-        """Returns the distribution of the column for some rows. Shape: index (b,), codes (D, N)."""
+        """Returns the distribution of the column for the rows at an index.
+
+        Shape: index (b,), codes (D, N).
+        """
         column, outputs, mixture = at.column, at.outputs[index], at.mixture[index]
         log_beta = column.log_beta(outputs, mixture, codes[:, index])
         if column.place is None:
@@ -158,7 +184,8 @@ class RowLikelihoods:
         return ColumnDistribution(log_beta, column.point_code, column.marginal(outputs), transform)
 
     def _step(self, column: ColumnWeights, cells: Cells, total: Tensor, lines: Tensor) -> None:
-        """Adds the contributions of a column's cells, in place. Shape: (N, d_sum), (N, D_real)."""
+        """Adds the contributions of a column's cells to the running sum and the linear terms, in
+        place. Shape: total (N, d_sum), lines (N, n_lines)."""
         codes, values = cells.codes[column.number], cells.values[column.number]
         cells_of = filled(torch.arange(len(codes), device=codes.device))
         added = self.network.added_by_all(

@@ -1,11 +1,11 @@
-"""Autoregressive passes over a decoder's columns, for N particles at their own latent vectors.
+"""Passes that visit the columns of a decoder one by one, for N rows, each with its latent vector.
 
     autoregressive decoder   p_j(x_j | x_<j, z)
     Gaussian copula          q_j = (b_j . f + e_j) / psi_j,  f ~ N(0, I_r)
     principal direction      x_j = mu_j + a_j f + sqrt(omega) e_j,  f ~ N(0, 1)
 
-The latent vector is z and, if a factor f couples the columns, f. Given both, the columns are
-independent (copula, principal direction) or depend on earlier ones (autoregressive decoder).
+Given z and the factors f of the copula or principal direction, the columns are independent; those
+of an autoregressive decoder depend on earlier columns.
 """
 
 from __future__ import annotations
@@ -27,27 +27,33 @@ from gcvae.model.number_marginals import Marginal
 
 
 class ColumnWalk(Protocol):
-    """Pass of N particles over the columns."""
+    """Pass that visits the columns one by one, to score or generate N rows."""
 
     @property
     def order(self) -> Sequence[int] | None:
-        """Order of the columns; None if it does not matter."""
+        """Column indices in the order in which to visit them; None if the order does not matter."""
 
     def column(self, j: int) -> WalkedColumn:
-        """Returns column j, given the earlier columns."""
+        """Returns the distribution of column j given the columns visited before."""
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Sets the cells of column j. Shape: (N,), (N,)."""
+        """Sets the codes and values of column j for N rows; later columns may depend on them.
+
+        Shape: (N,), (N,).
+        """
 
 
 @dataclass(frozen=True)
 class IndependentWalk:
-    """Pass over columns that are independent given the latent vector.
+    """Pass over columns that are independent given z and the factor f of a Gaussian copula.
 
-    For a Gaussian copula with factor f, `pull` = B f and `scale` = psi shift and scale each
-    column's normal score.
+    Given f the normal score of column j is (pull_j + e_j) / scale_j with a standard normal e_j.
 
-    Shape: pull, scale (N, D), or None without a copula.
+    Attributes:
+        marginals: Marginals of the decoder.
+        parameters: Parameters of the marginals given z.
+        pull: B f for loadings B; None without a copula. Shape: (N, D).
+        scale: psi, the standard deviation of B f + e; None without a copula. Shape: (N, D).
     """
 
     marginals: Marginals
@@ -57,10 +63,10 @@ class IndependentWalk:
 
     @property
     def order(self) -> None:
-        """None: the order does not matter."""
+        """None, because the order of independent columns does not matter."""
 
     def column(self, j: int) -> WalkedColumn:
-        """Returns the distribution of column j given z and f."""
+        """Returns the distribution of column j given z and the factor f of the copula."""
         alone = self.marginals.column(self.parameters, j)
         if self.pull is None or self.scale is None:
             return alone
@@ -72,9 +78,14 @@ class IndependentWalk:
 
 
 class AutoregressiveWalk:
-    """Pass of N rows over the columns, each at its z.
+    """Pass over the columns of an autoregressive decoder, for N rows, each with its z.
 
-    Shape: the leading dimensions of the conditional are flattened to N.
+    Attributes:
+        marginals: Marginals of the copula head.
+        network: Autoregressive network.
+        outputs: Outputs of the marginals, with all batch dimensions flattened to N.
+        total: Running sum over the columns visited so far. Shape: (N, d_sum).
+        lines: Linear terms of the columns visited so far. Shape: (N, n_lines).
     """
 
     def __init__(
@@ -84,7 +95,14 @@ class AutoregressiveWalk:
         outputs: MarginalOutputs,
         context: Tensor,
     ) -> None:
-        """Starts before the first column."""
+        """Initialises the pass before the first column.
+
+        Args:
+            marginals: Marginals of the copula head.
+            network: Autoregressive network.
+            outputs: Outputs of the marginals given z.
+            context: Hidden vector of each z. Shape: (..., d_context).
+        """
         self.marginals, self.network = marginals, network
         self.outputs = outputs.flattened()
         self.total: Tensor = network.read(context.reshape(-1, context.shape[-1]))
@@ -93,17 +111,24 @@ class AutoregressiveWalk:
 
     @property
     def order(self) -> Sequence[int]:
-        """The network's order."""
+        """Column indices in the order of the chain rule, in which columns must be visited."""
         return self.network.order
 
     def column(self, j: int) -> ColumnDistribution:
-        """Returns p_j( . | x_<j, z) given the earlier columns."""
+        """Returns the distribution p_j( . | x_<j, z) of column j given the earlier columns."""
         return self.with_functions(j, self.column_alone(j))
 
     def with_functions(
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
     ) -> ColumnDistribution:
-        """Applies functional dependencies on earlier columns to column j of these rows."""
+        """Returns a distribution of column j with functional dependencies on earlier columns
+        applied.
+
+        Args:
+            j: Index of the column.
+            column: Distribution without the dependencies.
+            rows: Indices of the rows of `column`. Default: all.
+        """
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:
@@ -112,7 +137,7 @@ class AutoregressiveWalk:
         return replace(column, log_beta=log_beta)
 
     def column_alone(self, j: int) -> ColumnDistribution:
-        """Returns column j without functional dependencies."""
+        """Returns the distribution of column j, ignoring functional dependencies."""
         added, steps = self.network.column_outputs(self.total, j), self.network.steps
         offsets = self.lines[:, len(self.network.real) :]
         log_beta = self.total.new_zeros(len(self.total), 1)
@@ -138,7 +163,10 @@ class AutoregressiveWalk:
         return ColumnDistribution(log_beta, int(self.marginals.point_codes[j]), marginal, transform)
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Sets the cells of column j. Shape: (N,), (N,)."""
+        """Sets the codes and values of column j for N rows; later columns depend on them.
+
+        Shape: (N,), (N,).
+        """
         self._came[j] = codes
         at = (codes == self.marginals.point_codes[j]).nonzero()[:, 0]
         added, moved = self.network.added_by(codes, values, j, at)

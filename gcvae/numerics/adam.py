@@ -1,4 +1,4 @@
-"""Adam with decoupled weight decay, from torch's functional step.
+"""Adam with decoupled weight decay, by torch's functional `adamw`.
 
 `torch.optim.AdamW` computes the same, but imports torch's compiler, which takes one to two seconds
 in every process that fits a model.
@@ -16,7 +16,7 @@ _LEAST_DEVIATION = 1e-8
 
 
 class AdamW:
-    """Adam optimiser with decoupled weight decay; holds the moments of the gradients.
+    """Adam optimiser with decoupled weight decay, which stores the moments of the gradients.
 
     Source: Kingma & Ba 2015, Algorithm 1; Loshchilov & Hutter 2019, Algorithm 2.
     """
@@ -28,8 +28,9 @@ class AdamW:
 
         Args:
             parameters: Parameters to update.
-            betas: Decay of the means of gradients and of squared gradients per step.
-            weight_decay: Shrinkage of parameters per step, relative to the step size.
+            betas: Decay rates per step of the mean gradient and of the mean squared gradient.
+            weight_decay: Coefficient of weight decay: a step multiplies parameters by 1 - step size
+                * weight_decay.
         """
         self._parameters, self._betas, self._weight_decay = list(parameters), betas, weight_decay
         self._means = [torch.zeros_like(p) for p in self._parameters]
@@ -37,12 +38,16 @@ class AdamW:
         self._steps = [torch.zeros((), device=p.device) for p in self._parameters]
 
     def forget_gradients(self) -> None:
-        """Clears the gradients."""
+        """Sets the gradients of all parameters to None."""
         for parameter in self._parameters:
             parameter.grad = None
 
     def step(self, rate: float) -> None:
-        """Updates the parameters that have a gradient, with this step size."""
+        """Updates all parameters whose gradient is not None.
+
+        Args:
+            rate: Step size (learning rate).
+        """
         moved = [i for i, p in enumerate(self._parameters) if p.grad is not None]
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         parts = self._parameters, self._means, self._squares, self._steps
@@ -56,7 +61,7 @@ class AdamW:
             )  # fmt: skip
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Returns the state for a checkpoint."""
+        """Returns moments and step counts by name, for a checkpoint; the tensors are not copied."""
         return {
             f"{i}/{name}": tensor
             for name, tensors in self._named.items()
@@ -64,7 +69,7 @@ class AdamW:
         }
 
     def take_tensors(self, kept: Mapping[str, Tensor]) -> None:
-        """Restores the state of a checkpoint."""
+        """Copies moments and step counts from tensors that `to_tensors` returned."""
         for name, tensors in self._named.items():
             for i, tensor in enumerate(tensors):
                 tensor.copy_(kept[f"{i}/{name}"])

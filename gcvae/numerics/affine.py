@@ -1,8 +1,8 @@
-"""Affine maps of many rows without gradients, using the fastest available matrix product.
+"""Affine maps of many rows, using oneDNN where it is faster than torch's usual matrix product.
 
-oneDNN has kernels for each CPU type, and adds and applies the activation while results are in the
-cache. MKL, which torch's `addmm` uses, is about half as fast on AMD CPUs. With gradients, on other
-devices and in float64 `addmm` is used.
+oneDNN has kernels for each CPU type, and computes sum and activation while the product is in the
+cache. MKL, which `torch.nn.functional.linear` uses, is about half as fast on AMD CPUs. With
+gradients, on GPUs and in float64 the maps use `torch.nn.functional.linear`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ _NO_SCALARS: list[float] = []
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | None = None) -> Tensor:
-    """Returns W x + b + plus. Shape: (n, d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n,
-    d_out)."""
+    """Returns W x + b + plus for each row x; a `bias` or `plus` of None is omitted.
+
+    Shape: (n, d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n, d_out).
+    """
     if not _is_plain(x, weight):
         product = nn.functional.linear(x, weight, bias)
         return product if plus is None else product + plus
@@ -31,7 +33,10 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | Non
 
 
 def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Returns silu(W x + b). Shape: (n, d_in), (d_out, d_in), (d_out,) -> (n, d_out)."""
+    """Returns silu(W x + b) for each row x, with silu(y) = y sigmoid(y).
+
+    Shape: (n, d_in), (d_out, d_in), (d_out,) -> (n, d_out).
+    """
     if not _is_plain(x, weight):
         return nn.functional.silu(nn.functional.linear(x, weight, bias), inplace=True)
     found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "swish", _NO_SCALARS, None)
@@ -39,7 +44,10 @@ def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def through(network: nn.Module, x: Tensor) -> Tensor:
-    """Applies a network, with `affine` for its linear layers."""
+    """Returns the output of a network for rows x, computing its linear layers by `affine`.
+
+    Shape: (n, d_in) -> (n, d_out).
+    """
     if isinstance(network, nn.Linear):
         return affine(x, network.weight, network.bias)
     if isinstance(network, nn.Sequential):

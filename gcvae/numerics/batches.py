@@ -1,8 +1,8 @@
-"""Batch sizes for which the result of a row does not depend on the other rows, to the last bit.
+"""Batch sizes that make a row's result independent of the rest of the batch, to the last bit.
 
 SIMD loops compute a fixed number of values at a time and use another code path, whose last bit may
-differ, for the remainder and for products of few rows. A large batch without remainder gives every
-row the same result.
+differ, for the remainder and for products of few rows. A batch size that is a multiple of 16 and at
+least 64 avoids them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,25 @@ _LEAST = 64
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> torch.Size:
-    """Returns the broadcast shape; torch's own function takes forty times as long."""
+    """Returns the shape to which the shapes broadcast; `torch.broadcast_shapes` takes forty times
+    as long."""
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 def draws_without_end(n_draws: int, n_rows: int) -> int:
-    """Returns the least number of samples per row, at least `n_draws`, that gives such a batch."""
+    """Returns the number of samples per row for which a batch of n_rows rows needs no padding.
+
+    The number is at least n_draws, and its product with n_rows is a multiple of `LANES`, so that a
+    row's result does not depend on the other rows.
+    """
     step = LANES // math.gcd(LANES, n_rows)
     return -(-max(n_draws, _LEAST // n_rows) // step) * step
 
 
 def filled(index: Tensor) -> Tensor:
-    """Pads row indices with the first one to such a batch size; empty stays empty. Shape: (m,)."""
+    """Pads row indices to a multiple of `LANES` by repeating the first one.
+
+    No indices stay no indices. Shape: (m,) -> (m rounded up,).
+    """
     missing = -len(index) % LANES
     return torch.cat([index, index[:1].expand(missing if len(index) else 0)])

@@ -1,4 +1,4 @@
-"""Cramér's V of all pairs of columns, whose values are grouped."""
+"""Cramér's V, a measure of association, of all pairs of columns, whose values are grouped."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ Groups = NDArray[np.int64]
 Matrix = NDArray[np.float64]
 
 MOST_GROUPS = 50
-"""Columns with more values are grouped by quantiles."""
+"""Columns with more distinct values are grouped by quantiles."""
 N_BINS = 10
 _COUNT_BUDGET = 8e8
-"""Maximum number of counted cells over all pairs: some seconds on one core."""
+"""Maximum number of rows counted in contingency tables, summed over all pairs of columns: some
+seconds on one core."""
 
 
 def group(ranks: NDArray[np.float64]) -> Groups:
-    """Groups a column's values: one group per level, or ten quantile bins for more than 50 values.
+    """Returns the group number of each cell of a column: one group per distinct value, or ten
+    quantile bins for more than 50 values.
 
-    A value that fills a quantile bin has a group of its own, so that a column of mostly zeros still
+    A value that fills a quantile bin forms a separate group, so that a column of mostly zeros still
     distinguishes zeros from other values.
+
+    Args:
+        ranks: A number for each cell that orders the column's values.
 
     Shape: (n,) -> (n,).
     """
@@ -38,11 +43,16 @@ def group(ranks: NDArray[np.float64]) -> Groups:
 def cramers_v(groups: Sequence[Groups]) -> Matrix:
     """Returns the bias-corrected Cramér's V of every pair of grouped columns.
 
-    phi^2 = sum_ab O_ab^2 / (R_a C_b) - 1, less its expectation (r - 1)(c - 1) / (n - 1) under
-    independence, over the corrected number of groups. With very many columns only the first rows
-    are counted, within a time budget. Columns of one group have NaN.
+    phi^2 = sum_ab O_ab^2 / (R_a C_b) - 1 with O_ab the share of rows in group a of one column and b
+    of the other, R_a and C_b the shares of the groups. V is the square root of phi^2, less its
+    expectation (r - 1)(c - 1) / (n - 1) under independence of r and c groups, divided by the
+    corrected number of groups minus one. With very many columns only the first rows are counted,
+    to limit the time. Pairs with a column of only one group are NaN.
 
-    Shape: D arrays (n,) -> (D, D).
+    Args:
+        groups: Group numbers of each column's cells, as `group` returns them.
+
+    Shape: D arrays (n,) -> (D, D), for D columns and n rows.
     Source: Bergsma 2013.
     """
     d = len(groups)
@@ -57,7 +67,7 @@ def cramers_v(groups: Sequence[Groups]) -> Matrix:
 
 
 def _first_rows(groups: Sequence[Groups]) -> list[Groups]:
-    """Returns the counted rows, with groups renumbered without gaps."""
+    """Returns the group numbers of the rows that are counted, renumbered without gaps."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 
@@ -65,7 +75,7 @@ def _first_rows(groups: Sequence[Groups]) -> list[Groups]:
 def _phi_squared(
     column: Groups, others: list[Groups], share: Matrix, other_shares: list[Matrix]
 ) -> Matrix:
-    """Returns phi^2 of one column with each of the others. Shape: (len(others),)."""
+    """Returns phi^2 of one column paired with each of `others`. Shape: (len(others),)."""
     n, k = len(column), len(share)
     found = np.empty(len(others))
     for j, other in enumerate(others):

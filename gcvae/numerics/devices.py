@@ -11,7 +11,7 @@ def device_named(name: str) -> torch.device:
     """Returns the device with this name; `auto` is CUDA if available, otherwise the CPU.
 
     Raises:
-        SettingError: The name is unknown, or CUDA is not available.
+        SettingError: The name is not `auto`, `cpu` or `cuda`, or CUDA is not available.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

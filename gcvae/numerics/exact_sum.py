@@ -1,6 +1,6 @@
-"""Exact sums of floats, which do not depend on the order or on how the terms are divided.
+"""Exact sums of floats, which depend neither on the order of the terms nor on partial sums.
 
-The summary of a score job is therefore the same for any number of workers.
+The summary of the scores of a table is therefore the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -20,33 +20,39 @@ class ExactSum:
     """
 
     def __init__(self, finite: Fraction = Fraction(0), other: float = 0.0) -> None:
-        """Starts with these sums."""
+        """Initialises the sum.
+
+        Args:
+            finite: Exact sum of finite terms.
+            other: Sum of infinite terms and NaN.
+        """
         self._finite = finite
         self._other = other
 
     def add(self, value: float) -> None:
-        """Adds a float."""
+        """Adds a term, which may also be infinite or NaN."""
         if math.isfinite(value):
             self._finite += Fraction(value)
         else:
             self._other += value
 
     def add_all(self, sum_: ExactSum) -> None:
-        """Adds another sum."""
+        """Adds the terms of another sum."""
         self._finite += sum_._finite
         self._other += sum_._other
 
     @property
     def value(self) -> float:
-        """The sum, rounded once to a float."""
+        """Value of the sum, rounded once to a float."""
         return float(self._finite) + self._other
 
     def to_json(self) -> list[str]:
-        """Returns a lossless document for `from_json`."""
+        """Returns the sum as a list of texts, without rounding: hexadecimal numerator and
+        denominator of the finite part, then the sum of infinite terms and NaN."""
         return [hex(self._finite.numerator), hex(self._finite.denominator), repr(self._other)]
 
     @classmethod
     def from_json(cls, document: list[str]) -> Self:
-        """Returns the sum of a document that `to_json` wrote."""
+        """Returns the sum from a list that `to_json` returned."""
         numerator, denominator, other = document
         return cls(Fraction(int(numerator, 16), int(denominator, 16)), float(other))

@@ -1,8 +1,8 @@
 """Gaussian mixtures with full covariances, fitted by expectation maximisation.
 
-The log density of a Gaussian is linear in 1, x_i and x_i x_j. One matrix product therefore gives
-the densities of all points under all components, and another one, with the responsibilities, all
-moments.
+The log density of a Gaussian is linear in 1, x_i and x_i x_j. One matrix product of these moments
+therefore gives the log densities of all points under all components, and one product with the
+responsibilities gives all means and covariances.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 _MOST_STEPS = 60
 _LEAST_RISE = 1e-3
-"""Fitting stops when a step gains fewer nats per point."""
+"""Fitting stops when a step raises the mean log density by less, in nats per point."""
 _RIDGE = 1e-4
 """Added to variances."""
 _LEAST_POINTS = 1e-10
@@ -23,9 +23,12 @@ _LEAST_POINTS = 1e-10
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """Gaussian mixture sum_c w_c N(x; m_c, L_c L_c^T).
+    """Gaussian mixture with density sum_c w_c N(x; m_c, L_c L_c^T), C components in K dimensions.
 
-    Shape: weight (C,), mean (C, K), factor (C, K, K) lower triangular; float64.
+    Attributes:
+        weight: Weights w_c, which sum to 1. Shape: (C,), float64.
+        mean: Means m_c. Shape: (C, K), float64.
+        factor: Lower Cholesky factors L_c of the covariances. Shape: (C, K, K), float64.
     """
 
     weight: Tensor
@@ -33,7 +36,14 @@ class GaussianMixture:
     factor: Tensor
 
     def log_terms(self, moments: Tensor) -> Tensor:
-        """Returns log w_c N(x; c) of points, given as `_moments`. Shape: (n, F) -> (n, C)."""
+        """Returns log(w_c N(x; m_c, L_c L_c^T)) for every point x and component c.
+
+        Args:
+            moments: 1, x_i and all products x_i x_j with i <= j of each point. Shape: (n, F), with
+                F = 1 + K + K (K + 1) / 2.
+
+        Shape: (n, F) -> (n, C).
+        """
         d = self.mean.shape[1]
         precision = torch.cholesky_inverse(self.factor)
         slope = (precision @ self.mean[..., None])[..., 0]
@@ -48,9 +58,13 @@ class GaussianMixture:
 def fit_gaussian_mixture(
     x: Tensor, n_components: int, generator: torch.Generator
 ) -> GaussianMixture:
-    """Fits a mixture by maximum likelihood, initialised by k-means++.
+    """Fits a mixture to points by maximum likelihood, initialised by k-means++.
 
-    Shape: x (n, K), K > 0 and n at least `n_components`.
+    Args:
+        x: Points. Shape: (n, K), with K > 0 and n at least `n_components`.
+        n_components: Number of components.
+        generator: Source of randomness for the initial centres.
+
     Source: Dempster, Laird & Rubin 1977; Arthur & Vassilvitskii 2007.
     """
     x = x.double()
@@ -70,7 +84,10 @@ def fit_gaussian_mixture(
 
 
 def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
-    """Returns the mixture with these responsibilities (M step). Shape: (n, C), (n, F)."""
+    """Returns the mixture that maximises the likelihood given responsibilities (M step).
+
+    Shape: shares (n, C), moments (n, F).
+    """
     sums = shares.T @ moments
     count = sums[:, 0].clamp(min=_LEAST_POINTS)
     means = sums / count[:, None]
@@ -83,7 +100,7 @@ def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
 
 
 def _moments(x: Tensor) -> Tensor:
-    """Returns 1, x_i and x_i x_j with i <= j. Shape: (n, K) -> (n, F)."""
+    """Returns 1, x_i and all x_i x_j with i <= j of each point. Shape: (n, K) -> (n, F)."""
     i, j = _pairs(x.shape[1])
     return torch.cat([torch.ones_like(x[:, :1]), x, x[:, i] * x[:, j]], dim=1)
 
@@ -112,7 +129,10 @@ def _spread_centres(x: Tensor, n: int, generator: torch.Generator) -> Tensor:
 
 
 def _distances(x: Tensor, centres: Tensor) -> Tensor:
-    """Returns squared distances. Shape: (n, K), (C, K) -> (n, C)."""
+    """Returns the squared distance of each point to each centre.
+
+    Shape: (n, K), (C, K) -> (n, C).
+    """
     cross = x @ centres.T
     square: Tensor = x.square().sum(1, keepdim=True) - 2.0 * cross + centres.square().sum(1)
     return square.clamp_(min=0.0)

@@ -1,4 +1,4 @@
-"""Random generators addressed by a seed and a purpose."""
+"""Random generators, each determined by a seed and a purpose."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ from gcvae.numerics.seeds import check_seed
 def generator_for(
     seed: int, *purpose: str | int, device: torch.device | str = "cpu"
 ) -> torch.Generator:
-    """Returns the generator of the stream (seed, purpose).
+    """Returns a torch generator that is seeded with a hash of the seed and the purpose.
 
-    Streams are addressed instead of consumed: step 500 of a training run, or block 7 of a sample,
-    has the same noise whether the process began at 0 or was restarted just before. Checkpoints need
-    no generator state.
+    Step 500 of a training run, or block 7 of a sample, therefore gets the same random numbers
+    whether the process began at 0 or was restarted just before, and checkpoints need no generator
+    state.
+
+    Args:
+        seed: Seed of the run.
+        *purpose: Names and numbers that identify the use, such as `"step", 500`.
+        device: Device of the generator.
 
     Raises:
         SettingError: The seed is negative or too large.
@@ -34,16 +39,20 @@ def generator_for(
 
 @dataclass(frozen=True)
 class RowGenerators:
-    """A generator for each row of a batch, so that a row's samples do not depend on other rows.
+    """One generator for each row of a batch, so that a row's samples do not depend on other rows.
 
-    The first dimension of samples counts rows, or an equal number of draws of each row.
+    The first dimension of samples is the number of rows, or a multiple of it; each row then has
+    that many consecutive samples.
+
+    Attributes:
+        of_rows: The generators, in the order of the rows.
     """
 
     of_rows: tuple[torch.Generator, ...]
 
     @classmethod
     def of_noise(cls, noise: RowNoise) -> Self:
-        """Returns the generators that are addressed by the noise of rows."""
+        """Returns generators seeded with the keys of the rows' noise."""
         seeds = [int(key) >> 1 for key in noise.keys]
         return cls(tuple(torch.Generator().manual_seed(seed) for seed in seeds))
 
@@ -54,7 +63,12 @@ class RowGenerators:
     def joined(
         self, shape: tuple[int, ...], draw: Callable[[tuple[int, ...], torch.Generator], Tensor]
     ) -> Tensor:
-        """Concatenates the samples of all rows. Shape: `shape`."""
+        """Returns samples of the given shape, drawing each row's part with the row's generator.
+
+        Args:
+            shape: Shape of the result; its first number is a multiple of the number of rows.
+            draw: Function that returns samples, given the shape of one row's part and a generator.
+        """
         first, *others = shape
         own = (first // len(self.of_rows), *others)
         return torch.cat([draw(own, generator) for generator in self.of_rows])
@@ -64,7 +78,7 @@ AnyGenerator = torch.Generator | RowGenerators
 
 
 def normal(shape: tuple[int, ...], generator: AnyGenerator) -> Tensor:
-    """Returns standard normal samples in float32. Shape: `shape`, on the generator's device."""
+    """Returns standard normal samples of the given shape, float32 on the generator's device."""
     if isinstance(generator, RowGenerators):
         return generator.joined(shape, normal)
     return torch.randn(shape, generator=generator, device=generator.device)
@@ -73,10 +87,10 @@ def normal(shape: tuple[int, ...], generator: AnyGenerator) -> Tensor:
 def uniform(
     shape: tuple[int, ...], generator: AnyGenerator, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """Returns uniform samples from the open interval (0, 1). Shape: `shape`.
+    """Returns uniform samples of the given shape from the open interval (0, 1).
 
-    Samples lie on a grid with a half-step at each end, so that their normal scores are finite;
-    float32 has 2^23 points, float64 has 2^52.
+    Samples are (i + 1/2) / m for a random integer i < m, so that Phi^-1 of each is finite; m is
+    2^23 in float32 and 2^52 in float64.
     """
     if isinstance(generator, RowGenerators):
         return generator.joined(shape, lambda own, each: uniform(own, each, dtype))
@@ -86,9 +100,9 @@ def uniform(
 
 
 def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Returns NumPy's generator of the stream (seed, purpose).
+    """Returns a NumPy generator that is seeded with a hash of the seed and the purpose.
 
     Raises:
-        SettingError: As `generator_for`.
+        SettingError: The seed is negative or too large.
     """
     return np.random.default_rng(generator_for(seed, *purpose).initial_seed())

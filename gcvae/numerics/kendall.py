@@ -15,16 +15,18 @@ Matrix = NDArray[np.float64]
 
 _PRODUCT_BUDGET = 4e10
 _DIFFERENCE_BUDGET = 2e8
-"""Maximum number of operations for one tau-b map: a second or two on one core."""
+"""Maximum numbers of multiplications and of differences for one matrix of tau-b: a second or two on
+one core."""
 
 
 def tau_of_correlation(rho: Tensor) -> Tensor:
-    """Returns Kendall's tau of a Gaussian copula, tau = (2/pi) arcsin rho. Shape: as rho.
+    """Returns Kendall's tau = (2/pi) arcsin(rho) of a Gaussian copula with correlation rho.
 
     >>> round(float(tau_of_correlation(torch.tensor(0.5))), 6)
     0.333333
 
-    Source: Meyer 2013, as used for the figure on UCI Auto.
+    Shape: as rho.
+    Source: Meyer 2013.
     """
     return (2.0 / math.pi) * torch.arcsin(rho)
 
@@ -35,12 +37,16 @@ def tau_b(ranks: Tensor) -> Matrix:
     tau_b(x, y) = sum s_x s_y / sqrt(sum s_x^2 sum s_y^2) over pairs of rows, with s the sign of the
     pair's difference, zero for a tie. Row i is compared with row i + k for a set of shifts k; each
     shift needs one matrix product for all columns. With all shifts the result is exact. If that is
-    too expensive, evenly spaced shifts are used: over n rows in random order and m pairs, that adds
-    a variance of at most 1/m to the sampling variance of at least 4/(9n).
+    too expensive, evenly spaced shifts are used; with m pairs of rows, that adds a variance of at
+    most 1/m to the sampling variance, which is at least 4/(9n).
 
-    Columns with one value have NaN. Rows must be in random order.
+    Args:
+        ranks: A number for each cell that orders the column's values; rows must be in random order.
 
-    Shape: ranks (n, D) -> (D, D), symmetric with ones on the diagonal.
+    The result is symmetric with ones on the diagonal, and NaN for pairs with a column that has only
+    one value.
+
+    Shape: ranks (n, D) -> (D, D).
     Source: Kendall 1945; balanced incomplete U-statistics, Blom 1976.
     """
     cells = ranks.float()
@@ -57,7 +63,7 @@ def tau_b(ranks: Tensor) -> Matrix:
 
 
 def _shifts(n_rows: int, n_columns: int) -> list[int]:
-    """Returns the shifts to compare: all of 1 .. n/2, or as many as the budget allows."""
+    """Returns the shifts k to use: all of 1 .. n/2, or as many as the time budget allows."""
     pairs = min(_PRODUCT_BUDGET / n_columns**2, _DIFFERENCE_BUDGET / n_columns)
     most = max(1, int(pairs / max(n_rows, 1)))
     last = n_rows // 2
@@ -65,15 +71,20 @@ def _shifts(n_rows: int, n_columns: int) -> list[int]:
 
 
 def with_unit_diagonal(matrix: Matrix) -> Matrix:
-    """Returns the symmetric part, clipped to [-1, 1], with ones on the diagonal; NaN stays."""
+    """Returns the symmetric part (M + M^T) / 2, clipped to [-1, 1], with ones on the diagonal.
+
+    NaN off the diagonal is unchanged.
+    """
     symmetric = np.clip((matrix + matrix.T) / 2.0, -1.0, 1.0)
     np.fill_diagonal(symmetric, 1.0)
     return symmetric
 
 
 def normal_scores(ranks: Tensor) -> Matrix:
-    """Returns s = Phi^-1(mid-rank / (n + 1)) of each cell in its column. Shape: (n, D) -> (n,
-    D)."""
+    """Returns the normal score Phi^-1(r / (n + 1)) of each cell, with r its rank in its column.
+
+    Equal cells share the mean of their ranks. Shape: (n, D) -> (n, D).
+    """
     middle = pd.DataFrame(ranks.numpy()).rank().to_numpy()
     scores: Matrix = ndtri(middle / (len(ranks) + 1))
     return scores

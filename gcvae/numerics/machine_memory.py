@@ -12,13 +12,16 @@ _GIB = 2.0**30
 
 
 def refuse_rows_beyond_memory(rows: int, block: pd.DataFrame) -> None:
-    """Raises an error if `rows` rows like those of a block need more than the physical memory.
+    """Checks that a number of rows fits into the physical memory, judged by the size of a sample.
 
-    rows * (bytes of the block / its rows) > physical memory. If the memory size is unknown, nothing
-    is refused.
+    The check passes if `block` is empty or the size of the memory is unknown.
+
+    Args:
+        rows: Number of rows.
+        block: Sample of such rows, whose bytes per row are extrapolated.
 
     Raises:
-        SettingError: The rows do not fit; the message has the number of bytes they need.
+        SettingError: The rows need more than the physical memory; the message says how much.
     """
     names = getattr(os, "sysconf_names", {})
     if not len(block) or not {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(names):

@@ -1,10 +1,10 @@
-"""Log sums of exponentials of quadratics, with a memory-efficient gradient.
+"""Log densities of Gaussian mixtures at fixed points, with a memory-efficient gradient.
 
     log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2))
 
-A mixture of M components at K atoms has n M K exponentials, most of what a training step writes to
-memory. Autograd would store each intermediate result; here the exponentials are stored once and
-converted to their gradient in place.
+For n rows, M components and K points s_k, this needs n M K exponentials, which are most of what a
+training step writes to memory. Autograd would store each intermediate result; this module stores
+the exponentials once and converts them to their gradient in place.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _AT_ONCE = 1_000_000
 
 
 def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
-    """Returns log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2)) at each s_k.
-
-    Shape: terms (G, M, n, 3), powers (G, 3, K) -> (G, n, K).
+    """Returns log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2)) at each point s_k.
 
     Args:
-        terms: (A, B, C) of each component.
-        powers: (1, s, s^2) of each s_k, without gradient.
-        least: Lower limit of the sum.
+        terms: Coefficients (A, B, C) of G columns, M components and n rows. Shape: (G, M, n, 3).
+        powers: (1, s, s^2) of the K points of each column, without gradient. Shape: (G, 3, K).
+        least: Positive number added to the sum, so that its logarithm is finite.
+
+    Shape: (G, n, K).
     """
     if terms.requires_grad and torch.is_grad_enabled():
         found: Tensor = _LogMixtureSums.apply(terms, powers, least)  # type: ignore[no-untyped-call]
@@ -49,7 +49,7 @@ def _sums(terms: Tensor, powers: Tensor, least: float) -> tuple[Tensor, Tensor]:
 
 
 class _LogMixtureSums(torch.autograd.Function):
-    """`log_mixture_sums`."""
+    """Computes `log_mixture_sums` and its gradient."""
 
     @staticmethod
     def forward(ctx: Any, terms: Tensor, powers: Tensor, least: float) -> Tensor:

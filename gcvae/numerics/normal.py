@@ -1,7 +1,8 @@
 """Standard normal distribution, accurate in the far tails.
 
-Tails are represented by logarithms: at ten standard deviations Phi(x) is 7e-24 and at forty it is
-below the smallest double, while log Phi(x) is an ordinary number.
+Phi is its cumulative distribution function and phi its density. Tails are represented by
+logarithms: at x = -10, Phi(x) is 8e-24 and at x = -40 it is below the smallest double, while
+log Phi(x) is about -804.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ _SMALLEST_PLAIN_MASS = {torch.float64: 1e-280, torch.float32: 1e-30}
 
 
 def log_normal_density(x: Tensor) -> Tensor:
-    """Returns log phi(x) = -x^2/2 - log sqrt(2 pi). Shape: as x."""
+    """Returns the standard normal log density -x^2/2 - log sqrt(2 pi). Shape: as x."""
     log_density: Tensor = -0.5 * x.square() - LOG_SQRT_2PI
     return log_density
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Returns Phi(x), accurate in the lower tail. Shape: as x.
+    """Returns the standard normal CDF Phi(x), accurate in the lower tail. Shape: as x.
 
-    torch.special.ndtr uses 1 + erf there and has no correct digits at x = -9.
+    torch.special.ndtr computes 1 + erf in the lower tail and has no correct digits at x = -9.
     """
     cdf: Tensor = 0.5 * torch.erfc(-x * math.sqrt(0.5))
     return cdf
 
 
 def _mills_ratio(x: Tensor) -> Tensor:
-    """Returns Phi(x) / phi(x), which does not underflow. Shape: as x."""
+    """Returns Phi(x) / phi(x), which does not underflow for negative x. Shape: as x."""
     ratio: Tensor = math.sqrt(0.5 * math.pi) * torch.special.erfcx(-x * math.sqrt(0.5))
     return ratio
 
@@ -55,7 +56,7 @@ class _LogNormalCdf(torch.autograd.Function):
 
 
 def log_normal_cdf(x: Tensor) -> Tensor:
-    """Returns log Phi(x), with a correct gradient at any x. Shape: as x."""
+    """Returns the log of the standard normal CDF, with a correct gradient at any x. Shape: as x."""
     log_cdf: Tensor = _LogNormalCdf.apply(x)  # type: ignore[no-untyped-call]
     return log_cdf
 
@@ -76,16 +77,16 @@ class _InverseLogNormalCdf(torch.autograd.Function):
 
 
 def _inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """Returns the inverse, by Newton's method on log Phi if exp(log_p) underflows."""
+    """Returns x with log Phi(x) = log_p, by Newton's method where exp(log_p) underflows."""
     far = log_p < -300.0
     x: Tensor = torch.special.ndtri(log_p.clamp(min=-300.0).exp())
     return x.masked_scatter(far, _far_inverse_log_cdf(log_p[far])) if bool(far.any()) else x
 
 
 def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """Returns the inverse by Newton's method, started from the tail's asymptotic expansion.
+    """Returns x with log Phi(x) = log_p by Newton's method, for log_p < -300.
 
-    Phi(x) ~ phi(x)/|x| gives x^2 ~ -2 log_p - log(2 pi) - log(x^2).
+    The start is from Phi(x) ~ phi(x)/|x|, so x^2 ~ -2 log_p - log(2 pi) - log(x^2).
     """
     square = -2.0 * log_p - 2.0 * LOG_SQRT_2PI
     x = -(square - square.log()).sqrt()
@@ -95,10 +96,15 @@ def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
 
 
 def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
-    """Returns q = Phi^-1(u) from the nearer tail: u = exp(log_below), 1 - u = exp(log_above).
+    """Returns the standard normal quantile of u, computed from the smaller of log u and log(1 - u).
 
-    Both tails are given because a tail near one does not determine the other accurately. A tail of
-    probability zero (log = -inf) gives an infinite score with a zero gradient.
+    Both tails are arguments because a probability near 1 does not determine its complement
+    accurately. A tail of probability zero (log = -inf) gives an infinite score with a zero
+    gradient.
+
+    Args:
+        log_below: log u.
+        log_above: log(1 - u).
 
     Shape: as the arguments, which broadcast.
     """
@@ -113,10 +119,12 @@ def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
 
 
 def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
-    """Returns log [Phi(upper) - Phi(lower)] for lower < upper; both may be infinite.
+    """Returns the log probability of the interval (lower, upper) under a standard normal.
 
-    By symmetry the interval is moved to the lower half, where the difference is accurate. If Phi
-    underflows, the difference is computed in logarithms.
+    The limits may be infinite; lower must be less than upper.
+
+    An interval in the upper half is reflected to the lower half, where the difference is accurate.
+    If Phi underflows, the difference is computed in logarithms.
 
     Shape: as the arguments, which broadcast.
     """

@@ -1,7 +1,7 @@
-"""Limits of numbers that disclose no single row: rounded outward to plain numbers.
+"""Limits of a column's numbers that disclose no single row, because they are rounded outward.
 
-A plain number is a multiple of 1, 2 or 5 times a power of ten, with a step of about a twentieth of
-the range of all but the outermost rows.
+A limit is rounded to a multiple of a step. The step is 1, 2 or 5 times a power of ten and about a
+twentieth of the inner range, the range of all but the outermost rows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 
 @dataclass(frozen=True)
 class OuterRows:
-    """Ends of some numbers, and the distances that limits must have from them.
+    """Minimum and maximum of a column's numbers, and the size that determines each limit's step.
 
     Attributes:
-        low, high: Minimum and maximum.
-        low_size, high_size: The inner range, or the distance to the inner numbers if that is
-            larger; None if enough rows have the end itself.
+        low: Minimum.
+        high: Maximum.
+        low_size: The inner range, or the distance from it to the minimum if that is larger; None
+            if enough rows share the minimum, so that it may be disclosed.
+        high_size: The same for the maximum.
     """
 
     low: Any
@@ -35,12 +37,12 @@ class OuterRows:
 
     @classmethod
     def of(cls, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int) -> OuterRows:
-        """Returns the ends of distinct numbers, ascending, with their numbers of rows.
+        """Computes minimum, maximum and sizes from the distinct numbers of a column.
 
         Args:
-            found: Distinct numbers. Shape: (k,), k > 0.
-            counts: Number of rows of each. Shape: (k,).
-            rows: Number of rows that have to share an end for it to be disclosed.
+            found: Distinct numbers, ascending. Shape: (k,), k > 0.
+            counts: Number of rows with each number. Shape: (k,).
+            rows: Number of rows that have to share the minimum or maximum for it to be disclosed.
         """
         below, total = np.cumsum(counts), int(counts.sum())
         first = exact(found[np.searchsorted(below, min(rows, total))])
@@ -55,7 +57,7 @@ class OuterRows:
 
 
 def exact(number: Any) -> Decimal:
-    """Returns the number as a decimal, equal to its shortest text."""
+    """Returns a number as the decimal that its `repr` shows: 0.1 becomes Decimal("0.1")."""
     value = number.item() if isinstance(number, np.generic) else number
     return _CONTEXT.create_decimal(repr(value))
 
@@ -70,16 +72,15 @@ def plain_number(size: Decimal) -> Decimal:
 def plain_limits(
     found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int, unit: Decimal
 ) -> tuple[Decimal, Decimal]:
-    """Returns limits around numbers: minimum and maximum if enough rows have them, else plain
-    numbers.
+    """Returns a lower and an upper limit of a column's numbers that disclose no single row.
 
-    If all numbers have one sign, so have the limits; the lower limit is positive if all numbers
-    are.
+    A limit is the minimum or maximum if enough rows share it, otherwise a number that is rounded
+    outward. Rounding never crosses zero: positive numbers have a positive lower limit.
 
     Args:
         found: Distinct numbers, ascending. Shape: (k,), k > 0.
-        counts: Number of rows of each. Shape: (k,).
-        rows: Number of rows that is enough.
+        counts: Number of rows with each number. Shape: (k,).
+        rows: Number of rows that have to share the minimum or maximum for it to be disclosed.
         unit: Unit of which all numbers are multiples; 0 if there is none.
     """
     ends = OuterRows.of(found, counts, rows)
@@ -89,8 +90,7 @@ def plain_limits(
 
 
 def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
-    """Returns the next multiple of 1, 2 or 5 times a power of ten below a minimum, of the same
-    sign."""
+    """Returns a minimum rounded down to a multiple of the step, without a change of sign."""
     number = exact(end)
     size = size or abs(number) or Decimal(PARTS)  # no inner numbers
     step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))

@@ -1,10 +1,10 @@
-"""Keyed permutations of 0 .. size - 1, of any size, computed number by number.
+"""Pseudorandom permutations of 0 .. size - 1, selected by a key, without a stored table.
 
-No table is stored: each number's image and preimage are computed by arithmetic. Row i of a sample
-can thus get the i-th number of a shuffled range without computing other rows.
+Each number's image and preimage are computed by arithmetic. Row i of a sample can thus get the i-th
+number of a shuffled range without computing other rows.
 
-A Feistel network over Z_a x Z_b with a b >= size, repeated until the result is in the range. It
-shuffles, but is not secure against those who want to invert it.
+The permutation is a Feistel network over Z_a x Z_b with a b >= size, repeated until the result is
+in the range. It is not cryptographically secure.
 
 Source: Black and Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002, Generalized-Feistel.
 """
@@ -25,7 +25,7 @@ _STEP = 0x9E3779B97F4A7C15  # the odd number nearest to 2^64 / golden ratio
 
 
 def mixed(numbers: Numbers, key: int) -> Numbers:
-    """Returns a 64-bit hash of each number and the key. Shape: (n,).
+    """Returns a 64-bit hash of each number combined with the key. Shape: (n,) -> (n,).
 
     Source: the finalizer of Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators,
     OOPSLA 2014.
@@ -37,12 +37,18 @@ def mixed(numbers: Numbers, key: int) -> Numbers:
 
 
 def shuffled(numbers: Numbers, size: int, key: int) -> Numbers:
-    """Returns the image of each number under the permutation. Shape: (n,), all in [0, size)."""
+    """Returns the image of each number under the permutation of 0 .. size - 1 that `key` selects.
+
+    Shape: (n,) -> (n,), all in [0, size).
+    """
     return _walked(numbers, size, list(_rounds(size, key)))
 
 
 def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
-    """Returns the preimage: `unshuffled(shuffled(x)) = x`. Shape: (n,), in [0, size)."""
+    """Returns the preimage of each number: `unshuffled(shuffled(x, size, key), size, key)` is x.
+
+    Shape: (n,) -> (n,), all in [0, size).
+    """
     return _walked(places, size, [(half, k, -1) for half, k, _ in reversed([*_rounds(size, key)])])
 
 
@@ -53,7 +59,7 @@ def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _walked(numbers: Numbers, size: int, rounds: list[tuple[int, int, int]]) -> Numbers:
-    """Applies the rounds, repeatedly for numbers outside of the range."""
+    """Applies the rounds to each number until the result is less than `size`."""
     found = _through(numbers, size, rounds)
     outside = np.flatnonzero(found >= size)
     while len(outside):

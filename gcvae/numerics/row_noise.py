@@ -1,7 +1,7 @@
-"""Random numbers of rows: a row's numbers depend on its key only, not on other rows.
+"""Reproducible random numbers for rows, which depend only on a row's key and not on other rows.
 
-Number c of a row is a hash of the row's key and c. Rows may therefore be computed in any order,
-repeatedly, and a few samples at a time.
+The random number with index c of a row is a hash of the row's key and c. Rows may therefore be
+computed in any order, repeatedly, and a few samples at a time.
 
 Source: Steele, Lea & Flood 2014 (SplitMix64).
 """
@@ -22,20 +22,30 @@ from gcvae.numerics.seeds import check_seed
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 N_BITS = 52
-"""Random bits of a double in (0, 1), on a grid with a half-step at both ends."""
+"""Number of random bits of a sample (i + 1/2) / 2^52 in (0, 1), with 0 <= i < 2^52."""
 
 Keys = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class RowNoise:
-    """Noise of n rows. Shape: keys (n,)."""
+    """Reproducible random numbers for n rows, derived from one key for each row, so that a row's
+    noise does not depend on batching.
+
+    Attributes:
+        keys: Key of each row. Shape: (n,), uint64.
+    """
 
     keys: Keys
 
     @classmethod
     def numbered(cls, seed: int, purpose: str, numbers: Iterable[int]) -> RowNoise:
-        """Returns the noise of the rows with these numbers.
+        """Returns the noise of rows whose keys are derived from a seed, a purpose and row numbers.
+
+        Args:
+            seed: Seed of the run.
+            purpose: Name of the use; noise for different purposes is independent.
+            numbers: Number of each row in the table or sample.
 
         Raises:
             SettingError: The seed is negative or too large.
@@ -45,7 +55,7 @@ class RowNoise:
 
     @classmethod
     def joined(cls, parts: Iterable[RowNoise]) -> RowNoise:
-        """Concatenates the rows of all parts."""
+        """Returns the noise of the rows of all parts, concatenated in their order."""
         return cls(np.concatenate([part.keys for part in parts]))
 
     def __len__(self) -> int:
@@ -57,11 +67,16 @@ class RowNoise:
         return RowNoise(self.keys[rows.cpu().numpy()])
 
     def of(self, purpose: str) -> RowNoise:
-        """Returns independent noise of the same rows for another purpose."""
+        """Returns noise of the same rows for another purpose, independent of this noise."""
         return RowNoise(_mixed(self.keys ^ _number_of(purpose)))
 
     def uniform(self, n_draws: int, width: int, first: int = 0) -> Tensor:
-        """Returns uniform samples from (0, 1); samples start at index `first`.
+        """Returns uniform samples from the open interval (0, 1).
+
+        Args:
+            n_draws: Number of samples S of each row.
+            width: Number of values of each sample.
+            first: Index of the first sample, so that samples can be computed in parts.
 
         Shape: (S, n, width), float64.
         """
@@ -71,16 +86,24 @@ class RowNoise:
         return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def shifted(self, points: Keys) -> Tensor:
-        """Returns points of the open unit cube, with one random digital shift for each row.
+        """Randomises quasi-random points by a digital shift (exclusive or) with each row's bits.
 
-        Shape: numbers of N_BITS bits, (S, n, width) or (S, 1, width) -> (S, n, width), float64.
+        Args:
+            points: S points for each row, or for all rows together, as integers of `N_BITS` bits.
+                Shape: (S, n, width) or (S, 1, width).
+
+        Returns:
+            Points in the open unit cube. Shape: (S, n, width), float64.
         """
         steps = np.arange(1, points.shape[-1] + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
         bits = _mixed(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
         return torch.from_numpy(((points ^ bits).astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def normal(self, n_draws: int, width: int) -> Tensor:
-        """Returns standard normal samples. Shape: (S, n, width), float64."""
+        """Returns n_draws standard normal samples of `width` values for each of the n rows.
+
+        Shape: (n_draws, n, width), float64.
+        """
         scores: Tensor = torch.special.ndtri(self.uniform(n_draws, width))
         return scores
 

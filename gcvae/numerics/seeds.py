@@ -1,4 +1,4 @@
-"""Validation and derivation of seeds. The module does not import torch."""
+"""Validates and derives random seeds, without importing torch."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import secrets
 from gcvae.numerics.whole_numbers import whole_number
 
 MAX_SEED = 2**63 - 1
-"""The largest integer that JSON readers, databases and torch support."""
+"""The largest seed: the largest integer that databases and torch support."""
 _FRESH_BITS = 53
-"""Bits of random seeds; JSON readers with float64 numbers, such as browsers, keep these exactly."""
+"""Number of bits of random seeds; JSON readers that use float64, such as browsers, keep them
+exactly."""
 
 
 def fresh_seed() -> int:
-    """Returns a random seed, for callers that give none."""
+    """Returns a random seed, for use if the caller specifies none."""
     return secrets.randbits(_FRESH_BITS)
 
 
 def derived_seed(*origin: str) -> int:
-    """Returns the seed determined by these texts."""
+    """Returns a seed that is a hash of the given texts."""
     digest = hashlib.sha256("\x1f".join(origin).encode()).digest()
     return int.from_bytes(digest[:8], "little") >> (64 - _FRESH_BITS)
 
@@ -28,6 +29,6 @@ def check_seed(seed: int) -> int:
     """Returns the seed if it is valid.
 
     Raises:
-        SettingError: It is not an integer, negative or too large.
+        SettingError: The seed is not an integer, is negative or exceeds `MAX_SEED`.
     """
     return whole_number("seed", seed, 0, MAX_SEED)

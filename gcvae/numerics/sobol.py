@@ -1,11 +1,11 @@
-"""Quasi-random points in the unit cube, randomised by a digital shift for each set.
+"""Quasi-random (Sobol) points in the unit cube, which the caller randomises by a digital shift.
 
 A digital shift combines all points of a set with one random number per dimension, by exclusive or
-of binary digits. Each point is then uniform, and the set as even as before. The mean of a function
-over the points is unbiased and, for smooth functions, has a smaller error than the mean over
-independent points.
+of binary digits. Each point is then uniformly distributed, and the set covers the cube as evenly as
+before. The mean of a function over the points is unbiased and, for smooth functions, has a smaller
+error than the mean over independent points.
 
-Source: L'Ecuyer & Lemieux 2002 (digital shifts); Joe & Kuo 2008 (the directions, as in torch).
+Source: L'Ecuyer & Lemieux 2002 (digital shifts); Joe & Kuo 2008 (direction numbers, as in torch).
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ import torch
 from gcvae.numerics.row_noise import N_BITS, Keys
 
 _SOBOL_BITS = 30
-"""Bits of torch's points; lower bits come from the shift."""
+"""Number of bits of torch's Sobol points; the digital shift fills the lower bits."""
 
 
 @lru_cache(maxsize=64)
 def sobol_points(n: int, width: int) -> Keys:
-    """Returns the first n points of the Sobol sequence as integers of N_BITS bits. Shape: (n,
-    width)."""
+    """Returns the first n points of the Sobol sequence in `width` dimensions.
+
+    A coordinate x in [0, 1) is returned as the integer x * 2^N_BITS.
+
+    Shape: (n, width), uint64.
+    """
     if not width:
         return np.zeros((n, 0), dtype=np.uint64)
     points = torch.quasirandom.SobolEngine(width).draw(n, dtype=torch.float64).numpy()

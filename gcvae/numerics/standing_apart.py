@@ -1,4 +1,6 @@
-"""Frequent values far from all others, such as -9999, 0 for "none", or 9999-12-31."""
+"""Finds frequent numbers far from all other numbers of a column, such as -9999 or 9999-12-31.
+
+Such a number often stands for "none" or "unknown"."""
 
 from __future__ import annotations
 
@@ -11,15 +13,21 @@ from gcvae.arrays import Codes, Numbers
 
 _LEAST_OTHERS = 10
 LEAST_SHARE = 0.01
-"""Minimum share of the rows of a number that stands apart."""
+"""Minimum share of the rows that must have a number for it to stand apart."""
 
 
 def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers:
-    """Returns the smallest and the largest number, if rows share it and it is farther from the next
-    one than all others from each other: no difference from another column leads there.
+    """Returns the numbers that stand apart: none, the smallest, the largest or both, ascending.
 
-    If both ends stand apart, the nearer one is judged without the farther. NaN is missing.
-    Ascending. Shape: (n,) -> (k,), k at most 2.
+    The smallest or largest number stands apart if at least `least_share` of the rows have it and
+    its gap to the next number exceeds the range of the remaining numbers. The end with the larger
+    gap is judged first; if it stands apart, the other end is judged without it.
+
+    Args:
+        values: Numbers of a column; NaN is a missing cell. Shape: (n,).
+        least_share: Minimum share of the rows with a value.
+
+    Shape: (n,) -> (k,), k at most 2.
     """
     found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     near = near_numbers(found, counts, least_share)
@@ -27,8 +35,13 @@ def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers
 
 
 def near_numbers(found: npt.NDArray[Any], counts: Codes, least_share: float = LEAST_SHARE) -> slice:
-    """Returns the distinct numbers that do not stand apart, see `standing_apart`. Shape: (U,)
-    ascending, (U,)."""
+    """Returns the slice of distinct numbers that do not stand apart, as `standing_apart` defines.
+
+    Args:
+        found: Distinct numbers, ascending. Shape: (U,).
+        counts: Number of rows with each number. Shape: (U,).
+        least_share: Minimum share of the rows for a number to stand apart.
+    """
     first, last = 0, len(found)
     while last - first > _LEAST_OTHERS and len(found) - (last - first) < 2:
         gaps = found[first + 1] - found[first], found[last - 1] - found[last - 2]

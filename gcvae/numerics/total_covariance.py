@@ -1,10 +1,10 @@
-"""Law of total covariance: splits dependence into a part that runs through z and a remainder.
+"""Law of total covariance: splits dependence into a part due to the latent vector z and the rest.
 
     Cov[s] = E_z Cov[s | z]  (within)  +  Cov_z E[s | z]  (between)
 
-s_j = Phi^-1(mid-rank / (n + 1)) are the normal scores of generated rows, so both parts describe the
-model with any decoder. All rows of one z are a group; the parts are those of a one-way analysis of
-variance.
+s_j = Phi^-1(mid-rank / (n + 1)) is the normal score of column j in generated rows, so the parts can
+be computed for any decoder. Rows generated from the same z form a group, and the parts are
+estimated as in a one-way analysis of variance.
 """
 
 from __future__ import annotations
@@ -17,15 +17,21 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 
 N_GROUPS = 10
-"""Number of groups of z for the jackknife standard error."""
+"""Number of groups of latent vectors for the jackknife standard error."""
 
 
 @dataclass(frozen=True)
 class CovarianceParts:
-    """The two parts, as shares of correlation; they add up to the correlation of s.
+    """Correlation of normal scores, split into the parts within and between latent vectors.
 
-    Shape: all (D, D). The diagonal is the part's share of the column's variance. Columns with one
-    value have NaN.
+    `within` and `between` add up to the correlation. The diagonal is the part's share of each
+    column's variance. Entries of columns with only one value are NaN.
+
+    Attributes:
+        within: E_z Cov[s | z], scaled to correlations. Shape: (D, D), for D columns.
+        between: Cov_z E[s | z], scaled to correlations. Shape: (D, D).
+        within_error: Standard errors of `within`. Shape: (D, D).
+        between_error: Standard errors of `between`. Shape: (D, D).
     """
 
     within: Matrix
@@ -35,14 +41,17 @@ class CovarianceParts:
 
 
 def covariance_parts(scores: NDArray[np.float64]) -> CovarianceParts:
-    """Returns the parts within and between, from the normal scores of n rows at each of M z.
+    """Splits the correlation of normal scores, given n rows for each of M latent vectors z.
 
     within = sum_mi (s_mi - s_m)(s_mi - s_m)^T / (M (n - 1)),
     between = sum_m (s_m - s)(s_m - s)^T / M - within / n,
-    each divided by the standard deviations of s. Their sum is the covariance of all M n rows with
-    weights 1 / (M n). Standard errors are by jackknife over ten groups of z.
+    each divided by the standard deviations of s, with s_mi the scores of row i of z_m, s_m their
+    mean over i and s the total mean. The sum of the parts is the covariance of all M n rows with
+    weights 1 / (M n). Standard errors are jackknife estimates over ten groups of z.
 
-    Shape: (M, n, D), n >= 2.
+    Args:
+        scores: Normal scores. Shape: (M, n, D), n >= 2.
+
     Source: law of total covariance; Searle, Casella & McCulloch, Variance Components (1992), 3.
     """
     m, n, _ = scores.shape
@@ -73,7 +82,10 @@ def _square(rows: Matrix) -> Matrix:
 
 
 def _parts(parts: list[tuple[Matrix, Matrix, float]], n: int, scale: Matrix) -> Matrix:
-    """Returns (within, between) from sums over groups of z. Shape: (2, D, D)."""
+    """Returns (within, between), scaled to correlations, from sums over groups of z.
+
+    Shape: (2, D, D).
+    """
     m = sum(count for _, _, count in parts)
     within = sum(inside for inside, _, _ in parts) / (m * (n - 1))
     between = sum(outside for _, outside, _ in parts) / m - within / n

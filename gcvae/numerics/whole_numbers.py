@@ -1,4 +1,4 @@
-"""Validation of integer arguments. The module does not import torch."""
+"""Validates integer arguments, without importing torch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gcvae.errors import Problem, SettingError
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Returns the value as an int; NumPy integers are accepted.
+    """Returns an argument as an int if it is an integer in range; NumPy integers are accepted.
 
     Args:
-        name: Name of the argument, for the error.
-        value: The value.
+        name: Name of the argument, for the error's message.
+        value: Value of the argument; a bool is refused.
         least: Minimum.
         most: Maximum; None for no maximum.
 

@@ -22,11 +22,12 @@ from gcvae.numerics.generators import generator_for
 from gcvae.training.settings import SettledConfig
 
 _POSTERIOR_SPREAD = 4.0
-"""Initial scale of the posterior means under a learned prior, which does not pull them to zero."""
+"""Factor on the initial posterior means if the prior is learned, and so does not pull them to zero.
+"""
 
 
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
-    """Returns the properties of the codec's columns that the networks need, in order."""
+    """Returns the properties of the codec's columns that the networks need, in their order."""
     places, parents = codec.places, codec.reduction.parents
     return [
         ColumnShape(
@@ -45,7 +46,11 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 
 
 def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
-    """Returns the properties of a context's columns that the networks need."""
+    """Returns the properties that the networks need of the columns of a context.
+
+    A context is the data on which a conditional model depends, such as the parent row. The list is
+    empty if `codec` is None, for an unconditional model.
+    """
     columns = () if codec is None else codec.columns
     return [
         ColumnShape(
@@ -68,10 +73,15 @@ def build_model(
     change_points: Sequence[ChangePoints] = (),
     context: Sequence[ColumnShape] = (),
 ) -> GenerativeModel:
-    """Returns an untrained model of a resolved configuration; the seed determines its weights.
+    """Returns an untrained model.
 
-    Functional dependencies and change points are used by the autoregressive decoder only. With
-    `context` columns the model is conditional on them.
+    Args:
+        config: Resolved settings.
+        columns: Properties of the table's columns.
+        seed: Seed of the initial weights.
+        functions: Functional dependencies that an autoregressive decoder enforces.
+        change_points: Points at which densities of an autoregressive decoder have steps.
+        context: Columns on which the model is conditional; empty for an unconditional model.
     """
     widths = [config.d_hidden] * config.n_hidden_layers
     with torch.random.fork_rng(devices=[]):
@@ -84,7 +94,7 @@ def build_model(
 
 
 def _prior(config: SettledConfig) -> Prior:
-    """Returns the prior used in training; a mixture prior replaces it afterwards."""
+    """Returns the prior that is used in training; a mixture prior replaces it after training."""
     if config.prior == "autoregressive":
         return AutoregressiveMixturePrior(config.d_latent)
     return StandardNormalPrior(config.d_latent)

@@ -1,8 +1,8 @@
-"""Augmentation of a small table with rows of a plain Gaussian copula fitted to it.
+"""Augments a small table with rows sampled from a Gaussian copula that is fitted to the table.
 
-A network that learns from a few hundred rows memorises them before it has learned how columns
-depend. Augmentation rows act as a prior: together they weigh as much as a fixed number of rows, so
-their influence falls as the table grows.
+A network that is trained on a few hundred rows memorises them before it has learned how columns
+depend on each other. Augmentation rows act as a prior: their total weight in the loss is that of a
+fixed number of rows, so their influence falls as the table grows.
 
 # PAPER-DIFF: the paper trains on the table alone. With augmentation a small table's dependence is
 # learned for longer before the held-out bound falls.
@@ -25,21 +25,20 @@ from gcvae.numerics.kendall import Matrix, normal_scores
 from gcvae.numerics.normal import normal_cdf
 
 _SHRINKAGE = 0.02
-"""Shrinkage of correlations towards zero, so that tied columns have a Cholesky root."""
+"""Shrinkage of correlations towards zero, so that equal columns have a Cholesky factor."""
 _CORRECTIONS = 3
 _ROWS_PER_CORRECTION = 5_000
-"""Rows sampled per correction. On UCI Auto the error after three corrections was at most 0.02."""
+"""Number of rows sampled per correction. On UCI Auto the error of correlations after three
+corrections was at most 0.02."""
 _LEAST_EIGENVALUE = 1e-3
 
 
 class AugmentationSampler:
-    """Gaussian copula sampler: x_j = F_j^-1(Phi(q_j)), q ~ N(0, R).
+    """Samples rows from a Gaussian copula fitted to a table: x_j = F_j^-1(Phi(q_j)), q ~ N(0, R).
 
     F_j is the empirical distribution of column j, interpolated between neighbouring numbers. R is
     corrected until the normal scores of sampled rows have the table's correlations; without the
     correction, columns of few levels would be too weakly correlated.
-
-    Shape: root (D, D) lower triangular; codes and values (n, D), each column sorted separately.
     """
 
     def __init__(
@@ -48,8 +47,13 @@ class AugmentationSampler:
         columns: Sequence[ColumnShape],
         context: Sequence[ColumnShape] = (),
     ) -> None:
-        """Fits the marginals and correlations of `rows` and, if present, of their context
-        columns."""
+        """Fits the marginals and correlations.
+
+        Args:
+            rows: Encoded rows of the table.
+            columns: Properties of the table's columns.
+            context: Properties of the context's columns, for a conditional model.
+        """
         self._n_own, columns = len(columns), [*columns, *context]
         rows = _with_context(rows)
         self._device = rows.codes.device
@@ -61,7 +65,8 @@ class AugmentationSampler:
         self._root = _cholesky_factor(self._latent_correlation(_correlation(axis_values), columns))
 
     def _latent_correlation(self, target: Matrix, columns: Sequence[ColumnShape]) -> Matrix:
-        """Returns R, corrected by the difference between target and sampled correlations."""
+        """Returns R, the target correlations corrected by their differences from those of sampled
+        rows."""
         latent = target
         for i in range(_CORRECTIONS):
             self._root = _cholesky_factor(latent)
@@ -73,7 +78,7 @@ class AugmentationSampler:
         return (1.0 - _SHRINKAGE) * latent + _SHRINKAGE * np.eye(len(latent))
 
     def draw(self, n: int, generator: torch.Generator) -> EncodedTable:
-        """Returns n sampled rows on the table's device. The generator is on the CPU."""
+        """Returns n sampled rows on the device of the table; the generator must be on the CPU."""
         n_rows, d = self._codes.shape
         u = normal_cdf(normal((n, d), generator).double() @ self._root.T)
         at = (u * n_rows).long().clamp(max=n_rows - 1)
@@ -88,10 +93,14 @@ class AugmentationSampler:
         return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
-        """Interpolates sorted columns at fractional indices. Shape: (n, D) twice -> (n, D).
+        """Interpolates sorted columns at fractional indices.
 
-        Interpolates between two numbers only; next to a frequent or missing value it returns
-        `nearest`.
+        Args:
+            at: Fractional row indices. Shape: (n, D).
+            nearest: Values to return where a neighbour is not a number but a frequent value, a
+                level or a missing cell. Shape: (n, D).
+
+        Shape: (n, D).
         """
         low = at.floor().long().clamp(0, len(self._codes) - 1)
         high = (low + 1).clamp(max=len(self._codes) - 1)
@@ -102,8 +111,10 @@ class AugmentationSampler:
 
 
 def _with_context(rows: EncodedTable) -> EncodedTable:
-    """Returns the rows with their context as additional columns.
-    Shape: (n, D), (n, 2 C) -> (n, D + C)."""
+    """Returns the rows with their context as C additional columns; unchanged without context.
+
+    Shape: (n, D) -> (n, D + C).
+    """
     if rows.context is None:
         return rows
     codes, values = rows.context.chunk(2, dim=-1)
@@ -116,8 +127,10 @@ def _with_context(rows: EncodedTable) -> EncodedTable:
 
 
 def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) -> Tensor:
-    """Returns a rank variable for each cell: the value of a number, the code of a level. Shape: (n,
-    D)."""
+    """Returns a number for each cell that orders the column: the number itself, or a level's code.
+
+    Shape: (n, D).
+    """
     axis_values = codes.double()
     for j, column in enumerate(columns):
         if column.point_code is not None:
@@ -128,8 +141,10 @@ def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) 
 
 
 def _correlation(axis_values: Tensor) -> Matrix:
-    """Returns correlations of normal scores; a constant column has none. Shape: (n, D) -> (D,
-    D)."""
+    """Returns the correlations of normal scores; 0 for a constant column.
+
+    Shape: (n, D) -> (D, D).
+    """
     scores = normal_scores(axis_values)
     scores -= scores.mean(0)
     length = np.linalg.norm(scores, axis=0)
@@ -149,8 +164,10 @@ def _nearest_positive_definite(correlation: Matrix) -> Matrix:
 
 
 def _cholesky_factor(correlation: Matrix) -> Tensor:
-    """Returns the lower Cholesky factor of a nearby positive definite matrix. Shape: (D, D)
-    twice."""
+    """Returns the lower Cholesky factor of the nearest positive definite correlation matrix.
+
+    Shape: (D, D) -> (D, D).
+    """
     return torch.from_numpy(np.linalg.cholesky(_nearest_positive_definite(correlation)))
 
 

@@ -1,17 +1,17 @@
 """Calibration of a trained model: logit shrinkage on held-out rows, then marginal matching.
 
-Shrinkage: training stops where the held-out likelihood of whole rows is best. By then the model may
-have overfitted a column of many codes while others still learn. The contribution of the
-autoregressive network to each column's logits is therefore reduced in steps of a tenth, as long as
-each step raises the held-out likelihood significantly. At zero the column depends on z only.
+Shrinkage: training stops where the held-out likelihood of complete rows is best. By then the model
+may have overfitted a column of many codes while it still learns other columns. The contribution of
+the autoregressive network to each column's logits is therefore reduced in steps of a tenth, as long
+as each step raises the held-out likelihood significantly. At zero the column depends only on z.
 
-Marginal matching: an autoregressive model with small errors in each conditional drifts from the
-table's marginals, a little with every column. The drift is measured on generated rows and removed
-in column order, so that later columns see calibrated earlier ones: codes by a shift of the column's
-logits, numbers by a monotone transform.
+Marginal matching: in an autoregressive model, small errors of each conditional distribution add up,
+so that marginals of generated rows differ from the table's. The differences are measured on
+generated rows and removed in column order, so that later columns depend on calibrated earlier ones:
+code probabilities by a shift of the column's logits, numbers by a monotone transform.
 
-In the copula model the marginals given z do not depend on other columns. There all code
-probabilities are shifted at once, by the biases of the marginal heads; numbers are not changed.
+In the copula model the marginals given z do not depend on other columns. All code probabilities are
+then shifted at once, by the biases of the output layers; numbers are not changed.
 
 # PAPER-DIFF: the paper's marginals are as training leaves them. Calibration matches them to the
 # table's: generated columns fit better, and scores include the slopes of the transforms.
@@ -42,28 +42,30 @@ from gcvae.progress import Report, report_to_nobody
 _LEAST_ROWS, _MANY_ROWS, _MOST_ROWS = 4_000, 20_000, 100_000
 _ROWS_PER_ROW = 10
 _MOST_OUTPUTS = 40_000_000
-"""Limit on network outputs of all generated rows together, for memory."""
+"""Maximum number of network outputs of all generated rows together, to limit memory."""
 _N_ROUNDS = 3
 _PSEUDO_ROWS = 0.5
 """Pseudo-count of each code in target and current counts; it damps the shifts of rare codes."""
 _TIME_OF_NUMBERS = 4.0
 _LEAST_NUMBERS = 100
-"""Columns with fewer numbers in the table keep their transform."""
+"""Minimum number of a column's numbers in the table for its transform to be calibrated."""
 _CHUNK_ROWS = 4096
 _LEAST_RISE = 1e-9
 _LARGEST_SHIFT = 0.5
 """Largest shift of a number, in standard deviations of its column's normal scores."""
 _MOST_HELD_OUT, _LEAST_HELD_OUT = 4_000, 100
-"""Most and fewest held-out rows for shrinkage."""
+"""Maximum and minimum number of held-out rows for shrinkage."""
 _TENTHS = 10
 _DEVIATIONS, _LEAST_GAIN = 2.0, 0.005
-"""A step of shrinkage needs a mean gain of so many standard errors; the total, of so many nats."""
+"""Minimum mean gain in held-out log-likelihood: of a step, in standard errors; of all steps, in
+nats per row."""
 
 
 def rows_drawn(n_table: int) -> int:
     """Returns the number of rows that calibration generates for a table of `n_table` rows.
 
-    Small tables get ten per row, so that sampling noise is small beside the table's own.
+    For a small table it is ten times n_table, so that the noise of generated rows is small compared
+    with the sampling noise of the table.
     """
     n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
     return min(max(n_table, n_rows), _MOST_ROWS)
@@ -75,13 +77,14 @@ def calibrate(
     seed: int,
     report: Report = report_to_nobody,
 ) -> None:
-    """Matches code shares and number distributions of the model to those of a table, in place.
+    """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
         model: Trained model.
         code_counts: Number of table rows with each code, for each column. Shape: (K_j,) each.
         seed: Seed of the generated rows.
-        report: Receives the progress; an exception that it raises ends the calibration.
+        report: Function that is called with the finished share of the work, from 0 to 1; an
+            exception that it raises ends the calibration.
     """
     generator = generator_for(seed, "calibration")
     n_table = int(code_counts[0].sum())
@@ -107,8 +110,7 @@ def calibrate(
 
 
 def _draw_in_chunks(column: ColumnDistribution, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns `column.draw` computed in chunks, because many codes need much memory. Shape:
-    (N,)."""
+    """Returns `column.draw(noise)`, computed in chunks of rows to limit memory. Shape: (N,)."""
     parts = [
         column.take(rows).draw(noise[rows]) for rows in torch.arange(len(noise)).split(_CHUNK_ROWS)
     ]
@@ -117,12 +119,12 @@ def _draw_in_chunks(column: ColumnDistribution, noise: Tensor) -> tuple[Tensor, 
 
 
 def _relative_time(column: ColumnShape) -> float:
-    """Returns the relative time that a column takes; 1 for a column of codes only."""
+    """Returns the time that calibrating a column takes, relative to a column of levels."""
     return 1.0 if column.point_code is None else _TIME_OF_NUMBERS
 
 
 def _most_rows(model: GenerativeModel) -> int:
-    """Returns how many rows keep the network outputs within `_MOST_OUTPUTS`."""
+    """Returns the number of rows whose network outputs together are at most `_MOST_OUTPUTS`."""
     width = sum(column.n_codes for column in model.marginals.columns)
     width += 3 * model.marginals.n_components * len(model.marginals.columns)
     return max(_MOST_OUTPUTS // width, 1000)
@@ -131,7 +133,8 @@ def _most_rows(model: GenerativeModel) -> int:
 def _calibrate_biases(
     model: GenerativeModel, z: Tensor, code_counts: Sequence[Tensor], report: Report
 ) -> None:
-    """Adds the log ratios of target and current shares to the logits' biases, in a few rounds."""
+    """Adds the log ratios of target and current code shares to the biases of the logits, in three
+    rounds."""
     groups = model.marginals.code_groups
     target = [
         torch.stack([padded_counts(code_counts[j], group.shape[1]) for j in group.columns.tolist()])
@@ -146,8 +149,10 @@ def _calibrate_biases(
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
-    """Returns the mean code probabilities over z. Shape: (D_group, K_group) for each column
-    group."""
+    """Returns the mean code probabilities over latent vectors.
+
+    Shape: (D_group, K_group) for each group of columns.
+    """
     sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
     for chunk in z.split(_CHUNK_ROWS):
         alone = model.conditional(chunk).alone
@@ -157,9 +162,17 @@ def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
 
 
 def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> ColumnDistribution:
-    """Shifts the logits of column j by log ratios of target and current shares, in a few rounds.
+    """Shifts the logits of column j, in place, by log ratios of target and current code shares.
 
-    Codes that a functional dependency determines stay determined.
+    Functional dependencies are applied after the shifts, so they still hold.
+
+    Args:
+        walk: Pass over generated rows, before column j.
+        j: Index of the column.
+        counts: Number of table rows with each code. Shape: (K_j,).
+
+    Returns:
+        The calibrated distribution of the column for the generated rows.
     """
     alone = walk.column_alone(j)
     g, at = walk.network.group_of(j)
@@ -185,9 +198,13 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
 def _calibrated_bins(
     walk: AutoregressiveWalk, j: int, column: ColumnDistribution, counts: Tensor
 ) -> ColumnDistribution:
-    """Shifts the bins between change points of column j by log ratios of target and current shares.
+    """Shifts the logits of the bins between change points of column j, in place.
 
-    Targets are normal probabilities, because normal scores of the table are normally distributed.
+    The shifts are log ratios of target and current shares of the bins. Targets are probabilities of
+    a standard normal distribution, because numbers are encoded as normal scores.
+
+    Returns:
+        The calibrated distribution; unchanged without change points or with few numbers.
     """
     marginal, n_numbers = column.marginal, int(counts[column.point_code :].sum())
     if not isinstance(marginal, PiecewiseMarginal) or n_numbers < _LEAST_NUMBERS:
@@ -208,7 +225,10 @@ def _calibrated_bins(
 
 
 def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
-    """Sets the column's transform S(v) = G^-1(Phi(v)), with G the model's CDF of the numbers."""
+    """Sets the transform S(v) = G^-1(Phi(v)) of a column of numbers, in place.
+
+    G is the CDF of the model's numbers, averaged over generated rows.
+    """
     marginal, transform = column.marginal, column.transform
     if marginal is None or transform is None:
         return
@@ -217,9 +237,7 @@ def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
     knots = transform.knots
     weight = column.log_beta[:, column.point_code].exp()
     share = torch.zeros_like(knots)
-    places = knots.to(
-        weight.dtype
-    )  # rows differ by more than a float's last digits, and it is quick
+    places = knots.to(weight.dtype)  # float32 is fast, and accurate enough for a mean over rows
     for rows in torch.arange(len(weight)).split(_CHUNK_ROWS):
         share += (weight[rows] @ marginal[rows, None].cdf(places)).double()
     scores = torch.special.ndtri((share / weight.sum()).clamp(1e-9, 1.0 - 1e-9))
@@ -233,18 +251,20 @@ def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
 
 
 def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: int) -> list[float]:
-    """Multiplies the network's contribution to each column's logits by its shrinkage factor, in
-    place.
+    """Shrinks the autoregressive network's contribution to each column's logits, in place.
+
+    The factor of each column is the one, in steps of a tenth, that raises the likelihood of
+    held-out rows significantly.
 
     Args:
         model: Trained model.
         rows: Rows of the table.
-        held_out: Indices of the held-out rows; of all rows if training held none out.
+        held_out: Indices of the held-out rows; of all rows if training held out none.
         seed: Seed of the latent vectors.
 
     Returns:
-        The factor of each column; 1 without an autoregressive network or with too few held-out
-        rows.
+        The factor of each column, from 0 to 1; 1 for all columns if the model has no autoregressive
+        network or there are fewer than 100 held-out rows.
     """
     if not model.decoder.is_autoregressive or not _LEAST_HELD_OUT <= len(held_out) < len(rows):
         return [1.0] * len(model.marginals.columns)
@@ -265,8 +285,8 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
 
 
 def _factor(walk: AutoregressiveWalk, j: int, codes: Tensor, values: Tensor) -> float:
-    """Returns the shrinkage factor of column j, in tenths: the last step with a significant
-    gain."""
+    """Returns the shrinkage factor of column j: the last one, falling from 1 in tenths, that raises
+    the held-out likelihood significantly."""
     if walk.network.group_of(j)[0] is None:
         return 1.0
     before = best = walk.column(j).log_prob(codes, values)
@@ -285,7 +305,10 @@ def _factor(walk: AutoregressiveWalk, j: int, codes: Tensor, values: Tensor) -> 
 def _log_prob(
     walk: AutoregressiveWalk, j: int, factor: float, codes: Tensor, values: Tensor
 ) -> Tensor:
-    """Returns log p of the cells of column j under a factor. Shape: (N,) twice -> (N,)."""
+    """Returns the log probability of the cells of column j if its logits are shrunk by `factor`.
+
+    Shape: codes (N,), values (N,) -> (N,).
+    """
     kept = [part.clone() for part in _network_terms(walk.network, j)]
     _scale_logits(walk.network, j, factor)
     log_probs = walk.column(j).log_prob(codes, values)
@@ -295,7 +318,7 @@ def _log_prob(
 
 
 def _scale_logits(network: AutoregressiveNetwork, j: int, factor: float) -> None:
-    """Multiplies the network's contribution to the logits of column j, in place."""
+    """Multiplies the network's contribution to the logits of column j by `factor`, in place."""
     if factor != 1.0:
         for part in _network_terms(network, j):
             part.mul_(factor)
@@ -309,11 +332,11 @@ def _network_terms(network: AutoregressiveNetwork, j: int) -> tuple[Tensor, Tens
 
 
 PRIOR_ROWS = 20_000
-"""Maximum number of rows whose latent vectors the prior is fitted to."""
+"""Maximum number of rows to whose latent vectors the prior is fitted."""
 _COMPONENTS = (1, 8, 24, 48)
 _LEAST_DIVERGENCE = 0.01
-"""Divergence, in nats per row, from which a dimension of z is modelled by the mixture. The
-posterior of the other dimensions is close to the standard normal."""
+"""Minimum mean KL divergence of the posterior of a dimension of z from N(0, 1), in nats, for the
+mixture to model the dimension."""
 
 
 def mixture_prior(
@@ -325,7 +348,15 @@ def mixture_prior(
 ) -> GaussianMixturePrior:
     """Returns a Gaussian mixture prior fitted to posterior samples of the training rows.
 
-    Dimensions of z that the model does not use keep the standard normal prior.
+    The number of components is the one that is best for held-out rows. Dimensions of z that the
+    model does not use have a standard normal prior.
+
+    Args:
+        model: Trained model.
+        rows: Rows of the table.
+        held_out: Indices of the held-out rows; of all rows if training held out none.
+        seed: Seed of samples and fit.
+        report: Function that is called with the finished share of the work, from 0 to 1.
     """
     generator = generator_for(seed, "prior")
     is_held_out = torch.zeros(len(rows), dtype=torch.bool)

@@ -1,9 +1,10 @@
-"""Change points of numbers: where the distribution of another column's categories changes abruptly.
+"""Finds change points: numbers at which the distribution of another column's categories changes
+abruptly, such as the date on which a category was introduced.
 
 Rows are sorted by the number. At each candidate, G is the likelihood ratio statistic between the
-categories of the w numbers before and after. A smooth dependence has a similar G at the
-neighbouring windows, so the evidence is -log P(chi-squared > G - max of the two neighbouring G).
-The segments on both sides of a change point are searched in turn.
+categories of the w numbers before and the w numbers after it. If the dependence is smooth, G is
+similar in neighbouring windows, so the evidence is -log P(chi-squared > G - larger G of the two
+neighbouring windows). Both segments beside a change point are then searched (binary segmentation).
 
 Source: binary segmentation, Scott and Knott (1974); the statistic, Wilks (1938).
 """
@@ -27,28 +28,29 @@ from gcvae.model.networks import ColumnShape
 from gcvae.numerics.generators import generator_for
 
 _MOST_ROWS = 5_000
-"""Size of the sample of rows in which change points are searched."""
+"""Maximum number of rows in which change points are searched."""
 _N_LOG_N = xlogy(np.arange(_MOST_ROWS + 1.0), np.arange(_MOST_ROWS + 1.0))
 _WINDOWS = (16, 24, 32, 48, 64, 128, 256)
-"""Window widths w that are tried, in distinct numbers."""
+"""Window widths w that are tried, as numbers of distinct values."""
 _LEAST_WINDOWS = 16
-"""A window is tried if the column is at least this many times as wide."""
+"""Minimum number of windows of a width that fit into a column, for the width to be tried."""
 _LEAST_CHANCE = 1e-300
 """Smallest probability whose logarithm is taken."""
 _LEAST_EVIDENCE = 7.0
-"""Nats required beyond the logarithm of the number of tests (candidates, columns, windows)."""
+"""Minimum evidence in nats, in excess of the logarithm of the number of tests."""
 _MOST_POINTS = 48
 """Maximum number of change points of a column."""
 _MOST_CATEGORIES = 64
-"""Number of categories of a column; the rarer ones are merged."""
+"""Maximum number of categories of a column that are distinguished; rarer ones are merged."""
 _MOST_PARENT_CODES = 512
-"""Columns with more codes are not tried as parents."""
+"""Maximum number of codes of a column on whose categories change points may depend."""
 _PSEUDO_ROWS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Candidate weights a, in rows, of the smoothing prior of P(bin | code)."""
 _LEAST_GAIN = 0.003
-"""Nats per number that a parent must gain in predicting the bins."""
+"""Minimum gain of a parent column in predicting the bins, in nats per row."""
 _LEAST_CODES = 12
-"""Columns with fewer codes, all of them numbers, are not searched."""
+"""Minimum number of frequent numbers of a column that has no other numbers, for it to be searched.
+"""
 
 
 def find_change_points(
@@ -58,12 +60,15 @@ def find_change_points(
     functions: Sequence[LevelFunction],
     seed: int,
 ) -> list[ChangePoints]:
-    """Returns the change points of every column of numbers that has some.
+    """Returns the change points of every column of numbers in which some are found.
+
+    A change point is a number at which the distribution of an earlier column's categories changes
+    abruptly.
 
     Args:
-        columns: Columns of the model.
-        rows: The whole table.
-        training: Indices of the training rows. Shape: (m,), m at most n.
+        columns: Properties of the model's columns.
+        rows: All rows of the table.
+        training: Indices of the training rows, in which change points are searched. Shape: (m,).
         functions: Functional dependencies of the model, which affect the order of columns.
         seed: Seed of the sample of rows.
     """
@@ -82,7 +87,7 @@ def find_change_points(
 
 
 def _has_categories(column: ColumnShape) -> bool:
-    """Returns whether the column has codes, and at most `_MOST_PARENT_CODES`."""
+    """Returns whether all cells of the column have one of 2 to `_MOST_PARENT_CODES` codes."""
     is_coded = column.point_code is None or len(column.shaped_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
@@ -90,8 +95,18 @@ def _has_categories(column: ColumnShape) -> bool:
 def _column_change_points(
     j: int, columns: Sequence[ColumnShape], codes: Codes, values: Numbers, parents: Sequence[int]
 ) -> ChangePoints | None:
-    """Returns the change points of column j with its most predictive parent. Shape: codes (n,
-    D)."""
+    """Returns the change points of column j and the parent column that best predicts the bins.
+
+    Args:
+        j: Index of the column.
+        columns: Properties of all columns.
+        codes: Codes of all cells. Shape: (n, D).
+        values: Values of the column. Shape: (n,).
+        parents: Indices of the columns that may be the parent.
+
+    Returns:
+        None if the column has no change points, or no parent predicts the bins.
+    """
     column = columns[j]
     if column.point_code is None:
         return None
@@ -120,7 +135,10 @@ def _column_change_points(
 
 
 def _frequent(codes: Codes) -> Codes:
-    """Renumbers codes by descending frequency and merges the rare ones. Shape: (n,) -> (n,)."""
+    """Returns codes renumbered by descending frequency, with the rarest merged into one code.
+
+    Shape: (n,) -> (n,).
+    """
     _, at, counts = np.unique(codes, return_inverse=True, return_counts=True)
     by_count = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
     found: Codes = np.minimum(by_count[at], _MOST_CATEGORIES)
@@ -129,9 +147,13 @@ def _frequent(codes: Codes) -> Codes:
 
 @dataclass(frozen=True)
 class _Segmentation:
-    """Binary segmentation of sorted numbers by the categories of other columns. Shape: (n,) each.
+    """Binary segmentation of sorted numbers by the categories of other columns.
 
     Windows count distinct numbers, so rows with equal numbers are never separated.
+
+    Attributes:
+        numbers: Numbers in ascending order. Shape: (n,).
+        categories: Category codes of each other column in the same rows. Shape: (n,) each.
     """
 
     numbers: Numbers
@@ -159,7 +181,10 @@ class _Segmentation:
 
 
 def _counts_below(codes: Codes) -> Codes:
-    """Returns cumulative category counts before each row. Shape: (n,) -> (n + 1, K)."""
+    """Returns the number of earlier rows with each of K categories, for each row and the end.
+
+    Shape: (n,) -> (n + 1, K).
+    """
     one_hot = np.zeros((len(codes) + 1, int(codes.max()) + 1), dtype=np.int64)
     one_hot[np.arange(1, len(one_hot)), codes] = 1
     below: Codes = one_hot.cumsum(axis=0)
@@ -167,7 +192,13 @@ def _counts_below(codes: Codes) -> Codes:
 
 
 def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float, int, int]:
-    """Returns (nats, window, index) of the strongest evidence for a change point in a segment."""
+    """Returns the strongest evidence for a change point in a segment, as (nats, width, index).
+
+    Args:
+        below: Cumulative category counts of each column at each distinct number.
+        start: Index of the first distinct number of the segment.
+        stop: Index after the last one.
+    """
     best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
@@ -188,7 +219,8 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
 
 
 def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
-    """Returns the index in a window at which the summed statistic of all columns is largest."""
+    """Returns the index between `first` and `last` at which the sum of all columns' statistics is
+    largest."""
     near = np.arange(first + 1, last)
     total = sum(
         _statistic(counts[near] - counts[first], counts[last] - counts[near]) for counts in below
@@ -197,7 +229,10 @@ def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
 
 
 def _statistic(left: Codes, right: Codes) -> Numbers:
-    """Returns G of two windows from their category counts. Shape: (n, K) twice -> (n,)."""
+    """Returns the likelihood ratio statistic G of two windows, given their category counts.
+
+    Shape: left (n, K), right (n, K) -> (n,).
+    """
     of_left, of_right, both = (
         _N_LOG_N[part].sum(axis=-1) - _N_LOG_N[part.sum(axis=-1)]
         for part in (left, right, left + right)
@@ -207,9 +242,20 @@ def _statistic(left: Codes, right: Codes) -> Numbers:
 
 
 def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[float, Numbers]:
-    """Returns (gain in nats per row, log P(b | code) - log P(b)) of bins b given a parent's codes.
+    """Returns how well a parent's codes predict bins, and the ratios log P(b | code) - log P(b).
 
-    P(b | code) = (n_code,b + a P(b)) / (n_code + a), with a chosen by leave-one-out likelihood.
+    P(b | code) = (n_code,b + a P(b)) / (n_code + a), with n_code the number of rows with the code,
+    n_code,b those of them in bin b, and a chosen by leave-one-out likelihood.
+
+    Args:
+        bins: Bin of each row. Shape: (n,).
+        codes: Code of the parent in each row. Shape: (n,).
+        n_bins: Number of bins B.
+        n_codes: Number of codes K.
+
+    Returns:
+        The gain in leave-one-out log-likelihood, in nats per row, and the log ratios, of shape
+        (K, B).
     """
     counts = np.zeros((n_codes, n_bins))
     np.add.at(counts, (codes, bins), 1.0)

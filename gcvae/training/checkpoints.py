@@ -1,4 +1,4 @@
-"""Checkpoints of a training run: when they are saved, and how a run resumes from one."""
+"""Saves checkpoints of a training run and resumes the run from them."""
 
 from __future__ import annotations
 
@@ -7,51 +7,63 @@ from typing import Protocol
 
 
 class CheckpointStore(Protocol):
-    """Interface of the storage of one run's checkpoint. `save` replaces the last one atomically."""
+    """Interface of an object that stores the latest checkpoint of one training run.
+
+    Attributes:
+        interval_seconds: Minimum time between two checkpoints.
+    """
 
     interval_seconds: float
 
     def counting(self) -> None:
-        """Is called before a private run queries its table for the first time.
+        """Called before a run under differential privacy queries its table for the first time.
 
         A run that resumes with stored private rows does not call it. An exception ends the run.
         """
 
     def load(self) -> bytes | None:
-        """Returns the last checkpoint saved, None when there is none."""
+        """Returns the stored checkpoint; None if there is none."""
 
     def restored(self, *, is_continued: bool) -> None:
-        """Is called after `load` with whether the run resumes from the loaded checkpoint."""
+        """Called after `load` returned a checkpoint.
+
+        Args:
+            is_continued: Whether the run resumes from it; False if it belongs to another run.
+        """
 
     def save(self, data: bytes) -> None:
-        """Replaces the stored checkpoint."""
+        """Replaces the stored checkpoint, atomically."""
 
 
 class Resumable(Protocol):
     """Interface of a training run that can be saved and resumed."""
 
     def fingerprint(self) -> str:
-        """Returns the identity of the run. A run resumes only from checkpoints with its
-        fingerprint."""
+        """Returns a digest that identifies the run; a run resumes only from its own checkpoints."""
 
     def to_bytes(self, fingerprint: str) -> bytes:
-        """Returns the serialised state of the run."""
+        """Returns the state of the run as bytes that contain the fingerprint."""
 
     def continue_from(self, data: bytes, fingerprint: str) -> bool:
-        """Restores the state from `data` if its fingerprint matches; returns whether it did."""
+        """Restores the state from `data` if it contains the fingerprint; returns whether it did."""
 
 
 class Saver:
-    """Saves a checkpoint each time the store's interval has passed."""
+    """Saves checkpoints of a run in a store, at the store's interval."""
 
     def __init__(self, run: Resumable, store: CheckpointStore | None) -> None:
-        """Starts the interval. Without a store nothing is saved."""
+        """Starts the first interval.
+
+        Args:
+            run: Training run.
+            store: Store of its checkpoint; None to save nothing.
+        """
         self._run, self._store = run, store
         self._saved_at = time.monotonic()
         self._fingerprint = run.fingerprint() if store is not None else ""
 
     def restore(self) -> None:
-        """Resumes the run from the store's checkpoint, if there is one."""
+        """Resumes the run from the stored checkpoint, if there is one and it belongs to the run."""
         store = self._store
         if store is not None and (data := store.load()) is not None:
             store.restored(is_continued=self._run.continue_from(data, self._fingerprint))

@@ -1,10 +1,10 @@
-"""Cost estimates before work starts: CPU seconds and memory, from the table's size.
+"""Estimates the CPU seconds and the memory of work before it starts, from the table's size.
 
     cost = sum over features of coefficient x feature
 
-Features count what the work does (cells read, updates, cells per update). The coefficients were
-measured by `python -m benchmarks.costs` on one core, for networks of the preset's width. The module
-does not import torch, because the service estimates costs.
+Features are numbers of operations, such as cells read, updates, and cells per update. The
+coefficients were measured by `python -m benchmarks.costs` on one core, for networks of the preset's
+width. The module does not import torch, because the service imports it to estimate costs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gcvae.training.settings import SettledConfig
 
 MOST_ROWS_IN_MEMORY = 100_000
 BYTES_PER_ROW = 100
-"""Memory of a text column without repeated values, per row: benchmarks/results/scale-*.json."""
+"""Bytes per row of a text column without repeated values, see benchmarks/results/scale-*.json."""
 LEVELS_PER_COLUMN = 150
 """Number of levels that cost as much training time as one more column. Trainings of 6,000 orders
 with 2,708 levels took 48 (fast) and 53 (default) CPU seconds; the estimates are 51 and 50, and
@@ -29,15 +29,15 @@ _MOST_REPORT_ROWS, _MOST_COMPARED, _MOST_ATTACKED, _REPORT_DRAWS = 20_000, 5_000
 torch."""
 
 Features = dict[str, list[float]]
-"""Features of seconds and of memory, in the order of their coefficients."""
+"""Features for `seconds` and for `memory_bytes`, in the order of their coefficients."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Estimated cost.
+    """Estimated cost of a piece of work.
 
     Attributes:
-        seconds: CPU seconds on one core; for training an upper estimate, because it may stop early.
+        seconds: CPU seconds on one core; for training the maximum, because it may stop early.
         memory_bytes: Peak memory.
     """
 
@@ -45,20 +45,20 @@ class Cost:
     memory_bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the estimate with a statement of its accuracy."""
+        """Returns a JSON-compatible dict with the attributes and a statement on their accuracy."""
         return asdict(self) | {"accuracy": ACCURACY}
 
 
 def training_cost(
     preset: str, settled: SettledConfig, rows: int, columns: int, levels: int = 0
 ) -> Cost:
-    """Returns the cost of training on `rows` rows and `columns` columns.
+    """Returns the estimated cost of training a model.
 
     Args:
         preset: Name of the preset.
-        settled: Resolved configuration.
-        rows: Rows of the table.
-        columns: Columns of the table.
+        settled: Resolved settings.
+        rows: Number of rows of the table.
+        columns: Number of columns of the table.
         levels: Total number of levels of all columns.
     """
     width = columns + levels / LEVELS_PER_COLUMN
@@ -67,20 +67,26 @@ def training_cost(
 
 
 def sampling_cost(preset: str, rows: int, columns: int) -> Cost:
-    """Returns the cost of generating rows without conditions."""
+    """Returns the estimated cost of generating `rows` rows without conditions."""
     return _cost(f"sample {coefficients_of(preset)}", sampling_features(rows, columns))
 
 
 def scoring_cost(preset: str, rows: int, columns: int, draws: int) -> Cost:
-    """Returns the cost of scoring rows."""
+    """Returns the estimated cost of scoring `rows` rows with `draws` latent vectors for each."""
     return _cost(f"score {coefficients_of(preset)}", scoring_features(rows, columns, draws))
 
 
 def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
-    """Returns the cost of a report on a model, from a table of `rows` rows and `unseen` unseen
-    rows.
+    """Returns the estimated cost of a quality report on a model.
 
-    Generating and scoring rows depends on the preset; comparing and attacking them does not.
+    The cost of generating and scoring rows depends on the preset; that of comparing and attacking
+    them does not.
+
+    Args:
+        preset: Name of the preset.
+        rows: Number of rows of the training table.
+        columns: Number of columns of the table.
+        unseen: Number of real rows that were not used in training.
     """
     like = coefficients_of(preset)
     drawn = sampling_features(min(rows, _MOST_REPORT_ROWS), columns)["seconds"][1:]
@@ -95,9 +101,10 @@ def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
 
 
 def training_features(settled: SettledConfig, rows: int, columns: float) -> Features:
-    """Returns the features of a training without early stopping.
+    """Returns the features for the cost of a training without early stopping.
 
-    Memory grows with the rows up to `MOST_ROWS_IN_MEMORY`; larger tables are kept in files.
+    Memory grows with the rows up to `MOST_ROWS_IN_MEMORY`, because larger tables are stored in
+    temporary files.
     """
     steps = math.ceil(settled.max_steps * (1.0 + settled.annealing))
     batch = min(settled.batch_size, rows) * columns
@@ -108,13 +115,15 @@ def training_features(settled: SettledConfig, rows: int, columns: float) -> Feat
 
 
 def sampling_features(rows: int, columns: int) -> Features:
-    """Returns the features of generation. Memory does not grow with rows, which are written in
-    blocks."""
+    """Returns the features for the cost of generating rows.
+
+    Memory does not depend on the number of rows, because rows are written in blocks.
+    """
     return {"seconds": [1.0, rows * columns], "memory_bytes": [1.0, columns]}
 
 
 def scoring_features(rows: int, columns: int, draws: int) -> Features:
-    """Returns the features of scoring, which reads and scores the table in chunks."""
+    """Returns the features for the cost of scoring rows, which are read in chunks."""
     return {
         "seconds": [1.0, rows * columns, rows * columns * draws],
         "memory_bytes": [1.0, min(rows, _CHUNK_ROWS) * columns, columns * draws],
@@ -122,7 +131,7 @@ def scoring_features(rows: int, columns: int, draws: int) -> Features:
 
 
 def reporting_features(rows: int, columns: int, unseen: int) -> Features:
-    """Returns the features of a report: reading, pairwise comparison, prediction and attacks."""
+    """Returns the features for the cost of a report, without generating and scoring rows."""
     taken = min(rows, _MOST_REPORT_ROWS) * columns
     compared = min(rows, _MOST_COMPARED) * columns
     attacked = min(unseen, _MOST_ATTACKED) * columns
@@ -133,7 +142,8 @@ def reporting_features(rows: int, columns: int, unseen: int) -> Features:
 
 
 def coefficients_of(preset: str) -> str:
-    """Returns the preset whose coefficients apply; the paper's presets share one set."""
+    """Returns the name of the preset whose coefficients apply to a preset; the presets of the paper
+    share those of `paper-gcvae`."""
     return "paper-gcvae" if preset.startswith("paper-") else preset
 
 
@@ -199,7 +209,8 @@ COEFFICIENTS: Mapping[str, Mapping[str, Sequence[float]]] = {
         "memory_bytes": (493000000.0, 899.0, 0.0),
     },
 }
-"""Measured on one table (Adult, cut in rows and columns); benchmarks/results/costs-*.json."""
+"""Coefficients by work and preset, measured on parts of one table (Adult), see
+benchmarks/results/costs-*.json."""
 ACCURACY = (
     "measured on one machine and one table, of which the estimates are 0.75 to 1.16 times the CPU "
     "seconds and 0.84 to 1.08 times the memory; whole trainings of two other tables, which stopped "

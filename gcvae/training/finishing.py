@@ -1,4 +1,4 @@
-"""Steps after training: fit the prior, calibrate the marginals, measure the model."""
+"""Steps after training: fits the prior, calibrates the marginals, and measures the model."""
 
 from __future__ import annotations
 
@@ -37,10 +37,21 @@ def adjust(
     seed: int,
     progress: FitProgress,
 ) -> dict[str, Any]:
-    """Fits the prior, shrinks logits and calibrates the marginals of a trained model, in place.
+    """Fits the prior, shrinks overfitted logits and calibrates the marginals of a model, in place.
+
+    The settings select which of these steps are done.
+
+    Args:
+        model: Trained model.
+        config: Resolved settings.
+        prepared: Training table.
+        result: Result of training.
+        seed: Seed of the fit.
+        progress: Progress of the fit.
 
     Returns:
-        `logit_factors`: the shrinkage factor of each column whose logits were shrunk.
+        Entry for the training record: `logit_factors`, the factor of each column whose logits were
+        shrunk, by column name.
     """
     rows, factors = prepared.rows, [1.0] * len(prepared.codec.columns)
     if config.prior == "mixture":
@@ -56,11 +67,12 @@ def adjust(
 
 GAP_ROWS, _GAP_DRAWS = 2_000, 4
 KEPT_ROWS = 4_096
-"""Number of generated rows in which rules are checked."""
+"""Number of generated rows in which the shares of rows that satisfy rules are measured."""
 
 
 def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
-    """Returns the rules of the model, each with the share of generated rows that satisfy it."""
+    """Returns the model's business rules as dicts, each with `share_of_drawn`, the share of
+    generated rows that satisfy it. The seed is that of the rows."""
     schema = constrained.codec.schema
     rules = [rule for rule in schema.rules or () if rule.keep != "off"]
     if not rules:
@@ -80,12 +92,20 @@ def measure(
     seed: int,
     progress: FitProgress,
 ) -> tuple[Acceptance, dict[str, Any]]:
-    """Measures acceptance and held-out scores, and returns them with entries for the training
-    record.
+    """Measures a model: the share of generated rows that satisfy the hard rules, and the scores of
+    held-out rows.
+
+    Args:
+        model: Trained and calibrated model.
+        prepared: Training table.
+        result: Result of training.
+        seed: Seed of the samples.
+        progress: Progress of the fit.
 
     Returns:
-        The acceptance, and a dictionary with `held_out_scores`; for tables with hard rules also
-        `hard_rule_acceptance`, whose `moved` lists the columns that rejection changes.
+        The acceptance (share of generated rows that satisfy the hard rules), and entries for the
+        training record: `held_out_scores` and, if there are hard rules, `hard_rule_acceptance`,
+        whose member `moved` lists the columns whose distribution rejection changes.
     """
     codec, hard_rules = prepared.codec, prepared.hard_rules
     with progress.finishing("acceptance") as report:
@@ -99,7 +119,7 @@ def measure(
         record["hard_rule_acceptance"] = document
     chosen = result.held_out[:REFERENCE_ROWS]
     held_out = prepared.rows.take(chosen)
-    if prepared.learned is not prepared.typed:  # encoded as users' rows are
+    if prepared.learned is not prepared.typed:  # encoded like rows that users score
         encoded = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
         held_out = replace(encoded, context=held_out.context)
     with progress.finishing("scores") as report:
@@ -110,12 +130,15 @@ def measure(
 def memory_gap(
     model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
 ) -> dict[str, float]:
-    """Returns the log-likelihood gap between training rows and held-out rows.
+    """Measures memorisation: how much higher the log-likelihood of training rows is than that of
+    held-out rows.
+
+    Held-out rows decided when to stop, so they have a small influence on the model.
 
     Returns:
-        The mean difference in nats per row, its standard error, the share of pairs in which the
-        training row is likelier (0.5 without memorisation), and the number of rows of each
-        kind. Held-out rows decided when to stop, so they have a small influence on the model.
+        `nats`, the mean difference in nats per row; `standard_error` of this difference; `area`,
+        the share of pairs in which the training row is likelier (0.5 without memorisation); and
+        `rows`, the number of held-out rows.
     """
     held_out = result.held_out.cpu()
     is_trained = torch.ones(len(rows), dtype=torch.bool).index_fill(0, held_out, False)
@@ -131,9 +154,9 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Returns the bound of each of at most GAP_ROWS rows, a random sample of those in `of_sort`.
+    """Returns lower bounds on the log density of a random sample of at most `GAP_ROWS` rows.
 
-    Shape: of_sort (m,) indices -> (n,), nats in the table's units.
+    Shape: indices of_sort (m,) -> (n,), nats, for densities in the table's units.
     """
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:GAP_ROWS]].sort().values

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Fitted:
-    """Result of a fit; the attributes are those of `Synthesizer`."""
+    """Result of a fit, as the attributes of `Synthesizer` with the same names."""
 
     schema: TableSchema
     codec: TableCodec
@@ -53,10 +53,20 @@ def fit_prepared(
     seed: int,
     device: torch.device,
 ) -> Fitted:
-    """Trains a model on a prepared table, then calibrates and measures it.
+    """Trains a model on a prepared table, calibrates it and measures it.
+
+    Args:
+        prepared: Training table.
+        config: Settings.
+        progress: Progress of the fit.
+        seed: Seed of all random numbers.
+        device: Device on which the model is trained; the result is on the CPU.
 
     Raises:
-        Exception: As `Synthesizer.fit`.
+        SchemaError: The model can not enforce a functional dependency that it has to enforce.
+        DivergedError: The loss becomes infinite or NaN, also with smaller step sizes.
+        HardRuleError: Too few generated rows satisfy the hard rules.
+        CancelledError: Raised by the callback of `progress`.
     """
     codec, rows = prepared.codec, prepared.rows
     settled = _resolve_settings(prepared, config, progress)
@@ -113,7 +123,7 @@ def fit_prepared(
 def _resolve_settings(
     prepared: PreparedTable, config: TrainingConfig, progress: FitProgress
 ) -> SettledConfig:
-    """Returns the resolved settings for the size of the table, and sets the progress estimate."""
+    """Returns the settings resolved for the table's size, and estimates the time of the fit."""
     size = TableSize(len(prepared.rows), len(prepared.codec.columns), prepared.codec.n_numbers)
     progress.plan(config, size, has_hard_rules=len(prepared.hard_rules) > 0)
     _log.info("training %s on %s rows, %s columns", progress.preset, size.rows, size.columns)
@@ -123,7 +133,7 @@ def _resolve_settings(
 def _record(
     prepared: PreparedTable, constrained: ConstrainedModel, progress: FitProgress, seed: int
 ) -> dict[str, Any]:
-    """Returns the entries of the training record about the table and the rules."""
+    """Returns the entries of the training record that describe the table and the rules."""
     return {
         "preset": progress.preset,
         "rows": len(prepared.rows),

@@ -1,4 +1,4 @@
-"""Names of settings in other tools. They are refused, with a suggestion of the name here."""
+"""Names of settings in other tools; errors on unknown settings suggest the name in gcvae."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOREIGN_NAMES: dict[str, str] = {
     }.items()
     for foreign in names.split()
 }
-"""Maps names of settings in other tools to the names here."""
+"""Maps names of settings in other tools to names of settings in gcvae."""
 EXPLAINED = {
     "max_passes": "an epoch is a pass over the rows; max_passes limits those where max_steps, which"
     " counts updates, is null, as in the presets default, fast and gcvae",
@@ -44,4 +44,4 @@ EXPLAINED = {
     "seed": "the seed stands beside the settings",
     "device": "the device stands beside the settings: auto, cpu or cuda",
 }
-"""Additional explanation for a suggested name."""
+"""Additional explanation of some suggested names, for the error's message."""

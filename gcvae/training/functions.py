@@ -1,4 +1,7 @@
-"""Functional dependencies between coded columns, counted in the training table."""
+"""Fits functional dependencies between coded columns to the training table.
+
+A coded column is one in which every cell has an integer code: a level, or one of few numbers.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +28,24 @@ from gcvae.training.settings import TrainingConfig
 
 
 def is_coded(codec: ColumnCodec) -> bool:
-    """Returns whether every cell of the column is a code: a level, or one of few numbers."""
+    """Returns whether the codec encodes every cell of its column as an integer code: as a level, or
+    as one of few numbers."""
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 
 def keeps_rules(config: TrainingConfig) -> bool:
-    """Returns whether a model of this configuration enforces rules between codes."""
+    """Returns whether the settings make a model enforce functional dependencies."""
     return config.rules != "none" and config.refinement
 
 
 def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
-    """Returns the functional dependencies that a model of this configuration enforces.
+    """Returns the rules that are functional dependencies and that the model enforces.
 
-    There are none without rules or without an autoregressive decoder.
+    The list is empty if the settings turn rules off or select no autoregressive decoder.
+
+    Args:
+        rules: Business rules of the schema.
+        config: Settings of the model.
     """
     if not keeps_rules(config):
         return []
@@ -47,16 +55,20 @@ def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
 def level_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
 ) -> list[LevelFunction]:
-    """Returns the functional dependencies between coded columns that the model enforces.
+    """Fits the functional dependencies between coded columns that the decoder enforces.
 
     Args:
         codec: Codec of the rows.
-        rows: The whole table.
-        rules: Rules of its schema.
+        rows: All rows of the training table.
+        rules: Business rules of the schema; those that are functional dependencies are fitted.
         config: Settings of the model.
 
+    Returns:
+        Dependencies in the order in which the decoder applies them.
+
     Raises:
-        SchemaError: The model can not enforce a dependency that is hard, or that users stated.
+        SchemaError: The model can not enforce a dependency that is a hard rule, or that the user
+            specified in the schema.
     """
     rewritten = codec.reduction.owners
     places = {
@@ -83,8 +95,8 @@ def level_functions(
 
 
 def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[LevelFunction]:
-    """Returns the functions that constrain something: with pairs of codes, and columns of several
-    codes."""
+    """Returns the functional dependencies that exclude some combination of codes: those with pairs,
+    all of whose columns have several codes."""
     return [
         function
         for function in functions
@@ -93,12 +105,12 @@ def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[
 
 
 def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
-    """Checks that every hard or user-stated dependency is enforced.
+    """Checks that the model enforces every dependency that is hard or specified by the user.
 
-    If the model has no rules, stated soft dependencies may be left out.
+    If the settings turn rules off, soft dependencies need not be enforced.
 
     Raises:
-        SchemaError: A dependency is not enforced.
+        SchemaError: A dependency is not in `kept`.
     """
     refused = {("hard", "found"), ("hard", "given")}
     refused |= {("soft", "given")} if keeps_rules(config) else set()
@@ -119,9 +131,9 @@ def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: Train
 
 
 def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule) -> LevelFunction:
-    """Counts a functional dependency in the rows where all its columns have values.
+    """Fits a functional dependency to the rows in which none of its columns is missing.
 
-    `columns` lists the parents and, last, the dependent column.
+    `columns` are the indices of the parents and, last, of the dependent column.
     """
     has_missing = [codec.columns[j].has_missing for j in columns]
     codes = _codes(rows, columns)
@@ -134,11 +146,11 @@ def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rul
 def _missingness_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], order: Sequence[int]
 ) -> Iterator[LevelFunction]:
-    """Yields the missingness rules, with those that follow from several of them.
+    """Yields the dependencies between missing cells: "b is missing where a is missing".
 
-    If two columns are missing with a third, they are missing together, whichever is generated last.
-    Columns that are missing together form a group: each has a rule with the group's first column,
-    and rules between groups hold for their first columns.
+    They include those that follow from several rules. Columns that are missing in the same rows
+    form a group; each has a dependency on the first column of its group in `order`, and
+    dependencies between groups are between their first columns.
     """
     implies = np.eye(len(codec.columns), dtype=bool)  # implies[i, j]: j is missing where i is
     for rule in rules:
@@ -159,8 +171,8 @@ def _missingness_functions(
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
-    """Yields, for each residual column with a parent that may be missing, its codes where it is
-    missing."""
+    """Yields, for each residual column and each parent that may be missing, a dependency that lists
+    the residual's codes in rows where the parent is missing."""
     for rewriting in codec.reduction.rewritings:
         y = _missingness_index(codec, rewriting.column)
         for name in rewriting.parents:
@@ -172,8 +184,8 @@ def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Itera
 
 
 def _missingness_index(codec: TableCodec, name: str) -> int | None:
-    """Returns the index of the modelled column that encodes whether a table column is missing, or
-    None."""
+    """Returns the index of the encoded column that shows whether a cell of a table column is
+    missing; None if there is no such column."""
     part = codec.reduction.parts_of(name)[0]
     return next((j for j, column in enumerate(codec.columns) if column.name == part), None)
 

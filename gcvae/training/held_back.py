@@ -1,4 +1,4 @@
-"""Rows of a table that are set aside for its report. No part of training uses them."""
+"""Selects the rows of a table that are set aside for a quality report and not used in training."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ import torch
 from gcvae.numerics.generators import generator_for
 
 MOST_REPORT_ROWS = 20_000
-"""Maximum number of rows set aside, and of generated rows; more do not improve a report."""
+"""Maximum number of rows that are set aside, and of rows generated for a report."""
 
 
 def report_rows(n_rows: int, share: float, seed: int) -> npt.NDArray[np.int64]:
-    """Returns the indices of the rows set aside for the report, ascending. Shape: (m,).
+    """Returns the indices of the rows that are set aside for a report, ascending.
 
-    m = share * n_rows, rounded, at most `MOST_REPORT_ROWS`. The arguments determine the result, so
-    the rows can be found again from the table and the training record.
+    Their number is share * n_rows, rounded, but at most `MOST_REPORT_ROWS`. The arguments determine
+    the result, so a report can find the rows by the table and the training record.
+
+    Args:
+        n_rows: Number of rows of the table.
+        share: Share of the rows to set aside, the setting `report_share`.
+        seed: Seed of the model.
+
+    Shape: (m,).
     """
     n_held_back = min(round(share * n_rows), MOST_REPORT_ROWS)
     order = torch.randperm(n_rows, generator=generator_for(seed, "report rows"))

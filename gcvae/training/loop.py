@@ -1,7 +1,7 @@
 """Training: auto-encoding variational Bayes with Adam, early stopping and exact resumption.
 
-Every random number is a function of the seed and of where it is used (epoch, step). On the CPU, a
-run resumed from a checkpoint ends with the same bits as an uninterrupted run.
+Every random number is a function of the seed and of its use (epoch, step). On the CPU, the weights
+of a run that is resumed from a checkpoint equal those of an uninterrupted run to the last bit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _HELD_OUT_DRAWS = 1
 _HELD_OUT_CHUNK_ROWS = 512
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LEAST_GAP_ROWS = 500
-"""Minimum number of training rows, if there are as many, for the gap to held-out rows."""
+"""Minimum number of training rows (all if there are fewer) whose bound is compared with that of
+held-out rows."""
 _MOST_DIVERGENCES = 3
 _HEAD_EVERY_STEPS = 4
 """The copula head of an autoregressive decoder is trained in every fourth step, because it costs
@@ -57,10 +58,15 @@ tensors of a checkpoint change."""
 def split(
     n_rows: int, share: float, seed: int, held_out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Returns (training rows, held-out rows) as indices. They are disjoint from 10 rows on.
+    """Returns the indices of training rows and of held-out rows, which decide when to stop.
 
-    Smaller tables use all rows for both. Shape: held_out (n,), mask of the rows to hold out, if
-    these are decided.
+    With fewer than 10 rows, all rows are training rows as well as held-out rows.
+
+    Args:
+        n_rows: Number of rows n.
+        share: Share of the rows to hold out, at random.
+        seed: Seed of the choice.
+        held_out: Mask of the rows to hold out, instead of a random choice. Shape: (n,).
     """
     if held_out is not None:
         return (~held_out).nonzero()[:, 0], held_out.nonzero()[:, 0][:MOST_HELD_OUT_ROWS]
@@ -81,22 +87,24 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     checkpoints: CheckpointStore | None = None,
 ) -> TrainingResult:
-    """Maximises the regularised bound, and loads the weights with the best held-out bound into
-    `model`.
+    """Trains a model in place by maximising the regularised evidence lower bound.
+
+    The model ends with the weights whose bound on held-out rows was best.
 
     Args:
-        model: Model, changed in state.
-        rows: Rows on the model's device, or on the CPU, from which minibatches are moved.
-        config: Resolved configuration.
+        model: Untrained model.
+        rows: Rows on the device of the model, or on the CPU, from which minibatches are moved.
+        config: Resolved settings.
         seed: Seed of all random numbers.
-        log_scale: Log Jacobian of each row to original units, on the CPU. It is subtracted from
-            reported bounds, not from the loss. Shape: (n,).
-        progress: Receives the progress of the run.
-        checkpoints: Storage of the run's checkpoint. A checkpoint of the same run is resumed; one
-            of another version, configuration, seed or table is ignored.
+        log_scale: Log Jacobian of each row's encoding, on the CPU. It is subtracted from reported
+            bounds, which are thereby in the table's units, but not from the loss. None for 0.
+            Shape: (n,).
+        progress: Function that is called with the progress of the run.
+        checkpoints: Store of the run's checkpoint; None to save nothing. A stored checkpoint of the
+            same run is resumed; one of another version, configuration, seed or table is ignored.
 
     Raises:
-        DivergedError: The loss is not finite, also with smaller step sizes.
+        DivergedError: The loss becomes infinite or NaN, also with smaller step sizes.
         CancelledError: Raised by `progress`.
 
     Source: Algorithm 1 (AEVB for GCVAE), Eq. (elbo_vae_roc_reg).
@@ -124,7 +132,7 @@ def train(
 
 @dataclass
 class _Run:
-    """State of a training run. A checkpoint holds all of it that can not be derived."""
+    """State of a training run; a checkpoint contains what the arguments do not determine."""
 
     model: GenerativeModel
     rows: TrainingRows
@@ -137,13 +145,13 @@ class _Run:
     loss_sum: float = 0.0
     """Sum of the negative bound since the last evaluation, nats per row."""
     averaged: dict[str, Tensor] = field(default_factory=dict)
-    """Exponential moving average of the weights, if configured."""
+    """Exponential moving average of the weights; empty if `averaging` is 0."""
     annealing_from: int | None = None
-    """The step at which the learning rate began to fall."""
+    """Step at which the learning rate began to fall; None before."""
     divergences: list[Divergence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Splits the rows and sets the optimiser up."""
+        """Splits the rows into training and held-out rows, and initialises the optimiser."""
         config = self.config
         self.parameters = list(self.model.parameters())
         self.device = self.parameters[0].device
@@ -160,12 +168,12 @@ class _Run:
         self.steps_per_epoch = -(-len(train_index) // self.batch_size)
         self.first_weights = {name: t.clone() for name, t in self.model.state_dict().items()}
         self.optimiser = self._new_optimiser()
-        # The tensors themselves, which steps and `load_state_dict` write into.
+        # References to the model's tensors, not copies; updates and `load_state_dict` change them.
         self._state = self.model.state_dict()
         self._order_of: tuple[int, Tensor] | None = None
 
     def _augmentation_sampler(self) -> AugmentationSampler:
-        """Returns the sampler of augmentation rows, fitted to training rows only."""
+        """Returns a sampler of augmentation rows that is fitted to the training rows."""
         step = -(-len(self.train_index) // _MOST_AUGMENTATION_SOURCE_ROWS)
         rows = self._select(self.train_index[::step])
         return AugmentationSampler(rows, self.model.marginals.columns, self.model.context_columns)
@@ -176,7 +184,7 @@ class _Run:
         return self._select(self.train_index[:: max(1, len(self.train_index) // n_rows)])
 
     def _select(self, index: Tensor) -> EncodedTable:
-        """Returns rows of the table on the model's device."""
+        """Returns the rows with these indices on the device of the model."""
         return self.rows.take(index).to(self.device)
 
     def _new_optimiser(self) -> AdamW:
@@ -185,7 +193,7 @@ class _Run:
 
     @property
     def base_rate(self) -> float:
-        """The maximum learning rate; each divergence divides it by three."""
+        """Maximum learning rate, which each divergence divides by three."""
         return self.config.learning_rate / 3.0 ** len(self.divergences)
 
     def _mean_log_scale(self, index: Tensor) -> float:
@@ -193,7 +201,7 @@ class _Run:
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule at the current step."""
+        """Learning rate schedule at the current step."""
         return Schedule(self.config, self.step, self.history, self.annealing_from)
 
     @property
@@ -221,7 +229,7 @@ class _Run:
         return self.schedule.is_over
 
     def advance(self) -> None:
-        """Makes one update, and an evaluation if one is due; restarts after a divergence."""
+        """Updates the weights once, and evaluates them if due; restarts the run if it diverged."""
         try:
             self._update()
         except DivergedError:
@@ -230,7 +238,7 @@ class _Run:
             self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Restarts from the initial weights with a smaller step size."""
+        """Restarts the run from the initial weights with a smaller step size."""
         self.divergences.append(Divergence(self.step, self.base_rate))
         self.model.load_state_dict(self.first_weights)
         self.optimiser = self._new_optimiser()
@@ -258,7 +266,7 @@ class _Run:
         return min(1.0, (self.step + 1) / n_steps) if n_steps else 1.0
 
     def _average(self) -> None:
-        """Updates the moving average of the weights; its decay is smaller in the first steps."""
+        """Updates the moving average of the weights, whose decay is smaller in the first steps."""
         if not self.config.averaging:
             return
         state = self._state
@@ -268,14 +276,13 @@ class _Run:
         torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
 
     def _kept_weights(self) -> dict[str, Tensor]:
-        """Returns copies of the weights to evaluate: the average, if there is one, or the current
-        ones."""
+        """Returns copies of the weights to evaluate: the moving average if there is one, otherwise
+        the current weights."""
         state = self.averaged or self.model.state_dict()
         return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _batch(self) -> Tensor:
-        """Returns the row indices of this step's minibatch, from the epoch's permutation. Shape:
-        (M,)."""
+        """Returns the row indices of this step's minibatch of M rows. Shape: (M,)."""
         epoch, at = divmod(self.step, self.steps_per_epoch)
         if self._order_of is None or self._order_of[0] != epoch:
             generator = generator_for(self.seed, "order", epoch)
@@ -287,7 +294,7 @@ class _Run:
     def _loss(self, batch: EncodedTable) -> Tensor:
         """Returns the negative regularised bound, in nats per row.
 
-        The paper's factor N / M is left out: Adam's steps do not depend on the loss's scale.
+        The paper's factor N / M is omitted, because Adam's steps do not depend on the loss's scale.
         """
         config = self.config
         generator = generator_for(self.seed, "noise", self.step, device=self.device)
@@ -334,8 +341,7 @@ class _Run:
         return value
 
     def _evaluate(self) -> None:
-        """Evaluates the held-out bound with fixed noise, and keeps the weights if it is the
-        best."""
+        """Evaluates the bound on held-out rows, and stores the weights if they are the best."""
         present, kept = self.model.state_dict(), self._kept_weights()
         present = {name: tensor.detach().clone() for name, tensor in present.items()}
         self.model.load_state_dict(kept)
@@ -359,7 +365,7 @@ class _Run:
             self.averaged = {name: t.clone() for name, t in self.best_weights.items()}
 
     def _bound(self, rows: EncodedTable) -> float:
-        """Returns the mean bound of the rows, with fixed noise."""
+        """Returns the mean bound of the rows, with the same noise in every evaluation."""
         generator = generator_for(self.seed, "held-out", device=self.device)
         exact = self.config.objective == "exact"
         with torch.no_grad():
@@ -370,9 +376,9 @@ class _Run:
         return -self._finite(-torch.cat(bounds).mean())
 
     def fingerprint(self) -> str:
-        """Returns a digest of version, configuration, seed, weight shapes and rows.
+        """Returns a digest of versions, settings, seed, weight shapes and rows.
 
-        `VERSION` is the model format's, because it determines the meaning of codes.
+        The version of the model format is included because it determines the meaning of codes.
         """
         shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
         same = [VERSION, _ALGORITHM_VERSION, dataclasses.asdict(self.config), self.seed, shapes]
@@ -402,7 +408,7 @@ class _Run:
         return pack_tensors(tensors, state)
 
     def continue_from(self, data: bytes, fingerprint: str) -> bool:
-        """Restores a checkpoint if its fingerprint matches; returns whether it did."""
+        """Restores a checkpoint if it has the same fingerprint; returns whether it did."""
         tensors, state = unpack_tensors(data)
         if state["fingerprint"] != fingerprint:
             return False

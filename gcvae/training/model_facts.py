@@ -11,13 +11,14 @@ from gcvae.schema.columns import TableSchema
 def model_facts(
     schema: TableSchema, preset: str, record: Mapping[str, Any], notes: Sequence[str]
 ) -> dict[str, str]:
-    """Returns short statements about the model by name; each can be read alone.
+    """Returns short statements about a model by name, each understandable by itself.
 
     Args:
         schema: Schema of the model.
         preset: Name of the preset.
-        record: The training record.
-        notes: Data-quality warnings. They quote cells of the table, so only their number is given.
+        record: Training record: settings and results of training.
+        notes: Data-quality warnings. They may quote cells of the table, so the statement contains
+            only their number.
     """
     n_modelled = sum(column.is_modelled for column in schema)
     facts = {

@@ -1,7 +1,7 @@
-"""Limits of a model's columns: minima and maxima of the table, without values of single rows.
+"""Limits of a model's columns: minima and maxima that do not disclose values of single rows.
 
-The schema of a dataset has the exact limits of its cells. A model may be shared, so a limit that
-few rows have is rounded outward to a plain number or date.
+The schema of a dataset contains the exact minimum and maximum of its cells. A model may be shared,
+so a minimum or maximum that few rows have is rounded outward to a round number or date.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gcvae.spelling.date_text import is_time_of_day, read_dates, write_dates
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 _LENGTHS = {"Y": 365 * 86_400, "M": 30 * 86_400, "D": 86_400, "h": 3600, "m": 60, "s": 1}
-"""Approximate seconds of the units that dates are rounded to."""
+"""Approximate seconds of the units to which dates are rounded."""
 _MOST = {"Y": 1000, "M": 1, "D": 20, "h": 1, "m": 20, "s": 20}
-"""Maximum number of each unit; a larger number is expressed in the next unit."""
+"""Maximum number of each unit to which dates are rounded."""
 _LARGEST = Decimal(repr(float(np.finfo(np.float64).max)))
 Given = Mapping[str, Any] | TableSchema | None
 
@@ -39,18 +39,18 @@ Given = Mapping[str, Any] | TableSchema | None
 def with_outer_limits(
     schema: TableSchema, table: TypedTable, given: Given, rows: int, *, with_atoms: bool
 ) -> TableSchema:
-    """Returns the schema with rounded limits where fewer than `rows` rows share the limit.
+    """Returns the schema with minima and maxima that fewer than `rows` rows have rounded outward.
 
-    Every cell of the table stays within the limits. Declared limits are not changed.
+    All cells of the table are within the new limits. Limits that the user specified are unchanged.
 
     Args:
         schema: Complete schema.
-        table: The typed table.
-        given: What the user declared. The limits of a whole schema count as declared if they lie
-            beyond all cells.
-        rows: Number of rows that have to share a limit.
-        with_atoms: Whether the model keeps the values of columns with few numbers, and so their
-            limits.
+        table: Table with cells converted to the dtypes of the schema.
+        given: Schema as the user specified it. In a `TableSchema`, which may be inferred, a limit
+            counts as specified only if it is beyond all cells.
+        rows: Number of rows that have to share a minimum or maximum for it to be disclosed.
+        with_atoms: Whether the model stores the values of columns with few distinct numbers; their
+            limits are then not rounded.
     """
     columns = [
         _with_limits(column, table[column.name].dropna(),
@@ -62,9 +62,10 @@ def with_outer_limits(
 
 
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """Returns the user's declaration of a column, {} without one.
+    """Returns what the user specified about a column: members by name, {} for nothing.
 
-    None if `given` is a whole schema, whose members may be inferred.
+    Returns None if `given` is a `TableSchema`, in which specified members can not be distinguished
+    from inferred ones.
     """
     if isinstance(given, TableSchema):
         return None
@@ -80,9 +81,10 @@ def _with_limits(
     *,
     with_atoms: bool,
 ) -> Column:
-    """Returns the column with rounded limits, except for declared ones.
+    """Returns the column with limits rounded outward, except for limits that the user specified.
 
-    A frequent value far from all others leaves the limit on the other side as it is.
+    A frequent value far from all other values, such as -9999, does not affect the step to which the
+    opposite limit is rounded.
     """
     times = column.has_times
     cells = present.to_numpy(dtype=TIMES if times else column.kind.dtype)
@@ -104,9 +106,10 @@ def _with_limits(
 
 
 def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
-    """Returns the column with limits at boundaries of its coarsest unit.
+    """Returns the column with changed limits moved to boundaries of the column's coarsest unit.
 
-    A limit inside a unit would clip generated cells to values that are not on the column's grid.
+    A limit inside a unit would clip generated cells to values that are not multiples of the
+    column's step.
     """
     split = Split.of(column) if changed else None
     if split is None:
@@ -119,7 +122,7 @@ def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
 
 
 def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
-    """Returns whether a limit equals the minimum or maximum of the cells."""
+    """Returns whether a limit is None or equals `extreme`, the minimum or maximum of the cells."""
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == extreme)
@@ -132,7 +135,7 @@ def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
 def _numbers(
     column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
 ) -> tuple[Bound, Bound]:
-    """Returns the rounded limits of numbers, within the range of the column's type."""
+    """Returns the outward rounded limits of numbers, within the range of the column's type."""
     whole = column.kind.is_whole
     decimals = 0 if whole else column.decimals
     unit = Decimal(0) if decimals is None else Decimal(1).scaleb(-decimals)
@@ -153,7 +156,7 @@ def _type_range(column: Column) -> tuple[Decimal, Decimal]:
 
 
 def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
-    """Returns the range of each type of the column whose range is limited."""
+    """Returns the ranges of the column's dtype and Parquet type, if they are limited."""
     dtype = (column.dtype or "").lower()
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     whole = [dtype] if dtype.startswith(("int", "uint")) else []
@@ -173,9 +176,13 @@ def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
 def _dates(
     column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
 ) -> tuple[Bound | None, Bound | None]:
-    """Returns the rounded limits of times, in the column's format.
+    """Returns the outward rounded limits of dates or times, as text in the column's format.
 
-    Times are in microseconds since 1970.
+    Args:
+        column: The column.
+        found: Distinct times, ascending, in microseconds since 1970.
+        counts: Number of rows with each time.
+        rows: Number of rows that have to share a limit for it to be disclosed.
     """
     ends = OuterRows.of(found, counts, rows)
     low, high = column.minimum, column.maximum
@@ -187,9 +194,10 @@ def _dates(
 
 
 def _rounded_outward(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
-    """Returns the start or the end of the time unit that contains `end`.
+    """Returns the start (or, with `above`, the end) of the unit of time that contains `end`.
 
-    A smaller unit is used if the years of the format or of the column's dtype end before.
+    The unit is about a twentieth of `size` microseconds. A smaller one is used if the result is
+    outside of the years that the format or the column's dtype can represent.
     """
     written = column.date_format
     step = microseconds(column)
@@ -206,21 +214,26 @@ def _rounded_outward(column: Column, end: int, size: Decimal, *, above: bool) ->
 
 
 def _fits(column: Column, times: npt.NDArray[np.datetime64]) -> bool:
-    """Returns whether the types of the column can represent the times."""
+    """Returns whether the dtype and Parquet type of the column can represent the times."""
     is_in_nanoseconds = "[ns" in f"{column.dtype} {column.parquet_type}"
     near = times.astype("datetime64[ns]").astype(TIMES)
     return not is_in_nanoseconds or bool((near == times).all())
 
 
 def _text(column: Column, time: Any) -> str:
-    """Returns a time in the column's format."""
+    """Returns a time as text in the column's format."""
     times = np.array([time]).astype(TIMES)
     texts = write_dates(times, column.date_format, column.decimals)
     return str(texts[0].as_py())
 
 
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
-    """Returns units of about a twentieth of a length in microseconds, the largest first."""
+    """Returns units of time (unit, number) of about a twentieth of a length, the largest first.
+
+    Args:
+        written: Format of the column's dates.
+        size: Length in microseconds.
+    """
     wanted = size / (PARTS * 10**6)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
     units = []
@@ -232,6 +245,6 @@ def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
 
 
 def _microseconds(column: Column, text: Any) -> int | None:
-    """Returns the time of a limit in microseconds; None if the format can not read it."""
+    """Returns a limit in microseconds since 1970; None if it can not be parsed by the format."""
     time = read_dates(pa.array([str(text)]), column.date_format)[0]
     return None if np.isnat(time) else int(time.astype(np.int64))

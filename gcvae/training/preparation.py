@@ -1,7 +1,7 @@
 """Prepares a table for training: schema, codec, hard rules, encoded rows.
 
-A table in memory is prepared in memory. For a file, memory holds one column or some rows at a time;
-columns and encoded rows are kept in temporary files. Both give identical results.
+A table in memory is prepared in memory. A file is read one column or some rows at a time, and
+columns and encoded rows are stored in temporary files. Results are identical.
 """
 
 from __future__ import annotations
@@ -41,18 +41,19 @@ from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
-"""Fraction of the preparation at which each step ends; encoding is the last step."""
+"""Finished fraction of the preparation after reading, schema inference and conversion of cells."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Context of the rows of a table, for a conditional model p(row | context).
+    """Context of each row of a table, such as its parent row, for a model p(row | context).
 
     Attributes:
-        cells: Typed context, one row for each row of the table.
-        groups: Index of each row's parent, by which rare values are counted. Shape: (n,).
+        cells: Context of each row, with cells converted to the columns' dtypes.
+        groups: Index of each row's parent; a context value counts once for each parent when rare
+            values are determined. Shape: (n,).
         parents: Contexts of all parents, each once, including parents without rows. None if the
-            context is more than the parent's row.
+            context contains more than the parent's row.
     """
 
     cells: pd.DataFrame
@@ -60,12 +61,13 @@ class Context:
     parents: pd.DataFrame | None = None
 
     def twice(self) -> Context:
-        """Returns the context with all rows repeated once."""
+        """Returns two copies of the context, one after the other, for a table repeated twice."""
         cells = pd.concat([self.cells, self.cells], ignore_index=True)
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 
     def codec(self, rare: int) -> ContextCodec:
-        """Returns the codec of the context; values of fewer than `rare` parents have no code."""
+        """Returns a codec fitted to the context, in which values of fewer than `rare` parents have
+        no code."""
         if self.parents is not None:
             return ContextCodec.fit(self.parents, None, rare)
         return ContextCodec.fit(self.cells, self.groups, rare)
@@ -77,15 +79,15 @@ class PreparedTable:
 
     Attributes:
         schema: Complete schema.
-        codec: Codec fitted to the table.
-        hard_rules: Hard rules of the schema, with the combinations of the table.
+        codec: Codec fitted to the table, which converts cells to codes.
+        hard_rules: Hard rules of the schema, with the combinations of values in the table.
         context: Codec of the context; None for an unconditional model.
-        typed: Values of the table.
-        learned: The same without suppressed categories.
-        rows: The encoded table.
+        typed: Table with cells converted to the dtypes of the schema.
+        learned: The same table, with rare categories replaced.
+        rows: The same table, encoded.
         notes: Data-quality warnings.
         record: Entries for the training record, such as the privacy ledger.
-        checkpoints: Store for the checkpoints of training.
+        checkpoints: Store for the checkpoints of training; None to save none.
     """
 
     schema: TableSchema
@@ -111,19 +113,20 @@ def prepared_table(
     context: Context | None = None,
     held_out: Mask | None = None,
 ) -> Iterator[PreparedTable]:
-    """Reads a table, completes its schema, fits the codec and encodes the rows.
+    """Context manager that reads a table, infers the missing parts of its schema, fits the codec
+    and encodes the rows.
 
-    Use it in a `with` block; its temporary files are deleted at the end.
+    Temporary files are deleted at the end of the block.
 
     Args:
-        table: Cells as text or typed, or a file.
-        schema: Declarations of the columns.
+        table: Data frame with parsed cells or text, or the path of a file.
+        schema: What the user specifies about the columns; the rest is inferred. None to infer all.
         config: Settings of the model.
         progress: Progress of the fit; an exception that it raises ends the preparation.
         seed: Seed of the rows that are set aside for a report.
-        checkpoints: Store of the run's checkpoint. Under differential privacy it also holds the
-            private rows, so that a resumed run does not query the table again.
-        context: Context of each row, for a conditional model.
+        checkpoints: Store of the run's checkpoint; None to save none. Under differential privacy it
+            also stores the private rows, so that a resumed run does not query the table again.
+        context: Context of each row, for a conditional model; None for an unconditional one.
         held_out: Mask of the rows that decide when training ends; None for a random share.
             Shape: (n,).
 
@@ -189,10 +192,9 @@ def _learned_table(
     given: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
 ) -> tuple[LearnedTable, TableCodec]:
-    """Returns the table without suppressed categories, and its codec.
+    """Returns the table with rare categories replaced, and the codec fitted to it.
 
-    Categories are suppressed only if `levels` is `learned`: a codec of listed levels has no code
-    for others.
+    Categories are replaced only if the setting `levels` is `learned`.
     """
     rows = config.rare_level_rows if config.levels == "learned" else 1
     functions = kept_functions(schema.rules or (), config)
@@ -213,8 +215,8 @@ def _learned_table(
 
 
 def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> TableSchema:
-    """Returns the schema with the rules that the configuration uses: all, or hard and stated
-    ones."""
+    """Returns the schema with the rules that the settings allow: all rules or, if `rules` is
+    `none`, those that are hard or specified by the user."""
     if config.rules != "none":
         return schema
     given = [r for r in schema.rules or () if r.source == "given" or r.keep == "hard"]
@@ -222,14 +224,20 @@ def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> Table
 
 
 def _step_report(progress: FitProgress | None, start: float, end: float) -> Report:
-    """Returns a reporter that maps the progress of one step to a part of the preparation."""
+    """Returns a progress function for one step, which covers the fractions `start` to `end` of the
+    preparation."""
     if progress is None:
         return report_to_nobody
     return lambda share: progress.preparing(start + (end - start) * share)
 
 
 def table_digest(table: TypedTable, without: npt.NDArray[np.int64] | None = None) -> str:
-    """Returns the sha256 of a typed table's cells, names and order, without the rows `without`."""
+    """Returns the SHA-256 of a table's column names and cells, in hexadecimal.
+
+    Args:
+        table: Table with cells converted to the columns' dtypes.
+        without: Indices of rows to leave out; None for none.
+    """
     is_kept = np.ones(len(table), dtype=bool)
     is_kept[[] if without is None else without] = False
     digest, n_before = hashlib.sha256("\x1f".join(map(str, table.columns)).encode()), 0

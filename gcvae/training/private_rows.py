@@ -1,7 +1,7 @@
-"""The rows that training uses under differential privacy, and their storage with checkpoints.
+"""Private rows, which replace the table in training under differential privacy.
 
-The table is queried once. A resumed run uses the stored private rows, because new ones would cost
-the privacy budget a second time.
+The table is queried once, and the private rows are stored with the checkpoints. A resumed run uses
+the stored rows, because new ones would spend the privacy budget a second time.
 """
 
 from __future__ import annotations
@@ -40,12 +40,25 @@ def private_rows(
     seed: int,
     checkpoints: CheckpointStore | None,
 ) -> tuple[PrivateTable | None, CheckpointStore | None]:
-    """Returns (private rows, store for the checkpoints of training).
+    """Returns private rows for training, and the store for the checkpoints of training.
 
-    Without differential privacy the rows are None and the store is `checkpoints`.
+    If the settings do not ask for differential privacy, the rows are None and the store is
+    `checkpoints`.
+
+    Args:
+        table: The real table.
+        schema: What the user specifies about the columns.
+        config: Settings, with the privacy budget.
+        progress: Progress of the fit; None for no reports.
+        seed: Seed of the post-processing.
+        checkpoints: Store of the run's checkpoint, from which private rows are restored; None to
+            store nothing.
 
     Raises:
-        SchemaError, SettingError, TableError, HardRuleError: As `private_table`.
+        SchemaError: The schema lacks what differential privacy needs, such as limits and levels.
+        SettingError: The privacy settings do not fit the columns.
+        TableError: The input is not a table, or hardly any row fits the schema.
+        HardRuleError: Too few private rows satisfy the hard rules.
     """
     budget = Budget.of(config.differential_privacy)
     if budget is None:
@@ -68,8 +81,8 @@ def _kept_rows(
     report: PhaseReport,
     checkpoints: CheckpointStore,
 ) -> tuple[PrivateTable, CheckpointStore]:
-    """Returns the private rows of the run from the store; generates and stores them if it has
-    none."""
+    """Returns the stored private rows of the run, and the store; without stored rows, generates and
+    stores them."""
     document = schema.to_json() if isinstance(schema, TableSchema) else dict(schema or {})
     run = [asdict(budget), document, seed, _digest(table)]
     key = hashlib.sha256(json.dumps(run, sort_keys=True, default=str).encode()).hexdigest()
@@ -82,8 +95,7 @@ def _kept_rows(
 
 
 def _digest(table: Rows) -> str:
-    """Returns the sha256 of the real table's cells. It is stored and deleted with the
-    checkpoint."""
+    """Returns the SHA-256 of the real table's cells, which is part of the key of stored rows."""
     digest = hashlib.sha256()
     with source_columns(table) as source:
         for name in source.names:
@@ -96,15 +108,20 @@ def _digest(table: Rows) -> str:
 
 
 class PrivateCheckpoints:
-    """A checkpoint store that stores private rows before each checkpoint.
+    """A checkpoint store that stores private rows together with each checkpoint of training.
 
     Attributes:
-        rows: Private rows of the run; None if the store has none.
+        interval_seconds: Minimum time between two checkpoints.
+        rows: Private rows of the run; None until they are stored.
     """
 
     def __init__(self, store: CheckpointStore, key: str) -> None:
-        """Loads the stored rows if they were stored under the same `key`, which identifies the
-        run."""
+        """Loads the stored rows if they belong to the same run.
+
+        Args:
+            store: Underlying store.
+            key: Digest that identifies the run.
+        """
         self._store, self._key = store, key
         self.interval_seconds = store.interval_seconds
         self.rows: PrivateTable | None = None
@@ -113,7 +130,7 @@ class PrivateCheckpoints:
             self._read(data)
 
     def keep(self, rows: PrivateTable) -> None:
-        """Stores the rows, before they are used."""
+        """Stores the private rows; call it before they are used."""
         self.rows = rows
         cells = {str(name): rows.cells[name].tolist() for name in rows.cells}
         document = {
@@ -127,23 +144,23 @@ class PrivateCheckpoints:
         self.save(b"")
 
     def counting(self) -> None:
-        """Reports to the underlying store that the table is about to be queried."""
+        """Tells the underlying store that the table is about to be queried."""
         self._store.counting()
 
     def load(self) -> bytes | None:
-        """Returns the checkpoint of training, None if there is none."""
+        """Returns the checkpoint of training; None if there is none."""
         return self._checkpoint or None
 
     def restored(self, *, is_continued: bool) -> None:
-        """Reports to the underlying store whether the run resumes."""
+        """Tells the underlying store whether the run resumes from the loaded checkpoint."""
         self._store.restored(is_continued=is_continued)
 
     def save(self, data: bytes) -> None:
-        """Stores the private rows and the checkpoint of training."""
+        """Stores the private rows together with a checkpoint of training."""
         self._store.save(len(self._head).to_bytes(_LENGTH_BYTES, "big") + self._head + data)
 
     def _read(self, data: bytes) -> None:
-        """Reads private rows and checkpoint if their key is this run's."""
+        """Parses stored private rows and a checkpoint; ignores those of another run."""
         end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
         try:
             found = json.loads(data[_LENGTH_BYTES:end])

@@ -1,8 +1,8 @@
 """Learning rate schedule and end of a training run.
 
-The rate rises over the first steps and is held for `max_steps`, or until the held-out bound has not
-improved for `patience_steps` (early stopping). Then it falls linearly to zero over `annealing`
-times the number of steps so far, or 0.4 of that after early stopping.
+The rate rises over the first steps and is then constant until `max_steps`, or until the bound on
+held-out rows has not improved for `patience_steps` (early stopping). Then it falls linearly to zero
+(annealing) over `annealing` times the number of steps so far, or 0.4 of that after early stopping.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from gcvae.training.settings import SettledConfig
 _EVALUATIONS_IN_ANNEALING = 6
 _WARM_UP_STEPS = 100
 _ANNEALING_AFTER_PATIENCE = 0.4
-"""Factor on the annealing steps after early stopping. On Shoppers, bank, orders and Adult 0.4 lost
-nothing. Where `max_steps` ends the hold, full annealing gains (Magic: .037 and .009 of C2ST, .07
-nats, two seeds)."""
+"""Factor on the annealing steps after early stopping. On Shoppers, bank, orders and Adult, quality
+with 0.4 was as good as with 1. If `max_steps` ends the constant phase, full annealing is better
+(Magic: .037 and .009 of C2ST, .07 nats, two seeds)."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Schedule of a run at a step.
+    """Learning rate schedule of a training run, as of a step.
 
     Attributes:
-        config: Resolved configuration.
-        step: Updates so far.
+        config: Resolved settings.
+        step: Number of updates so far.
         history: Evaluations so far.
-        annealing_from: The step at which the learning rate began to fall; None before.
+        annealing_from: Step at which the learning rate began to fall; None before.
     """
 
     config: SettledConfig
@@ -40,26 +40,25 @@ class Schedule:
 
     @property
     def best(self) -> Evaluation:
-        """The evaluation with the best objective."""
+        """Evaluation with the best held-out bound (less the weighted gap to training rows)."""
         return max(self.history, key=self._objective)
 
     def _objective(self, evaluation: Evaluation) -> float:
-        """Returns the objective of an evaluation: held-out bound less `gap_weight` x gap, nats per
-        row."""
+        """Returns the held-out bound minus `gap_weight` times the gap, in nats per row."""
         return evaluation.bound_held_out - self.config.gap_weight * (evaluation.gap or 0.0)
 
     @property
     def last_step(self) -> int:
-        """The latest step at which the run may end."""
+        """Latest step at which the run may end."""
         start = self.config.max_steps if self.annealing_from is None else self.annealing_from
         return start + self._annealing_steps_after(start)
 
     @property
     def steps_left(self) -> float:
-        """The expected number of remaining steps.
+        """Expected number of remaining steps.
 
-        Before annealing it is the geometric mean of two cases: the bound never improves again, and
-        it improves until `max_steps`.
+        Before annealing it is the geometric mean of the number if the bound never improves again
+        and the number if it improves until `max_steps`.
         """
         if self.annealing_from is not None:
             return self.last_step - self.step
@@ -69,17 +68,17 @@ class Schedule:
 
     @property
     def is_over(self) -> bool:
-        """Whether the current phase of the run, hold or annealing, is complete."""
+        """Whether the current phase of the run, constant rate or annealing, is complete."""
         if self.annealing_from is not None:
             return self.step >= self.last_step
         return self.step >= self.held_until
 
     @property
     def held_until(self) -> int:
-        """The step at which the rate begins to fall, unless the bound improves before.
+        """Step at which the rate begins to fall, unless the bound improves before.
 
         It is `patience_steps` after the last improvement by more than `min_improvement`, or after
-        warm-up; at least `patience_from`, at most `max_steps`.
+        the warm-up if that is later; at least `patience_from` and at most `max_steps`.
         """
         config, improved_at, best = self.config, 0, -math.inf
         for evaluation in self.history:
@@ -90,12 +89,12 @@ class Schedule:
 
     @property
     def warm_up_steps(self) -> int:
-        """Steps over which the weight of the KL divergence rises."""
+        """Number of first steps over which the weight of the KL divergence rises to one."""
         return round(self.config.kl_warm_up * self.config.max_steps)
 
     @property
     def evaluation_interval(self) -> int:
-        """Steps between two evaluations; fewer while annealing."""
+        """Number of steps between two evaluations; smaller while the learning rate falls."""
         every = self.config.evaluate_every_steps
         if self.annealing_from is None:
             return every
@@ -103,7 +102,7 @@ class Schedule:
 
     @property
     def annealing_steps(self) -> int:
-        """Steps over which the learning rate falls."""
+        """Number of steps over which the learning rate falls; defined once it has begun to fall."""
         assert self.annealing_from is not None
         return self._annealing_steps_after(self.annealing_from)
 
@@ -115,7 +114,7 @@ class Schedule:
 
     @property
     def learning_rate(self) -> float:
-        """Factor on the configured learning rate, from 0 to 1."""
+        """Factor on the maximum learning rate at this step, from 0 to 1."""
         share = min(1.0, (self.step + 1) / _WARM_UP_STEPS) if self.config.annealing else 1.0
         if self.annealing_from is not None:
             share *= 1.0 - (self.step - self.annealing_from) / self.annealing_steps

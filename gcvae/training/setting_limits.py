@@ -1,4 +1,4 @@
-"""Valid values of the settings: choices, and the limits of numbers."""
+"""Valid values of the settings: choices of texts, minima and maxima of numbers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,11 @@ MAXIMA: dict[str, float] = {
 
 
 def range_problem(key: str, value: object) -> Problem | None:
-    """Returns the problem of a number outside its setting's range, or None."""
+    """Checks that the value of a setting is within its range, if it is a number.
+
+    Returns:
+        The problem, for an error; None if the number is valid or the value is not a number.
+    """
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
     pointer = f"/{key}"

@@ -1,6 +1,7 @@
-"""Presets, their settings, and the rules that resolve settings without a value.
+"""Presets, their settings, and the rules that compute settings without a value from the table's
+size.
 
-The module does not import torch, because the service checks settings.
+The module does not import torch, because the service imports it to check settings.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from gcvae.training.foreign_names import BESIDE_SETTINGS, EXPLAINED, FOREIGN_NAM
 from gcvae.training.setting_limits import CHOICES, range_problem
 
 USUAL = "usual"
-"""Annotation of settings for all users; the others are for experts."""
+"""Annotation of the settings that are for all users; settings without it are for experts."""
 MOST_HELD_OUT_ROWS = 10_000
 """Maximum number of held-out rows."""
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """All settings of a model and its training. `settle` replaces None by a rule of the table's
-    size."""
+    """All settings of a model and its training.
+
+    Where a setting has a rule, None stands for the value that `settle` computes from the table's
+    size.
+    """
 
     decoder: str = "copula"
     """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
@@ -41,7 +45,7 @@ class TrainingConfig:
     """Whether columns that equal another in every row are copied from it instead of modelled."""
     rules: Annotated[str, USUAL] = "none"
     """`model`: rules that hold in most rows are inferred from the table, modelled with their
-    exceptions and kept in generated rows; `none`: only hard rules and rules that the schema states.
+    exceptions and kept in generated rows; `none`: only hard rules and rules in the user's schema.
     """
     n_components: Annotated[int, USUAL] = 1
     """Gaussian components in the marginal of a number; the paper has one."""
@@ -68,8 +72,8 @@ class TrainingConfig:
     """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
     0.2."""
     imagined_rows: float | None = 0.0
-    """Weight, in rows, of augmentation rows from a plain Gaussian copula. Rule: 75 under 1,000
-    rows, 0 from there on."""
+    """Total weight, in rows, of augmentation rows, which are sampled from a Gaussian copula fitted
+    to the table. Rule: 75 under 1,000 rows, 0 from there on."""
     gradient_memory: float = 0.999
     """Decay per step of Adam's average of squared gradients (beta_2); the paper uses Adam's
     default."""
@@ -86,7 +90,8 @@ class TrainingConfig:
     that raises the held-out likelihood, then matches the model's marginals to the training table's,
     by shifts of logits and, with an autoregressive decoder, monotone transforms of numbers."""
     rank: Annotated[int, USUAL] = 1
-    """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
+    """Rank of A in the copula's covariance Psi = omega I + A A^T; 0 is independence, a usual VAE.
+    """
     d_latent: Annotated[int | None, USUAL] = None
     """Dimensions of z. Rule: half the modelled columns, at least 2 and at most 16."""
     d_hidden: Annotated[int | None, USUAL] = None
@@ -102,11 +107,12 @@ class TrainingConfig:
     """`jitter`: the continuous extension with one sample per row, as in the paper; `exact`: the
     mixed likelihood without jitter (rank 0 or 1)."""
     locality_weight: float = 0.0
-    """lambda_a of the locality regulariser |a|_p^2, nats per row."""
+    """Weight lambda_a of the locality regulariser |a|_p^2 of the copula's loadings, nats per row.
+    """
     locality_norm: int = 2
     """p of the locality regulariser: 1 or 2."""
     rank_weight: float = 0.0
-    """lambda_r of the rank regulariser, nats per row."""
+    """Weight lambda_r of the rank regulariser, which pulls z towards N(0, I), nats per row."""
     learning_rate: Annotated[float | None, USUAL] = 1e-3
     """Adam's step size. Rule: 0.002 under 3,000 rows, 0.006 from there on."""
     batch_size: Annotated[int | None, USUAL] = None
@@ -137,9 +143,10 @@ class TrainingConfig:
     decide."""
     rare_level_rows: Annotated[int, USUAL] = 1
     """Number of rows that have to share a value for the model to disclose it as a minimum or
-    maximum; other limits are rounded outward. A rounded number is a frequent value if at least so
-    many rows, and five, have it. With `levels: learned`, levels of fewer rows are suppressed: other
-    levels replace them by their shares, or "(other)" if most cells are rare. 1 discloses all."""
+    maximum; other limits are rounded outward. A rounded number is a frequent value if at least this
+    many rows, and at least five, have it. With `levels: learned`, levels of fewer rows are replaced
+    by other levels, in proportion to their shares, or by "(other)" if most cells are rare. 1
+    discloses all."""
     memory: Annotated[str, USUAL] = "normal"
     """How much may be learned of single rows. `low` reduces memorisation at little cost:
     `gap_weight` is 1 and `rare_level_rows` 12, unless they are given (docs/privacy.md)."""
@@ -152,7 +159,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SettledConfig(TrainingConfig):
-    """A resolved configuration: every setting has a value. Made by `settle`.
+    """Resolved settings, as `settle` returns them: every setting with a rule has a value.
 
     Settings with a rule are declared again with `field()`, which removes the default.
     """
@@ -175,7 +182,13 @@ class SettledConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class Preset:
-    """A named configuration with a one-sentence description."""
+    """Named settings for training.
+
+    Attributes:
+        name: Name of the preset, which users select.
+        description: One sentence for users.
+        config: The settings.
+    """
 
     name: str
     description: str
@@ -274,11 +287,11 @@ PRESETS: dict[str, Preset] = {
 
 
 _LOW_MEMORY: dict[str, Any] = {"gap_weight": 1.0, "rare_level_rows": 12}
-"""Settings of `memory: low`."""
+"""Settings that `memory: low` changes."""
 
 
 def usual_settings() -> list[str]:
-    """Returns the names of the settings for all users."""
+    """Returns the names of the settings that are for all users, not only for experts."""
     hints = get_type_hints(TrainingConfig, include_extras=True)
     return [name for name, hint in hints.items() if USUAL in getattr(hint, "__metadata__", ())]
 
@@ -287,7 +300,7 @@ def preset_named(name: str) -> Preset:
     """Returns the preset with this name.
 
     Raises:
-        SettingError: There is no such preset; the error lists the names.
+        SettingError: The preset does not exist; the error lists the names.
     """
     preset = PRESETS.get(name) if isinstance(name, str) else None
     if preset is None:
@@ -297,10 +310,15 @@ def preset_named(name: str) -> Preset:
 
 
 def configure(preset: str, settings: Mapping[str, object] | None = None) -> TrainingConfig:
-    """Returns the preset's configuration, updated with `settings`.
+    """Returns the settings of a preset, with some of them replaced.
+
+    Args:
+        preset: Name of the preset.
+        settings: Values by name that replace those of the preset.
 
     Raises:
-        SettingError: Settings are unknown or out of range; the error names each.
+        SettingError: The preset does not exist, or settings are unknown, out of range or contradict
+            each other; the error names each.
     """
     config = preset_named(preset).config
     problems = [
@@ -327,7 +345,8 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
 
 
 def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
-    """Returns the problems of the setting `differential_privacy`."""
+    """Returns the problems of the setting `differential_privacy`, and of settings that contradict
+    it."""
     setting = settings.get("differential_privacy")
     if not isinstance(setting, Mapping) or not setting:
         return []
@@ -340,7 +359,7 @@ def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
 
 
 def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the settings with integers converted to float where the field is a float."""
+    """Returns the settings with integers converted to float for settings of type float."""
     hints = get_type_hints(TrainingConfig)
     return {
         key: float(value) if hints[key] is float and isinstance(value, int) else value
@@ -349,7 +368,7 @@ def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _problem_of(key: str, value: object) -> Problem | None:
-    """Returns the problem of one setting, or None."""
+    """Returns the problem of one setting: unknown, of a wrong type or out of range; or None."""
     hints = get_type_hints(TrainingConfig)
     pointer = f"/{key}"
     if key not in hints:
@@ -369,7 +388,9 @@ _TYPE_NAMES = {type(None): "null", Mapping: "an object"}
 
 
 def meant_setting(name: str) -> str | None:
-    """Returns the setting or argument that a misspelled or foreign name probably means, or None.
+    """Returns the setting or argument of `fit` that a wrong name probably means, or None.
+
+    The name may be misspelled, or that of the setting in another tool.
 
     >>> meant_setting("n_epochs"), meant_setting("max_step"), meant_setting("colour")
     ('max_passes', 'max_steps', None)
@@ -379,7 +400,7 @@ def meant_setting(name: str) -> str | None:
 
 
 def _unknown_setting(key: str, known: list[str]) -> Problem:
-    """Returns the problem of an unknown setting, with the suggested name."""
+    """Returns the problem of an unknown setting, with a similar name as suggestion if possible."""
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
     explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""
@@ -396,12 +417,12 @@ def _is_a(value: object, types: tuple[type, ...]) -> bool:
 
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
-    """Returns the configuration with every None replaced by its rule.
+    """Returns settings in which the value of a rule replaces every None that has a rule.
 
     Args:
-        config: Configuration.
-        n_rows: Rows of the table.
-        n_columns: Modelled columns of the table.
+        config: Settings.
+        n_rows: Number of rows of the table.
+        n_columns: Number of modelled columns of the table.
     """
     is_tiny, is_small = n_rows < 1000, n_rows < 3000
     d_latent = min(max(2, round(n_columns / 2)), 16)

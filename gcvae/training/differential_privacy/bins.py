@@ -1,9 +1,10 @@
-"""Bins of a column: its levels, or intervals of numbers chosen by noisy counts.
+"""Divides a column into bins under differential privacy: its levels, or intervals of numbers.
 
-A private tree splits a range of numbers from coarse to fine: at each depth, nodes with many rows
-are split into eight, down to single values. Each row is in one node per depth, so the counts of a
-depth form a histogram that one row changes by one. Rows are spread evenly within a node, except
-where its children's counts differ by more than the noise.
+A value is a level, or a number or date, as an index from 0. A private tree splits a range of values
+from coarse to fine by noisy counts: at each depth, nodes with many rows are split into eight, down
+to single values. Each row is in one node per depth, so one row changes one count of each depth by
+one. Within a node, rows are assumed to be evenly spread, except where the counts of its children
+differ by more than the noise.
 """
 
 from __future__ import annotations
@@ -23,26 +24,28 @@ from gcvae.training.differential_privacy.declared import ValueLine
 from gcvae.training.differential_privacy.ledger import Ledger
 
 MOST_PLAIN = 64
-"""Columns with at most so many values have one bin for each, without a tree."""
+"""Maximum number of values of a column with one bin for each value, without a tree."""
 LEAST_BINS, MOST_BINS = 8, 32
-"""Minimum and maximum number of bins of equal count that a tree aims at."""
+"""Minimum and maximum target of a tree for the number of bins of equal counts."""
 _CELL_DEVIATIONS = 4.0
-"""Average count, in standard deviations of noise, of a cell of a two-column table."""
+"""Target for the mean count in a cell of a two-column table, in standard deviations of noise."""
 _BRANCHES = 8
 _LEAST_DEVIATIONS = 4.0
-"""A node is split if its count exceeds so many standard deviations of noise."""
+"""Minimum count of a node for it to be split, in standard deviations of noise."""
 _NOISE_ALONE = 2.0
-"""Counts below so many standard deviations are set to zero; empty ranges would fill with noise."""
+"""Counts below this number of standard deviations are set to zero, so that empty ranges do not fill
+with noise."""
 
 
 @dataclass(frozen=True)
 class Bins:
-    """Bins of one column: bin b holds the values starts[b] to starts[b + 1] - 1.
+    """Bins of one column: bin b consists of the values from starts[b] to starts[b + 1] - 1.
 
     Attributes:
-        starts: First value of each bin, and the number of values. Shape: (n_bins + 1,).
-        parts: For each bin, the first values of its parts and the share of rows in each part.
-        has_missing: Whether the last bin is for missing cells.
+        starts: First value of each bin, and last the number of values. Shape: (n_bins + 1,).
+        parts: For each bin, the first value of each of its parts and the estimated share of the
+            bin's rows in each part; within a part, rows are evenly spread.
+        has_missing: Whether there is an additional last bin for missing cells.
     """
 
     starts: Codes
@@ -51,18 +54,25 @@ class Bins:
 
     @property
     def n(self) -> int:
-        """Number of bins, including that of missing cells."""
+        """Number of bins, including the bin of missing cells."""
         return len(self.starts) - 1 + self.has_missing
 
     def of(self, codes: Codes) -> Codes:
-        """Returns the bin of each value; the last bin for missing cells. Shape: (n,) -> (n,)."""
+        """Returns the index of the bin of each value, that of the last bin for `MISSING`.
+
+        Shape: (n,) -> (n,).
+        """
         found = np.searchsorted(self.starts, codes, side="right") - 1
         return np.where(codes == MISSING, self.n - 1, found)
 
     def values(self, bins: Codes, uniform: Numbers) -> Codes:
-        """Samples a value in each bin, by the shares of its parts; -1 for missing.
+        """Samples a value for each row from the row's bin; -1 for the bin of missing cells.
 
-        Shape: bins (n,), uniform (n, 2) in [0, 1) -> (n,).
+        Args:
+            bins: Bin of each row. Shape: (n,).
+            uniform: Uniform noise in [0, 1). Shape: (n, 2).
+
+        Shape: (n,).
         """
         values = np.full(len(bins), MISSING, dtype=np.int64)
         for b, (starts, shares) in enumerate(self.parts):
@@ -74,24 +84,27 @@ class Bins:
 
 
 def plain_bins(n: int, has_missing: bool) -> Bins:
-    """Returns one bin for each of n values."""
+    """Returns one bin for each of n values and, with `has_missing`, one for missing cells."""
     starts = np.arange(n + 1)
     return Bins(starts, tuple((starts[i : i + 1], np.ones(1)) for i in range(n)), has_missing)
 
 
 def n_values(column: Column) -> int:
-    """Returns the number of values of a declared column, without missing."""
+    """Returns the number of values that the schema allows in a column: levels, or numbers or dates
+    between its limits."""
     is_line = column.kind.outcomes is Outcomes.LINE
     return ValueLine.of(column).n if is_line else len(column.typed_levels)
 
 
 def needs_tree(column: Column) -> bool:
-    """Returns whether a column has too many values for one bin each."""
+    """Returns whether a column has more than `MOST_PLAIN` values, which a tree groups into bins."""
     return column.kind.outcomes is Outcomes.LINE and n_values(column) > MOST_PLAIN
 
 
 def tree_widths(n: int) -> list[int]:
-    """Returns the number of values in a node at each depth, from coarse to fine; the last is 1.
+    """Returns the number of values in a node at each depth of a tree over n values, coarse to fine.
+
+    The last number is 1.
 
     >>> tree_widths(100)
     [8, 1]
@@ -103,7 +116,11 @@ def tree_widths(n: int) -> list[int]:
 
 
 def n_bins(n_rows: float, cell_deviation: float) -> int:
-    """Returns how many bins a tree aims at, such that two-column counts exceed their noise.
+    """Returns the target number of bins, for which counts of two columns exceed their noise.
+
+    Args:
+        n_rows: Estimated number of rows.
+        cell_deviation: Standard deviation of the noise in a cell of a two-column table, in rows.
 
     >>> n_bins(30_000, 30.0), n_bins(30_000, 4.0), n_bins(500, 30.0)
     (16, 32, 8)
@@ -118,10 +135,10 @@ def tree_bins(
     """Returns the bins of a column with many values, from a private tree that costs at most rho.
 
     Args:
-        codes: Values of the cells, MISSING included. Shape: (n,).
+        codes: Value index of each cell, or `MISSING`. Shape: (n,).
         column: The column.
-        rho: Privacy budget of the tree.
-        ledger: Records the cost.
+        rho: Privacy budget of the tree, in rho of zero-concentrated differential privacy.
+        ledger: Ledger, which records the cost.
         cell_deviation: Standard deviation of the noise in a cell of a two-column table, in rows.
     """
     n = n_values(column)
@@ -162,12 +179,19 @@ def tree_bins(
 def within_parents(
     counts: Numbers, widths: Codes, parents: Codes, held: Numbers, deviation: float
 ) -> Numbers:
-    """Returns noisy counts of nodes adjusted to sum to the counts of their parents.
+    """Returns noisy counts of nodes, adjusted so that they sum to the counts of their parents.
 
     Differences between children are shrunk towards an even spread by the James-Stein factor 1 -
     deviation^2 / (mean squared difference).
 
-    Shape: counts, widths and parents (m,), parents ascending; held (p,) -> (m,).
+    Args:
+        counts: Noisy count of each node. Shape: (m,).
+        widths: Number of values in each node. Shape: (m,).
+        parents: Index of each node's parent, ascending. Shape: (m,).
+        held: Counts of the p distinct parents, in the same order. Shape: (p,).
+        deviation: Standard deviation of the noise.
+
+    Shape: (m,).
     """
     found = np.zeros_like(counts)
     for parent, rows in zip(np.unique(parents), held.tolist(), strict=True):
@@ -193,9 +217,14 @@ def column_bins(
     ledger: Ledger,
     cell_deviation: float,
 ) -> list[Bins]:
-    """Returns the bins of each column for at most rho, shared among the columns with trees.
+    """Returns the bins of each column; the privacy cost of all trees together is at most rho.
 
-    Shape: codes (n, D). `cell_deviation` is that of `tree_bins`.
+    Args:
+        columns: Columns of the table.
+        codes: Value index of each cell, or `MISSING`. Shape: (n, D).
+        rho: Privacy budget, divided equally among the columns with trees.
+        ledger: Ledger, which records the cost.
+        cell_deviation: Standard deviation of the noise in a cell of a two-column table, in rows.
     """
     n_trees = sum(map(needs_tree, columns))
     return [
@@ -207,8 +236,8 @@ def column_bins(
 
 
 def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: bool) -> Bins:
-    """Merges neighbouring leaves into bins of similar counts; a frequent value is a bin of its
-    children."""
+    """Merges neighbouring leaves of a tree into bins of similar counts; a frequent value is a bin
+    by itself."""
     share = max(counts.sum(), 1.0) / n_wanted
     widths = np.diff(np.append(starts, n))
     is_atom = (widths == 1) & (counts > share)
@@ -226,6 +255,6 @@ def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: 
 
 
 def _shares(counts: Numbers, widths: Codes) -> Numbers:
-    """Returns the share of rows in each part; proportional to width if all counts are zero."""
+    """Returns the share of rows in each part, in proportion to width if all counts are zero."""
     weights = counts if counts.sum() > 0 else widths.astype(np.float64)
     return np.asarray(weights / weights.sum())

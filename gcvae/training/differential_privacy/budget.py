@@ -1,6 +1,6 @@
-"""The setting `differential_privacy`: the guarantee, and which facts of the table it is spent on.
+"""The setting `differential_privacy`: the guarantee, and what the privacy budget is spent on.
 
-The module does not import torch, because the service checks settings.
+The module does not import torch, because the service imports it to check settings.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ class Budget:
     """Privacy budget: the bound on what a model may reveal about any single row.
 
     Attributes:
-        epsilon: Maximum change of the log odds of any output by one row.
-        delta: Probability that the change is larger.
-        target: The column that users will predict; counts are then of triples with it.
-        discover: Categorical columns whose levels are found by a noisy threshold instead of
-            declared.
+        epsilon: Maximum change of the log probability of any output by one row.
+        delta: Probability with which the change may be larger.
+        target: Column that users want to predict; counts are then of pairs of columns together with
+            it. None for counts of pairs.
+        discover: Categorical columns whose levels are found by a threshold on noisy counts instead
+            of being specified in the schema.
     """
 
     epsilon: float
@@ -37,12 +38,12 @@ class Budget:
 
     @property
     def threshold_delta(self) -> float:
-        """The part of delta, one tenth, that discovering levels costs; 0 without `discover`."""
+        """Part of delta that the discovery of levels costs: a tenth, or 0 without `discover`."""
         return self.delta / 10 if self.discover else 0.0
 
     @classmethod
     def of(cls, setting: Mapping[str, Any]) -> Budget | None:
-        """Returns the budget of a setting; None for an empty one.
+        """Returns the budget that a setting specifies; None for an empty setting.
 
         >>> Budget.of({"epsilon": 3, "delta": 1e-6}).epsilon
         3.0
@@ -67,7 +68,7 @@ _REQUIRED = {
 
 
 def budget_problems(setting: Mapping[str, Any]) -> list[Problem]:
-    """Returns the problems of a setting; an empty setting has none."""
+    """Returns the problems of a value of the setting; an empty list if it is valid or empty."""
     if not setting:
         return []
     places = [

@@ -1,8 +1,8 @@
-"""Encodes the cells of a real table as indices of declared values, one row at a time.
+"""Encodes the cells of a real table as indices of the values that the schema allows.
 
-The code of a cell depends on the cell and its declaration only, so adding or removing a row does
-not change the others. Numbers beyond the declared bounds are clipped. Rows with a cell that does
-not fit its declaration are left out.
+The code of a cell depends only on the cell and the schema, so adding or removing a row does not
+change the codes of other rows. Numbers beyond the limits in the schema are clipped. Rows with a
+cell that does not fit the schema are left out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,18 @@ from gcvae.spelling.number_text import are_numbers, numbers_of
 from gcvae.training.differential_privacy.declared import OTHER, ValueLine
 
 MISSING, UNFIT = -1, -2
-"""Codes of a missing cell, and of a cell that does not fit its declaration."""
+"""Codes of a missing cell, and of a cell that does not fit the schema."""
 
 
 def column_codes(source: SourceColumns, column: Column) -> Codes:
-    """Returns the index of each cell's value: among the levels, or on the grid between the bounds.
+    """Returns a code for each cell: the index of its level, or of its number or date among those
+    between the column's limits; `MISSING` or `UNFIT` for other cells.
 
-    Shape: (n,), in [0, number of values), or MISSING or UNFIT.
+    Args:
+        source: Columns of the real table.
+        column: Column with levels or limits.
+
+    Shape: (n,).
     """
     cells, is_unfit = column_cells(source, column)
     is_missing = are_missing(cells, column)
@@ -46,7 +51,8 @@ def column_codes(source: SourceColumns, column: Column) -> Codes:
 
 
 def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
-    """Returns the distinct cells of a column, and a mask of the rows with infinite numbers."""
+    """Returns the distinct cells of a column, and a mask of the rows with infinite numbers, which
+    count as missing."""
     series: pd.Series[Any] | TextColumn = source[column.name]
     infinite = np.zeros(len(source), dtype=bool)
     if not isinstance(series, TextColumn) and series.dtype.kind == "f":
@@ -56,7 +62,10 @@ def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
 
 
 def _line_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the grid indices of numbers or dates between the column's bounds. Shape: (U,)."""
+    """Returns the indices of distinct numbers or dates among those between the column's limits.
+
+    Shape: (U,).
+    """
     line = ValueLine.of(column)
     codes = np.full(len(cells.texts), UNFIT, dtype=np.int64)
     if column.has_times:
@@ -74,7 +83,11 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
 
 
 def _level_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the indices of declared levels, and that of `OTHER` for other levels. Shape: (U,)."""
+    """Returns the level index of each distinct cell; for levels that are not in the schema, the
+    index of `OTHER`, or `UNFIT` if the column has no such level.
+
+    Shape: (U,).
+    """
     numbers = {level: i for i, level in enumerate(column.typed_levels)}
     other = numbers.get(OTHER, UNFIT)
     return np.array([numbers.get(x, other) for x in read_levels(column, cells)], dtype=np.int64)

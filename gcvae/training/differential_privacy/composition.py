@@ -1,9 +1,10 @@
-"""Composition: the joint privacy guarantee of several models of one table, and its caps.
+"""Joint privacy guarantee of several models of one table, and its limits (caps).
 
-Costs rho_1 and rho_2 add up to rho_1 + rho_2, and the deltas of thresholds add up. Here rho is an
-integer number of billionths, so that sums are exact.
+The costs rho (of zero-concentrated differential privacy) of trainings add up, and so do the deltas
+that the discovery of levels costs. In this module rho is a whole number of billionths (`nano_rho`),
+so that sums are exact.
 
-The module does not import torch, because the service checks the caps.
+The module does not import torch, because the service imports it to check caps.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ RHO_UNIT = 10**9
 
 
 def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the maximum cost of a training with this setting, or None for an empty setting.
+    """Returns the maximum privacy cost of a training, or None for an empty setting.
 
-    The cost has epsilon, delta, rho in billionths, and the delta of thresholds.
+    Args:
+        setting: Value of the setting `differential_privacy`.
+
+    Returns:
+        A dict with `epsilon`, `delta`, `nano_rho` (rho in billionths) and `threshold_delta` (the
+        part of delta that the discovery of levels costs).
 
     >>> promised({"epsilon": 3, "delta": 1e-6})["nano_rho"]
     185069683
@@ -44,7 +50,15 @@ def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float | None:
-    """Returns the joint epsilon of all trainings at this delta; None if thresholds used up delta.
+    """Returns the joint epsilon of several trainings of one table, at a given delta.
+
+    Args:
+        nano_rho: Sum of the trainings' rho, in billionths.
+        threshold_delta: Sum of the deltas that the discovery of levels cost.
+        delta: Delta of the joint guarantee.
+
+    Returns:
+        None if `threshold_delta` is at least `delta`, so that there is no guarantee.
 
     >>> round(joint_epsilon(2 * 185069683, 0.0, 1e-6), 2)
     4.41
@@ -57,7 +71,7 @@ def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float 
 
 
 def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns the name of the cap that allows the smallest rho.
+    """Returns the name of the cap, a maximum `epsilon` at a `delta`, that allows the smallest rho.
 
     >>> strictest({"one": {"epsilon": 3, "delta": 1e-6}, "other": {"epsilon": 2, "delta": 1e-6}})
     'other'
@@ -70,13 +84,14 @@ def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
 def require_within(
     caps: Sequence[Mapping[str, Any]], total: Mapping[str, Any] | None, spent: int
 ) -> None:
-    """Checks that a training, together with all earlier ones of the table, stays within each cap.
+    """Checks that a requested training and all earlier trainings of the table are within each cap.
 
     Args:
-        caps: Each with `epsilon` and `delta`, and with the cap's owner in `of`.
+        caps: Maximum `epsilon` at a `delta`, with the owner of the cap in `of` and, in
+            `changed_by`, a text on how to change it.
         total: `nano_rho` and `threshold_delta` of all trainings, including the requested one; None
             if the requested one has no privacy guarantee.
-        spent: Sum of `nano_rho` spent or reserved, without the requested training.
+        spent: Sum of `nano_rho` spent or reserved by earlier trainings.
 
     Raises:
         BudgetError: A cap is exceeded.
@@ -87,7 +102,7 @@ def require_within(
 
 
 def _beyond(cap: Mapping[str, Any], total: Mapping[str, Any] | None, spent: int) -> Problem | None:
-    """Returns the problem if a cap is exceeded, else None."""
+    """Returns the problem if a cap is exceeded, else None; arguments as for `require_within`."""
     from gcvae.training.differential_privacy.ledger import rho_of
 
     capped = f"the cap of {cap['of']}, epsilon {cap['epsilon']:g} at delta {cap['delta']:g}"

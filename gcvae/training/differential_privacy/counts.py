@@ -1,4 +1,4 @@
-"""Exact counts of a real table in bins, before noise is added. Callers must not disclose them."""
+"""Counts the rows of a real table in bins, without noise. Callers must not disclose the counts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import numpy as np
 from gcvae.arrays import Codes
 
 MOST_CELLS = 20_000
-"""Larger tables of counts are never measured, because noise would dominate."""
+"""Maximum number of cells of a table of counts; in larger ones noise would dominate."""
 MOST_CANDIDATES = 5_000
-"""Maximum number of candidate pairs; a random subset if there are more."""
+"""Maximum number of pairs of columns that may be counted; if there are more, they are sampled."""
 
 
 @dataclass(frozen=True)
 class BinnedRows:
-    """Rows of a table, each cell replaced by its bin.
-
-    Shape: bins (n, D); sizes (D,), the number of bins of each column.
+    """Rows of a table, with each cell replaced by the index of its bin.
 
     Attributes:
-        target: The column that is counted together with every pair; None for pairs only.
+        bins: Bin of each cell. Shape: (n, D).
+        sizes: Number of bins of each of the D columns.
+        target: Index of a column that is counted together with every pair of columns; None to count
+            pairs.
     """
 
     bins: Codes
@@ -32,17 +33,19 @@ class BinnedRows:
     target: int | None = None
 
     def one_way(self, column: int) -> Codes:
-        """Returns the number of rows in each bin of a column. Shape: (n_j,)."""
+        """Returns the number of rows in each bin of a column. Shape: (number of bins,)."""
         return np.bincount(self.bins[:, column], minlength=self.sizes[column])
 
     def shape(self, pair: tuple[int, int]) -> tuple[int, ...]:
-        """Returns the shape of a pair's table; the target's axis is first, if there is one."""
+        """Returns the shape of the contingency table of two columns; the first axis is that of the
+        target column, if there is one."""
         a, b = pair
         target = () if self.target is None else (self.sizes[self.target],)
         return (*target, self.sizes[a], self.sizes[b])
 
     def table(self, pair: tuple[int, int]) -> Codes:
-        """Returns the number of rows in each cell of a pair's table. Shape: `shape(pair)`."""
+        """Returns the contingency table of two columns and the target column, if there is one: the
+        number of rows in each cell. Shape: `shape(pair)`."""
         axes = [*pair] if self.target is None else [self.target, *pair]
         shape = self.shape(pair)
         cells = np.ravel_multi_index(tuple(self.bins[:, axis] for axis in axes), shape)
@@ -52,10 +55,16 @@ class BinnedRows:
 def candidate_pairs(
     sizes: Sequence[int], target: int | None, random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Returns the pairs of columns that may be measured: without the target, and of limited size.
+    """Returns the pairs of columns that may be counted: without the target, and with tables of at
+    most `MOST_CELLS` cells.
 
-    The choice depends on the number of bins, which is public, and on chance, so it costs no
-    privacy.
+    The choice depends only on numbers of bins, which are public, and on chance, so it costs no
+    privacy budget.
+
+    Args:
+        sizes: Number of bins of each column.
+        target: Index of the target column; None without one.
+        random: Random generator that samples pairs if there are too many.
     """
     others = [j for j in range(len(sizes)) if j != target]
     n_levels = 1 if target is None else sizes[target]

@@ -1,7 +1,8 @@
-"""Declarations that differential privacy needs: bounds, steps and levels of every column.
+"""Checks that the user's schema specifies what differential privacy needs: limits, steps and levels
+of every column.
 
-Inferred bounds and levels would disclose rows; the largest income is one person's. The schema has
-to declare them. Errors list what is missing, with the line to add.
+Inferred limits and levels would disclose rows, because the largest income is that of one person.
+Errors list what is missing, with the line to add to the schema.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name
 from gcvae.training.differential_privacy.budget import Budget
 
 OTHER = "(other)"
-"""Level of a discovered column that stands for all levels of too few rows."""
+"""Level that stands for all rare levels of a column whose levels are discovered."""
 _TARGET = "/differential_privacy/target"
 
 
 @dataclass(frozen=True)
 class DeclaredTable:
-    """A schema with complete declarations, in the order of the table's columns.
+    """A schema that specifies all limits and levels, in the order of the table's columns.
 
     Attributes:
-        document: The schema document for training.
-        columns: Columns that are counted.
+        document: The schema as a JSON-compatible dict.
+        columns: The modelled columns, whose values are counted.
         discovered: Names of the columns whose levels have to be discovered.
     """
 
@@ -40,11 +41,15 @@ class DeclaredTable:
 
     @property
     def schema(self) -> TableSchema:
-        """The schema, with all declared and discovered levels."""
+        """The schema, with all specified and discovered levels."""
         return TableSchema.from_json(self.document)
 
     def with_levels(self, levels: Mapping[str, Sequence[str]]) -> DeclaredTable:
-        """Returns the table with the discovered levels in text order, followed by `OTHER`."""
+        """Returns a copy with discovered levels, in alphabetical order and followed by `OTHER`.
+
+        Args:
+            levels: Discovered levels by column name.
+        """
         listed = {name: [*sorted(set(found) - {OTHER}), OTHER] for name, found in levels.items()}
         columns = [
             column | ({"levels": listed[column["name"]]} if column["name"] in listed else {})
@@ -60,11 +65,17 @@ class DeclaredTable:
 def declared_table(
     names: Sequence[str], given: TableSchema | Mapping[str, Any] | None, budget: Budget
 ) -> DeclaredTable:
-    """Returns the declarations for a table with these columns.
+    """Checks the user's schema and returns it in the order of the table's columns.
+
+    Args:
+        names: Names of the table's columns.
+        given: The user's schema; None for an empty one.
+        budget: Privacy budget, with target column and columns whose levels are discovered.
 
     Raises:
-        SchemaError: Declarations are missing; each problem has the line to add.
-        SettingError: The target, or a column to discover, does not exist or has no levels.
+        SchemaError: The schema lacks columns, limits or levels; each problem contains the line to
+            add.
+        SettingError: The target or a column to discover does not exist or has no levels.
     """
     document = given.to_json() if isinstance(given, TableSchema) else dict(given or {})
     drafts, _ = read_document(document)
@@ -101,7 +112,7 @@ def _missing(what: str, name: str, pointer: str, line: str) -> Problem:
 
 
 def _undeclared(draft: Draft, pointer: str, is_discovered: bool) -> list[Problem]:
-    """Returns the problems of missing declarations of one column."""
+    """Returns a problem for each member that the user's schema of one column lacks."""
     if draft.get("drop"):
         return []
     name, kind = draft["name"], draft.get("kind")
@@ -146,16 +157,16 @@ _LINES: dict[Outcomes, dict[str, str]] = {
 
 
 def _with_other(column: Mapping[str, Any], name: str, budget: Budget) -> dict[str, Any]:
-    """Returns the column's document; for a column to discover, with `OTHER` as its first level."""
+    """Returns the schema of a column as a dict, with the level `OTHER` for a column to discover."""
     is_open = name in budget.discover and not column.get("levels")
     return dict(column) | ({"levels": [OTHER]} if is_open else {})
 
 
 def _check_grids(columns: Sequence[Column]) -> None:
-    """Checks that every column of numbers or dates has a countable grid between its bounds.
+    """Checks that the numbers or dates between a column's limits can be enumerated.
 
     Raises:
-        SchemaError: The bounds contain no values, or the date format has no days.
+        SchemaError: There are no values between the limits, too many, or no common step.
     """
     problems = []
     for column in columns:
@@ -177,7 +188,11 @@ def _check_grids(columns: Sequence[Column]) -> None:
 
 
 def _check_roles(schema: TableSchema, budget: Budget) -> None:
-    """Checks that a target has levels, and that columns to discover are categorical."""
+    """Checks that a target column has levels, and that columns to discover are categorical.
+
+    Raises:
+        SettingError: A column does not exist or is of another kind.
+    """
     problems = []
     if budget.target is not None:
         of_levels = [column.name for column in schema if column.kind.has_levels]
@@ -196,12 +211,12 @@ def _check_roles(schema: TableSchema, budget: Budget) -> None:
 
 @dataclass(frozen=True)
 class ValueLine:
-    """The values of a number or date column between its bounds, indexed from 0.
+    """The possible values of a column of numbers or dates between its limits, indexed from 0.
 
     Attributes:
-        grid: Grid of the column.
-        first: Grid index of value 0.
-        stride: Grid steps between two values.
+        grid: Multiples of the column's resolution (such as 0.01 or one day), by grid index.
+        first: Grid index of the first value.
+        stride: Number of grid steps between two neighbouring values.
         n: Number of values.
     """
 
@@ -212,7 +227,7 @@ class ValueLine:
 
     @classmethod
     def of(cls, column: Column) -> ValueLine:
-        """Returns the values of a declared column."""
+        """Returns the possible values of a column whose schema specifies limits and resolution."""
         grid = Grid.of(column)
         assert grid is not None, "a declared column has a grid"
         stride = _stride(column, grid)
@@ -223,7 +238,7 @@ class ValueLine:
 
 
 def _stride(column: Column, grid: Grid) -> int:
-    """Returns the grid steps between two values by the declared step; 1 without one."""
+    """Returns the number of grid steps in the step that the schema specifies; 1 without a step."""
     if not column.steps:
         return 1
     step = column.steps[-1]

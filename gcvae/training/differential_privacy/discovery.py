@@ -1,6 +1,6 @@
-"""Discovery of levels that many rows have, by a threshold on noisy counts.
+"""Discovers the levels that many rows have, by a threshold on noisy counts.
 
-The threshold is so high that a level of two rows passes with probability at most delta. A level of
+The threshold is so high that a level in two rows passes with probability at most delta. A level in
 a single row never passes.
 
 Source: Korolova et al. (2009); Bun and Steinke (2016) for the threshold's part of delta.
@@ -23,14 +23,21 @@ from gcvae.training.differential_privacy.ledger import Entry, Ledger, variance_o
 from gcvae.training.differential_privacy.noise import discrete_gaussians
 
 LEAST_ROWS = 2
-"""Levels of fewer rows never pass."""
+"""Minimum number of rows with a level for it to pass."""
 _FURTHEST = 60.0
 
 
 def discovered_levels(
     source: SourceColumns, columns: Sequence[Column], rho: Fraction, ledger: Ledger
 ) -> dict[str, list[str]]:
-    """Returns the levels of each column that pass its threshold, for at most rho in total."""
+    """Returns the levels of each column whose noisy counts exceed a threshold, by column name.
+
+    Args:
+        source: Columns of the real table.
+        columns: Columns whose levels are discovered.
+        rho: Privacy budget of all columns together.
+        ledger: Ledger, which records the cost.
+    """
     found = {}
     for column in columns:
         variance = variance_of(rho / len(columns))
@@ -57,9 +64,11 @@ def _passing(counts: dict[str, int], variance: Fraction, delta: float) -> list[s
 
 
 def threshold(variance: Fraction, delta: float) -> int:
-    """Returns the least t with P(LEAST_ROWS + noise > t) <= delta.
+    """Returns the smallest threshold t with P(LEAST_ROWS + noise > t) <= delta.
 
-    Computed from the tail of the discrete Gaussian.
+    Args:
+        variance: Variance of the noise, which has a discrete Gaussian distribution.
+        delta: Maximum probability that a level in `LEAST_ROWS` rows passes.
     """
     sigma = math.sqrt(variance)
     y = np.arange(0, math.ceil(_FURTHEST * sigma) + 2)

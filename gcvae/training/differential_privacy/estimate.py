@@ -1,9 +1,10 @@
-"""The private estimate: a mixture of product distributions fitted to noisy counts.
+"""Estimates the distribution of a table's rows by a mixture fitted to noisy counts.
 
     p(x) = 1/K sum over k of prod over j of p_kj(x_j)
 
-Expected tables of two columns, or of two and a target, are products of matrices. The estimate is
-post-processing of noisy counts, so it has their privacy guarantee.
+x_j is the bin of column j, and p_kj its distribution in component k. Expected contingency tables of
+two columns, or of two columns and a target column, are products of matrices. The estimate uses only
+noisy counts, so their privacy guarantee applies to it.
 
 Source: GEM of Liu, Vietri and Wu (2021), "Iterative methods for private synthetic data".
 """
@@ -20,7 +21,7 @@ from torch import Tensor
 from gcvae.arrays import Codes, Numbers
 
 MOST_COMPONENTS = 1_000
-"""Maximum number of components; small tables have one per ten rows."""
+"""Maximum number of components; small tables have one component per ten rows."""
 _STEP_SIZE = 0.1
 _SPREAD = 0.5
 """Scale of the initial logits, which have to differ between components."""
@@ -28,11 +29,12 @@ _SPREAD = 0.5
 
 @dataclass
 class Measured:
-    """A noisy table of counts. Repeated measurements are averaged by their precisions.
+    """Noisy contingency table of two columns, and of a target column if there is one.
 
     Attributes:
-        pair: The two columns.
-        counts: Noisy counts. Shape: ([target,] n_a, n_b).
+        pair: Indices of the two columns.
+        counts: Noisy counts. Shape: (n_a, n_b) for the columns' numbers of bins, with a first axis
+            for the target column if there is one.
         precision: Inverse variance of the noise.
     """
 
@@ -41,7 +43,7 @@ class Measured:
     precision: float
 
     def add(self, counts: Numbers, precision: float) -> None:
-        """Averages another measurement in, weighted by precision."""
+        """Replaces the counts by their mean with another measurement, weighted by precision."""
         whole = self.precision + precision
         self.counts = (self.precision * self.counts + precision * counts) / whole
         self.precision = whole
@@ -49,14 +51,16 @@ class Measured:
 
 @dataclass
 class Estimate:
-    """A mixture of product distributions over the bins of D columns.
+    """Mixture of product distributions over the bins of D columns, fitted to noisy counts.
 
     Attributes:
         sizes: Number of bins of each column.
-        target: Index of the target column; None if pairs are measured.
+        target: Index of the target column, which is counted with every pair; None without one.
         n_rows: Estimated number of rows.
-        one_way: Noisy counts of each column, with their precisions.
-        measured: Noisy tables by pair.
+        one_way: Noisy counts of each column's bins, with their precision (inverse variance).
+        generator: Random generator of the initial logits.
+        n_components: Number of components K.
+        measured: Noisy contingency tables by pair of column indices.
     """
 
     sizes: tuple[int, ...]
@@ -68,7 +72,7 @@ class Estimate:
     measured: dict[tuple[int, int], Measured] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Initialises each component near the one-way counts."""
+        """Initialises the distributions of each component near the one-way counts."""
         self._starts = np.append(0, np.cumsum(self.sizes)).tolist()
         shares = [np.maximum(counts, 0.5) for counts, _ in self.one_way]
         logits = torch.tensor(np.log(np.concatenate([s / s.sum() for s in shares])))
@@ -82,7 +86,10 @@ class Estimate:
         return slice(self._starts[column], self._starts[column + 1])
 
     def probabilities(self) -> Tensor:
-        """Returns p_kj of all columns, concatenated. Shape: (K, sum of n_j)."""
+        """Returns the bin probabilities p_kj of all columns, concatenated, for each component k.
+
+        Shape: (K, sum of the columns' numbers of bins).
+        """
         parts = [self._logits[:, self._part(j)].softmax(1) for j in range(len(self.sizes))]
         return torch.cat(parts, 1)
 
@@ -97,7 +104,10 @@ class Estimate:
         return p[:, self._part(self.target)].T[:, :, None] * p[None]
 
     def _table(self, p: Tensor, weighted: Tensor, pair: tuple[int, int]) -> Tensor:
-        """Returns the expected counts of a pair. Shape: ([n_t,] n_a, n_b)."""
+        """Returns the expected contingency table of a pair of columns.
+
+        Shape: (n_a, n_b), with a first axis for the target column if there is one.
+        """
         a, b = pair
         found = weighted[:, :, self._part(a)].transpose(1, 2) @ p[:, self._part(b)]
         found = found * (self.n_rows / self.n_components)
@@ -105,13 +115,19 @@ class Estimate:
 
     @torch.no_grad()
     def tables(self, pairs: Sequence[tuple[int, int]]) -> list[Numbers]:
-        """Returns the expected counts of several pairs."""
+        """Returns the expected contingency tables of several pairs of columns."""
         p = self.probabilities()
         weighted = self._with_target(p)
         return [self._table(p, weighted, pair).double().numpy() for pair in pairs]
 
     def fit(self, n_steps: int, *, step_size: float = _STEP_SIZE, anneal: bool = False) -> None:
-        """Fits the mixture to all measured tables by least squares weighted by precision."""
+        """Fits the mixture to all noisy counts by least squares, weighted by precision.
+
+        Args:
+            n_steps: Number of steps of Adam.
+            step_size: Step size.
+            anneal: Whether the step size falls linearly to zero.
+        """
         one_way = torch.tensor(np.concatenate([counts for counts, _ in self.one_way])).float()
         weights = torch.cat([torch.full((len(c),), float(w)) for c, w in self.one_way])
         tables = [
@@ -134,11 +150,11 @@ class Estimate:
 
     @torch.no_grad()
     def draw(self, n: int, random: np.random.Generator) -> Codes:
-        """Returns rows sampled from the mixture, as bins. Shape: (n, D).
+        """Samples n rows from the mixture, as the bin of each cell. Shape: (n, D).
 
-        Stratified: components have equal numbers of rows, and in each the bin counts of a column
-        follow their probabilities as closely as integers allow; random permutations combine the
-        columns.
+        Sampling is stratified: components have equal numbers of rows, and in each component the bin
+        counts of a column equal their expected values as closely as integers allow; random
+        permutations combine the columns.
         """
         p = self.probabilities().double().numpy()
         component = random.permutation(np.arange(n) % self.n_components)

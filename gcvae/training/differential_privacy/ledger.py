@@ -1,7 +1,7 @@
-"""Privacy ledger: the queries of a table and the cost of each.
+"""Privacy ledger: the queries of a table and the privacy cost of each.
 
-The costs of zero-concentrated differential privacy (rho-zCDP) add up. Neighbouring tables differ by
-one row, added or removed.
+The costs rho of zero-concentrated differential privacy (rho-zCDP) add up. Neighbouring tables
+differ by one row, added or removed.
 
 Sources: Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12.
 """
@@ -27,7 +27,7 @@ _ATTACK_POINTS = 1_001
 
 
 def delta_of(rho: float, epsilon: float) -> float:
-    """Returns the delta for which rho-zCDP is (epsilon, delta)-DP.
+    """Returns the delta for which a rho-zCDP mechanism is (epsilon, delta)-differentially private.
 
     delta = min over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) (1 - 1/a)^a
     """
@@ -37,7 +37,9 @@ def delta_of(rho: float, epsilon: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> Fraction:
-    """Returns the largest rho for which rho-zCDP is (epsilon, delta)-DP, rounded down.
+    """Returns the largest rho for which rho-zCDP implies (epsilon, delta)-differential privacy.
+
+    It is rounded down to billionths.
 
     >>> float(rho_of(3.0, 0.9e-6)) > float(rho_of(1.0, 0.9e-6)) > 0
     True
@@ -50,15 +52,18 @@ def rho_of(epsilon: float, delta: float) -> Fraction:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Returns the least epsilon for which rho-zCDP is (epsilon, delta)-DP, within one part in a
-    million."""
+    """Returns the least epsilon for which rho-zCDP implies (epsilon, delta)-differential privacy.
+
+    Its relative error is at most one in a million.
+    """
     a = _ORDERS
     found = a * rho + (a * np.log1p(-1 / a) - np.log(a - 1) - math.log(delta)) / (a - 1)
     return float(max(0.0, found.min()))
 
 
 def variance_of(rho: Fraction) -> Fraction:
-    """Returns the noise variance of a count that costs at most rho: 1/(2 rho), rounded up.
+    """Returns the variance of the noise with which a count costs at most rho: 1/(2 rho), rounded
+    up.
 
     >>> variance_of(Fraction(1, 3))
     Fraction(3, 2)
@@ -67,21 +72,21 @@ def variance_of(rho: Fraction) -> Fraction:
 
 
 def selection_epsilon(rho: Fraction) -> Fraction:
-    """Returns the epsilon of an exponential mechanism that costs at most rho: sqrt(8 rho), rounded
-    down."""
+    """Returns the epsilon with which the exponential mechanism costs at most rho: sqrt(8 rho),
+    rounded down."""
     return Fraction(math.isqrt(math.floor(8 * rho * 2**40)), 2**20)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One query of the table.
+    """One query of the table, as an entry of the ledger.
 
     Attributes:
         what: What was measured: "bins", "one-way", "selection", "pair", ...
-        columns: Columns of the query.
-        rho: Cost.
+        columns: Names of the columns of the query.
+        rho: Privacy cost.
         deviation: Standard deviation of the noise, in rows; None if nothing was counted.
-        delta: Additional delta that the query costs.
+        delta: Delta that the query costs in addition to rho.
     """
 
     what: str
@@ -91,7 +96,7 @@ class Entry:
     delta: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the entry as JSON."""
+        """Returns the entry as a JSON-compatible dict."""
         document: dict[str, Any] = {
             "what": self.what,
             "columns": list(self.columns),
@@ -109,7 +114,9 @@ class Ledger:
     Attributes:
         epsilon: Epsilon of the guarantee.
         delta: Delta of the guarantee.
-        threshold_delta: Part of delta that is reserved for thresholds.
+        threshold_delta: Part of delta that is reserved for the thresholds that discover levels.
+        entries: Queries so far.
+        rho: Total budget, as rho of zero-concentrated differential privacy.
     """
 
     epsilon: float
@@ -118,21 +125,21 @@ class Ledger:
     entries: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Computes the total rho."""
+        """Computes the total budget rho from epsilon and delta."""
         self.rho = rho_of(self.epsilon, self.delta - self.threshold_delta)
 
     @property
     def spent(self) -> Fraction:
-        """Sum of rho of all queries."""
+        """Sum of the costs rho of all queries."""
         return sum((entry.rho for entry in self.entries), Fraction(0))
 
     @property
     def left(self) -> Fraction:
-        """Remaining rho."""
+        """Part of the budget rho that is not spent."""
         return self.rho - self.spent
 
     def spend(self, entry: Entry) -> None:
-        """Records a query. The caller must not exceed the budget."""
+        """Records a query, whose cost must not exceed the remaining budget."""
         assert entry.rho > 0, "every answer costs something"
         assert entry.rho <= self.left, "the budget is spent"
         deltas = entry.delta + sum(other.delta for other in self.entries)
@@ -142,16 +149,25 @@ class Ledger:
     def noise(
         self, what: str, columns: tuple[str, ...], n: int, rho: Fraction
     ) -> npt.NDArray[np.int64]:
-        """Returns noise for n counts of which one row changes one, by one; records the cost.
+        """Returns noise for n counts of a histogram and records the cost.
 
-        Shape: (n,). The noise is sampled completely before the counts are read.
+        One row must change at most one of the counts, by one. All noise is sampled before the
+        counts are read.
+
+        Args:
+            what: What is counted, for the ledger.
+            columns: Names of the counted columns.
+            n: Number of counts.
+            rho: Privacy budget of the counts.
+
+        Shape: (n,).
         """
         variance = variance_of(rho)
         self.spend(Entry(what, columns, 1 / (2 * variance), math.sqrt(variance)))
         return discrete_gaussians(n, variance)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the ledger as JSON, for the training record."""
+        """Returns the ledger as a JSON-compatible dict, for the training record."""
         spent = float(self.spent)
         return {
             "epsilon": self.epsilon,
@@ -165,9 +181,11 @@ class Ledger:
 
 
 def attack_ceilings(rho: float, delta: float = 0.0) -> dict[str, float]:
-    """Returns upper bounds on membership attacks: ROC AUC, and TPR at 1 % FPR.
+    """Returns upper bounds on the success of any membership attack.
 
-    A test with rates (x, y) satisfies, for every order alpha and in both directions, y^alpha
+    They are `auc`, the area under the ROC curve, and `true_positives_at_1_percent`, the true
+    positive rate at a false positive rate of 1 %. A test with false positive rate x and true
+    positive rate y satisfies, for every order alpha and with x and y exchanged, y^alpha
     x^(1-alpha) + (1-y)^alpha (1-x)^(1-alpha) <= exp((alpha-1) alpha rho); delta is added.
     """
     x = np.linspace(0.0, 1.0, _ATTACK_POINTS)[1:-1]

@@ -1,4 +1,4 @@
-"""Exact noise: integers sampled with the operating system's randomness, without floating point.
+"""Samples integer noise with the operating system's randomness, exactly, without floating point.
 
 The last bits of floating-point noise can reveal the true value (Mironov 2012), so all comparisons
 are between integers and the distribution is exact. There is no seed, because repeatable noise gives
@@ -23,7 +23,10 @@ Below = Callable[[int], int]
 
 
 def bernoulli_exp(n: int, d: int = 1, below: Below = secrets.randbelow) -> bool:
-    """Returns True with probability exp(-n/d), n >= 0 and d > 0."""
+    """Returns True with probability exp(-n/d), for n >= 0 and d > 0.
+
+    `below` is the source of randomness.
+    """
     whole, rest = divmod(n, d)
     for _ in range(whole):
         if not _bernoulli_exp_of_fraction(1, 1, below):
@@ -32,9 +35,10 @@ def bernoulli_exp(n: int, d: int = 1, below: Below = secrets.randbelow) -> bool:
 
 
 def _bernoulli_exp_of_fraction(n: int, d: int, below: Below) -> bool:
-    """Returns True with probability exp(-n/d), 0 <= n <= d.
+    """Returns True with probability exp(-n/d), for 0 <= n <= d.
 
-    The result is the parity of the length of a run of successes whose k-th probability is n/(d k).
+    The result is the parity of the length of a run of successes, the k-th of which has probability
+    n/(d k).
     """
     k = 1
     while below(d * k) < n:
@@ -60,7 +64,8 @@ def _discrete_laplace(t: int, below: Below) -> int:
 def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> int:
     """Returns an integer y with probability proportional to exp(-y^2 / (2 variance)).
 
-    Added to a count that one row changes by at most one, it is 1/(2 variance)-zCDP.
+    A count that one row changes by at most one is 1/(2 variance)-zCDP (zero-concentrated
+    differential privacy) if this noise is added. `below` is the source of randomness.
     """
     p, q = variance.numerator, variance.denominator
     t = isqrt(p // q) + 1
@@ -74,19 +79,20 @@ def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> i
 def discrete_gaussians(
     n: int, variance: Fraction, below: Below = secrets.randbelow
 ) -> npt.NDArray[np.int64]:
-    """Returns n independent samples. Shape: (n,).
+    """Returns n independent samples of `discrete_gaussian`. Shape: (n,).
 
-    Sample all of them before using one: the time of a sample depends on its value.
+    The time of a sample depends on its value, so all are drawn before any is used.
     """
     return np.array([discrete_gaussian(variance, below) for _ in range(n)], dtype=np.int64)
 
 
 def choose(scores: Sequence[int], epsilon: Fraction, below: Below = secrets.randbelow) -> int:
-    """Exponential mechanism: returns i with probability proportional to exp(epsilon scores_i / 2).
+    """Returns an index i with probability proportional to exp(epsilon scores_i / 2).
 
-    If one row changes each score by at most one, it is epsilon-DP with range epsilon, and so
-    epsilon^2/8-zCDP (Cesar and Rogers 2021). Sampling is exact: candidates are proposed uniformly,
-    and accepted by the difference of their score to the best.
+    This is the exponential mechanism. If one row changes each score by at most one, it is
+    epsilon-differentially private with bounded range epsilon, and so epsilon^2/8-zCDP (Cesar and
+    Rogers 2021). Sampling is exact: candidates are proposed uniformly, and accepted with a
+    probability that depends on the difference of their score from the best.
     """
     best = max(scores)
     while True:

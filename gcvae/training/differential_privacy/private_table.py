@@ -1,7 +1,7 @@
-"""Makes a private table: rows sampled from an estimate that was fitted to noisy counts.
+"""Makes a private table: rows sampled from a distribution that was fitted to noisy counts.
 
-All later steps (training, scores, maps, rules, schema) are post-processing of these rows and keep
-the privacy guarantee.
+All later steps (training, scores, maps, rules, schema) use only these rows, so the privacy
+guarantee applies to their results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gcvae.training.differential_privacy.ledger import Ledger, variance_of
 from gcvae.training.differential_privacy.selection import Selection, first_deviation
 
 FEW_ROWS = 5_000
-"""Tables with fewer rows get a warning that noise hides most of their structure."""
+"""Number of rows below which a warning says that noise hides most of the table's structure."""
 LEAST_ROWS = 50
 _LEFT_OUT_SHARE, _LEVELS_SHARE = Fraction(1, 200), Fraction(1, 20)
 _BINS_SHARE, _ONE_WAY_SHARE = Fraction(1, 20), Fraction(1, 10)
@@ -44,16 +44,17 @@ _FIRST_STEPS, _LAST_STEPS = 100, 400
 _MOST_DRAWS = 20
 
 PhaseReport = Callable[[str, float], None]
-"""Receives the phase, `counting` or `estimating`, and the share of it that is done."""
+"""Function (phase, share) that is called with the progress: the phase, `counting` or `estimating`,
+and its finished share, from 0 to 1."""
 
 
 @dataclass(frozen=True)
 class PrivateTable:
-    """Private rows, for training in place of the table.
+    """Differentially private rows, on which a model is trained instead of the real table.
 
     Attributes:
         cells: Cells as text, with the columns of the real table in their order.
-        document: The declared schema, with discovered levels.
+        document: The user's schema with discovered levels, as a JSON-compatible dict.
         record: The privacy ledger, for the training record.
         notes: Data-quality warnings.
     """
@@ -72,21 +73,22 @@ def private_table(
     report: PhaseReport = lambda phase, share: None,
     on_first_query: Callable[[], None] = lambda: None,
 ) -> PrivateTable:
-    """Returns the private rows of a real table.
+    """Returns differentially private rows that resemble those of a real table.
 
     Args:
         table: Real table.
-        schema: Declarations of its columns.
-        budget: Privacy budget; all of it is spent.
-        seed: Seed of the post-processing. The noise has none.
-        report: Receives the progress, which depends on noisy counts only.
-        on_first_query: Is called after the declarations were checked, before the first query.
+        schema: The user's schema, which must specify limits and levels of every column.
+        budget: Privacy budget, which is spent completely.
+        seed: Seed of all random numbers except the noise, which can not be repeated.
+        report: Function that is called with the progress, which depends only on noisy counts.
+        on_first_query: Function that is called after the schema was checked and before the first
+            query of the table.
 
     Raises:
-        SchemaError: Declarations are missing; the problems have the lines to add.
+        SchemaError: The schema lacks limits or levels; the problems contain the lines to add.
         SettingError: The target is not a column with levels.
-        TableError: The input is not a table, or hardly any row fits its declarations.
-        HardRuleError: Too few rows of the estimate keep the hard rules.
+        TableError: The input is not a table, or hardly any row fits the schema.
+        HardRuleError: Too few of the private rows satisfy the hard rules.
     """
     ledger = Ledger(budget.epsilon, budget.delta, budget.threshold_delta)
     generator = generator_for(seed, "private estimate")
@@ -127,19 +129,26 @@ def _noisy_count(chosen: Any, ledger: Ledger) -> int:
 
 
 def private_bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> list[Bins]:
-    """Returns the bins of each column, for their share of the budget. Shape: codes (n, D)."""
+    """Returns the bins of each column, which cost a twentieth of the privacy budget.
+
+    Args:
+        columns: Columns of the table.
+        codes: Value index of each cell, or `MISSING`. Shape: (n, D).
+        ledger: Ledger, which records the cost.
+    """
     for_pairs = ledger.left - ledger.rho * (_BINS_SHARE + _ONE_WAY_SHARE)
     deviation = first_deviation(for_pairs, len(columns))
     return column_bins(columns, codes, ledger.rho * _BINS_SHARE, ledger, deviation)
 
 
 class _Counts:
-    """Binned rows and their noisy one-way counts.
+    """Real rows in bins, and noisy counts of each column's bins.
 
     Attributes:
+        names: Names of the columns.
         bins: Bins of each column.
-        rows: Real rows, as bins.
-        one_way: Noisy counts of each column, with their precisions.
+        rows: Real rows, with cells replaced by bins.
+        one_way: Noisy counts of each column's bins, with their precision (inverse variance).
         n_rows: Estimated number of rows.
     """
 
@@ -176,7 +185,7 @@ def _estimated(
     random: np.random.Generator,
     report: PhaseReport,
 ) -> Estimate:
-    """Returns the estimate after all rounds of measurement.
+    """Returns the estimated distribution, fitted to noisy counts that spend the remaining budget.
 
     Raises:
         TableError: The estimated number of rows is too small.
@@ -202,11 +211,10 @@ def _estimated(
 def _drawn(
     estimate: Estimate, counts: _Counts, schema: TableSchema, random: np.random.Generator
 ) -> pd.DataFrame:
-    """Returns as many sampled rows as the table is estimated to have, all keeping the
-    hard rules.
+    """Samples as many rows as the table is estimated to have; all satisfy the hard rules.
 
     Raises:
-        HardRuleError: Too few rows keep the hard rules.
+        HardRuleError: Too few sampled rows satisfy the hard rules.
     """
     n = max(1, round(estimate.n_rows))
     kept: list[pd.DataFrame] = []
@@ -236,7 +244,15 @@ def values_of_bins(
     schema: TableSchema,
     random: np.random.Generator,
 ) -> pd.DataFrame:
-    """Returns typed values sampled within the bins."""
+    """Returns rows with a value sampled from each cell's bin, converted to the columns' dtypes.
+
+    Args:
+        bins: Bin of each cell. Shape: (n, D).
+        of_columns: Bins of each column.
+        names: Names of the columns.
+        schema: Schema of the columns.
+        random: Random generator.
+    """
     columns = {}
     for j, name in enumerate(names):
         codes = of_columns[j].values(bins[:, j], random.random((len(bins), 2)))
@@ -245,7 +261,7 @@ def values_of_bins(
 
 
 def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
-    """Returns the typed values of a column from their indices. Shape: (n,)."""
+    """Returns the values with the given indices, in the column's dtype. Shape: (n,)."""
     if column.kind.outcomes is not Outcomes.LINE:
         return placed_values(list(column.typed_levels), codes, column.missing.allowed)
     line = ValueLine.of(column)
@@ -256,8 +272,7 @@ def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
 
 
 def _with_unmodelled(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns the rows with the columns that are not modelled: constants, and keys numbered from
-    1."""
+    """Adds the columns that are not modelled: constants, and identifiers numbered from 1."""
     n = len(rows)
     width = len(str(n))
     for column in schema:

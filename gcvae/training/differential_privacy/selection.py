@@ -1,6 +1,7 @@
-"""Adaptive selection of the column pairs to measure: each round measures the pair of largest error.
+"""Selects pairs of columns to count with noise: in each round a pair with a large error of the
+estimate.
 
-A round spends a tenth of its budget on the choice and the rest on the count. After a round that
+A round spends a tenth of its budget on the choice and the rest on the counts. After a round that
 changed the estimate by less than its noise, the budget of the next rounds is four times as large.
 
 Source: McKenna, Mullins, Sheldon and Miklau (2022), "AIM: an adaptive and iterative mechanism".
@@ -30,14 +31,14 @@ STEPS_PER_ROUND = 60
 
 @dataclass
 class Selection:
-    """Rounds of selection and measurement on one table.
+    """Rounds in which a pair of columns is selected and counted, and the estimate is fitted again.
 
     Attributes:
-        rows: Real rows, as bins.
+        rows: Real rows, with cells replaced by bins.
         names: Names of the columns.
-        pairs: Candidate pairs.
-        ledger: Records the cost.
-        estimate: Estimate that the measurements update.
+        pairs: Pairs of column indices that may be counted.
+        ledger: Ledger, which records the cost.
+        estimate: Estimated distribution of the rows, which each round updates.
     """
 
     rows: BinnedRows
@@ -47,7 +48,11 @@ class Selection:
     estimate: Estimate
 
     def run(self, report: Callable[[float], None]) -> None:
-        """Measures selected pairs until the budget is spent; reports the spent share."""
+        """Counts selected pairs until the privacy budget is spent.
+
+        Args:
+            report: Function that is called with the spent share of the budget, from 0 to 1.
+        """
         if not self.pairs:
             return
         exact = [self.rows.table(pair) for pair in self.pairs]
@@ -63,7 +68,7 @@ class Selection:
             report(float(1 - self.ledger.left / whole))
 
     def _round(self, exact: Sequence[npt.NDArray[np.int64]], rho: Fraction) -> bool:
-        """Measures one pair; returns whether the estimate changed by more than the noise."""
+        """Counts one pair; returns whether the estimate changed by more than the noise."""
         variance = variance_of(rho * (1 - SELECTION_SHARE))
         before = self.estimate.tables(self.pairs)
         chosen = self._chosen(exact, before, variance, rho * SELECTION_SHARE)
@@ -80,7 +85,14 @@ class Selection:
         variance: Fraction,
         rho: Fraction,
     ) -> int:
-        """Returns the index of the round's pair, chosen by the exponential mechanism."""
+        """Returns the index of the pair to count, chosen by the exponential mechanism.
+
+        Args:
+            exact: Exact contingency table of each pair.
+            estimated: Expected contingency table of each pair.
+            variance: Variance of the noise in the table of the pair that will be counted.
+            rho: Privacy budget of the choice.
+        """
         epsilon = selection_epsilon(rho)
         columns = tuple(self.names)
         self.ledger.spend(Entry("selection", columns, epsilon * epsilon / 8))
@@ -100,12 +112,17 @@ class Selection:
 
 
 def first_round(rho: Fraction, n_columns: int) -> Fraction:
-    """Returns the budget of the first round."""
+    """Returns the privacy budget of the first round, given that of all rounds together."""
     return rho / max(_ROUNDS_PER_COLUMN * n_columns, 1)
 
 
 def first_deviation(rho: Fraction, n_columns: int) -> float:
-    """Returns the standard deviation of noise in a cell of the first round's table, in rows."""
+    """Returns the standard deviation of the noise in the counts of the first round, in rows.
+
+    Args:
+        rho: Privacy budget of all rounds together.
+        n_columns: Number of columns.
+    """
     return math.sqrt(variance_of(first_round(rho, n_columns) * (1 - SELECTION_SHARE)))
 
 
@@ -114,9 +131,15 @@ def round_scores(
     estimated: Sequence[Numbers],
     variance: Fraction,
 ) -> list[int]:
-    """Returns |counts - estimate|_1 of each table, less the expected contribution of noise.
+    """Returns a score for each pair of columns, by which the pair to count is chosen.
 
-    Scores are integers, and one row changes each by at most one.
+    It is the sum of absolute differences between exact and estimated counts, minus the expected sum
+    of absolute noise. Scores are integers, and one row changes each by at most one.
+
+    Args:
+        exact: Exact contingency table of each pair.
+        estimated: Expected contingency table of each pair.
+        variance: Variance of the noise in each count.
     """
     return [
         int(np.abs(counts - np.rint(found).astype(np.int64)).sum())
@@ -126,5 +149,5 @@ def round_scores(
 
 
 def noise_size(variance: Fraction, n_cells: int) -> float:
-    """Returns the expected L1 norm of the noise in `n_cells` cells: sqrt(2/pi) sigma n."""
+    """Returns the expected sum of absolute noise in n = `n_cells` counts: sqrt(2/pi) sigma n."""
     return math.sqrt(2.0 / math.pi * float(variance)) * n_cells

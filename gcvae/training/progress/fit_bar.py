@@ -21,11 +21,11 @@ _LINE = "{desc} {percentage:3.0f} %|{bar:24}| {elapsed}{postfix}"
 
 @contextmanager
 def reported(progress: Callback | bool | None) -> Iterator[Callback | None]:
-    """Yields the callback that receives the progress of a fit.
+    """Context manager that yields the callback for the progress of a fit, or None for no reports.
 
     Args:
-        progress: A callback; True shows a bar, False shows none, None shows one if standard error
-            is a terminal or the code runs in a notebook.
+        progress: A callback; True shows a progress bar, False shows none, None shows one if
+            standard error is a terminal or the code runs in a notebook.
     """
     display = _notebook_display()
     if progress is None:
@@ -50,8 +50,7 @@ def _bar(target: TextIO, ascii: bool | None = None) -> tqdm[Any]:
 
 
 def _in_notebook(display: Any, bar: tqdm[Any]) -> Callback:
-    """Returns a callback that shows the bar as a line of the notebook's output, replaced each
-    time."""
+    """Returns a callback that shows the bar as one line of the notebook's output and updates it."""
     handle = display(_Line(bar), display_id=True)
 
     def show(report: Progress) -> None:
@@ -62,7 +61,7 @@ def _in_notebook(display: Any, bar: tqdm[Any]) -> Callback:
 
 
 class _Line(str):
-    """A line in a fixed-width font in notebooks."""
+    """A text that notebooks show in a fixed-width font."""
 
     __repr__ = str.__str__
 
@@ -78,7 +77,7 @@ def _move(bar: tqdm[Any], report: Progress) -> None:
 
 
 def _note(report: Progress) -> str:
-    """Returns the held-out bound and the remaining time, for the bar.
+    """Returns the text beside the bar: the held-out bound and the remaining time.
 
     >>> _note(Progress("training", 0.5, 3, 9, bound_held_out=-2.5, seconds_left=75.2))
     'held out -2.50 nats per row, 1:15 left'

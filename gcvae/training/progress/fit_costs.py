@@ -1,5 +1,4 @@
-"""Estimated seconds of the steps of a fit on one CPU core, before the fit has measured its own
-speed.
+"""Estimates the seconds of each step of a fit on one CPU core, from the table's size.
 
 The coefficients were measured by `python -m benchmarks.progress`.
 """
@@ -21,18 +20,19 @@ _STEP = {
     "gcvae": (0.0125, 6.5e-6),
     "paper-gcvae": (0.003, 1.6e-6),
 }
-"""Seconds per update, and per cell in an update."""
+"""Seconds per update of the weights, and per cell of a minibatch."""
 _DRAWING = {
     "default": (5.0e-6, 1.65e-5),
     "fast": (3.0e-6, 9.0e-6),
     "gcvae": (4.5e-6, 4.5e-6),
     "paper-gcvae": (1.0e-6, 1.0e-6),
 }
-"""Seconds per generated and calibrated cell: of code columns, and of number columns."""
+"""Seconds per generated and calibrated cell: of columns of codes only, and of numbers."""
 _SCORING = {"default": 1.2e-4, "fast": 8e-5, "gcvae": 1.0e-3, "paper-gcvae": 4.6e-4}
 """Seconds per scored cell."""
 _PRIOR, _MAP = (0.1, 2e-5), 3e-9
-"""Seconds per fitted prior and per row of it; seconds per pair of cells in a dependency map."""
+"""Seconds to fit a prior, and per row to which it is fitted; seconds per pair of cells compared for
+a dependency map."""
 _MOST_PAIRS = 2e8
 
 
@@ -52,7 +52,13 @@ class TableSize:
 
 
 def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float:
-    """Returns the seconds of one update."""
+    """Returns the estimated seconds of one update of the weights.
+
+    Args:
+        preset: Name of the preset.
+        settled: Resolved settings.
+        table: Size of the table.
+    """
     by_step, by_cell = _STEP[coefficients_of(preset)]
     return by_step + by_cell * min(settled.batch_size, table.rows) * table.columns
 
@@ -60,7 +66,16 @@ def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float
 def finishing_seconds(
     preset: str, settled: SettledConfig, table: TableSize, *, has_hard_rules: bool
 ) -> dict[str, float]:
-    """Returns the seconds of each step after training, in order; 0 for steps that are not done."""
+    """Returns the estimated seconds of each step after training, by name in order.
+
+    Steps that the settings omit take 0.
+
+    Args:
+        preset: Name of the preset.
+        settled: Resolved settings.
+        table: Size of the table.
+        has_hard_rules: Whether the table has hard rules, whose acceptance is measured.
+    """
     like, rows = coefficients_of(preset), table.rows
     n_drawn = rows_drawn(rows)
     n_held_out = min(max(1, round(settled.held_out_share * rows)), REFERENCE_ROWS)

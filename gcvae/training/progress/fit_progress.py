@@ -1,7 +1,7 @@
 """Progress of a fit as one fraction that never falls, with the estimated remaining seconds.
 
-d(fraction) / (1 - fraction) = dt / seconds_left: the fraction grows evenly while the estimate is
-right, changes its speed when the estimate is corrected, and is 1 only at the end.
+By d(fraction) / (1 - fraction) = dt / seconds_left, the fraction grows evenly while the estimate of
+the remaining seconds is right, and changes its speed when the estimate is corrected.
 """
 
 from __future__ import annotations
@@ -18,27 +18,36 @@ from gcvae.training.settings import TrainingConfig, settle
 
 clock = time.monotonic
 _UNKNOWN = 0.02
-"""Fraction after reading a file whose number of rows is not known yet."""
+"""Fraction of the fit that is reached by reading a file whose number of rows is not known yet."""
 _PRIVATE = {"counting": (0.0, 0.02), "estimating": (0.02, 0.4)}
 """Fractions at which the phases of differential privacy begin and end."""
 _MOST = 0.999
-"""Largest fraction before the end."""
+"""Largest fraction that is reported before the end of the fit."""
 _SPEEDS = 0.5, 5.0
 """Smallest and largest ratio of measured to estimated seconds."""
 _PRIOR_WEIGHT = 0.25
-"""Weight of the training's speed ratio in that of the steps after it, as a share of their
-seconds."""
+"""Weight of training's ratio of measured to estimated seconds in the ratio of the later steps, as a
+share of the later steps' seconds."""
 
 
 @dataclass
 class Pace:
-    """A fraction that grows with time, by the remaining seconds."""
+    """Finished fraction of a fit, which grows with time according to the remaining seconds.
+
+    Attributes:
+        fraction: Fraction, from 0 to 1.
+        reported_at: Time of the last update, in seconds of a monotonic clock.
+    """
 
     fraction: float = 0.0
     reported_at: float = field(default_factory=lambda: clock())
 
     def move(self, seconds_left: float) -> float:
-        """Updates and returns the fraction."""
+        """Updates the fraction by the time since the last update and returns it.
+
+        Args:
+            seconds_left: Estimated remaining seconds.
+        """
         now = clock()
         passed, self.reported_at = now - self.reported_at, now
         grown = self.fraction + (1.0 - self.fraction) * passed / max(passed + seconds_left, 1e-9)
@@ -46,17 +55,18 @@ class Pace:
         return self.fraction
 
     def reach(self, fraction: float) -> None:
-        """Raises the fraction to at least `fraction`, for work that a checkpoint has saved."""
+        """Increases the fraction to at least `fraction`, such as for work done before a restart."""
         self.fraction = max(self.fraction, min(fraction, _MOST))
 
 
 @dataclass
 class FitProgress:
-    """Progress of one fit, reported to a callback.
+    """Tracks the progress of one fit and reports it to a callback.
 
     Attributes:
-        callback: Receives each report; an exception that it raises ends the fit. None: no reports.
-        preset: Name of the preset, for estimates.
+        callback: Function that is called with each report; an exception that it raises ends the
+            fit. None for no reports.
+        preset: Name of the preset, from which seconds are estimated.
         on_cpu: Whether training runs on the CPU, so that its speed predicts that of the later
             steps.
     """
@@ -66,7 +76,7 @@ class FitProgress:
     on_cpu: bool = True
 
     def __post_init__(self) -> None:
-        """Starts the clock and reports 0."""
+        """Starts the clock and reports the fraction 0."""
         self._pace = Pace()
         self._begun_at = self._pace.reported_at
         self._last = Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0)
@@ -79,7 +89,7 @@ class FitProgress:
     def plan(
         self, config: TrainingConfig, table: TableSize, *, has_hard_rules: bool = False
     ) -> None:
-        """Estimates the seconds of training and of later steps, from the table's size."""
+        """Estimates the seconds of training and of later steps, from the size of the table."""
         settled = settle(config, n_rows=table.rows, n_columns=table.columns)
         steps = settled.max_steps * (1.0 + 0.5 * settled.annealing)
         self._batch_rows = min(settled.batch_size, table.rows)
@@ -88,13 +98,18 @@ class FitProgress:
         self._parts = finishing_seconds(self.preset, settled, table, has_hard_rules=has_hard_rules)
 
     def private(self, phase: str, share: float) -> None:
-        """Reports the share of a differential privacy phase that is done."""
+        """Reports the progress of a phase of differential privacy, before training.
+
+        Args:
+            phase: `counting` or `estimating`.
+            share: Finished share of the phase, from 0 to 1.
+        """
         start, end = _PRIVATE[phase]
         self._pace.reach(start + (end - start) * share)
         self._emit(replace(self._last, phase=phase, fraction=self._pace.fraction))
 
     def preparing(self, share: float) -> None:
-        """Reports the share of the preparation that is done."""
+        """Reports the progress of the preparation; `share` is its finished share, from 0 to 1."""
         if not self._parts:
             self._pace.reach(_UNKNOWN * share)
             self._emit(replace(self._last, phase="preparing", fraction=self._pace.fraction))
@@ -104,7 +119,7 @@ class FitProgress:
         self._report(replace(self._last, phase="preparing"), left)
 
     def training(self, progress: Progress) -> None:
-        """Reports training progress, and updates the speed ratio."""
+        """Reports the progress of training, and compares its speed with the estimate."""
         if self._last.phase != "training":
             self._pace.reach(self._share_done(progress.fraction))
         left = self._training_seconds * (1.0 - progress.fraction)
@@ -116,7 +131,7 @@ class FitProgress:
         self._report(progress, left + self._speed * sum(self._parts.values()))
 
     def trained(self, result: TrainingResult) -> None:
-        """Records the final bounds, those of the best weights."""
+        """Stores the bounds of the best weights, for the reports after training."""
         best, passes = result.best, result.n_epochs
         self._last = replace(
             self._last,
@@ -129,8 +144,14 @@ class FitProgress:
 
     @contextmanager
     def finishing(self, name: str) -> Iterator[Report]:
-        """Yields a reporter for one step after training; the step is complete at the end of the
-        block."""
+        """Context manager for one step after training, which is complete at the end of the block.
+
+        Args:
+            name: Name of the step, a key of `finishing_seconds`.
+
+        Yields:
+            Function to call with the finished share of the step, from 0 to 1.
+        """
         if self._last.phase != "finishing":
             self._finishing_from, self._finishing_seconds = clock(), sum(self._parts.values())
             self._done = 0.0
@@ -163,7 +184,10 @@ class FitProgress:
         return spent / max(spent + left, 1e-9)
 
     def _report_finishing(self, done: float) -> None:
-        """Reports progress of the steps after training, corrected by their measured speed."""
+        """Reports the progress of the steps after training, corrected by their measured speed.
+
+        `done` is the estimated seconds of the finished work.
+        """
         whole = self._finishing_seconds
         known, spent = _PRIOR_WEIGHT * whole, clock() - self._finishing_from
         speed = (known * self._speed + spent) / max(known + done, 1e-9)

@@ -17,16 +17,16 @@ _REPORT_EVERY_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a fit. Fields that are not known yet are None.
+    """Report on the progress of a fit. Attributes that are not known yet are None.
 
     Attributes:
         phase: `preparing`, `training` or `finishing`; under differential privacy `counting` and
             `estimating` come first.
         fraction: Share of the fit that is done. It never falls, and is 1 only at the end.
-        epoch: Passes over the rows so far.
+        epoch: Number of passes over the training rows so far.
         epochs: Maximum number of passes; training may stop earlier.
-        bound_train: Bound on training rows, nats per row; higher is better.
-        bound_held_out: Bound on the rows that decide when to stop, nats per row.
+        bound_train: Mean evidence lower bound of training rows, nats per row; higher is better.
+        bound_held_out: The same for the rows that decide when to stop, which are not trained on.
         rows_per_second: Speed of training.
         seconds_left: Estimated remaining seconds of the whole fit.
     """
@@ -42,7 +42,7 @@ class Progress:
 
 
 class Reported(Protocol):
-    """Interface of a training run that reports need."""
+    """The part of a training run's interface that `Reporter` uses."""
 
     step: int
     batch_size: int
@@ -62,10 +62,10 @@ class Reported(Protocol):
 
 
 class Reporter:
-    """Calls the progress callback at most every half second.
+    """Calls the progress callback of a training run at most every half second.
 
-    The fraction is relative to the expected number of steps. It never falls: if the expectation
-    rises, it stays constant until the steps have caught up.
+    The reported fraction is the steps so far divided by the expected number of steps. It never
+    falls: if the expected number rises, it is constant until the steps have caught up.
     """
 
     def __init__(self, run: Reported, callback: Callable[[Progress], None] | None) -> None:
@@ -73,12 +73,12 @@ class Reporter:
         self._fraction, self._n_steps = 0.0, 0
 
     def start(self) -> None:
-        """Starts the clock, after a checkpoint was restored, and reports."""
+        """Starts the clock and reports; call it after a checkpoint was restored."""
         self.started_at = self.reported_at = clock()
         self._report()
 
     def stepped(self) -> None:
-        """Counts a step; reports if the interval has passed or the run is over."""
+        """Counts a step; reports if half a second has passed or the run is over."""
         self._n_steps += 1
         if self.run.is_over or clock() - self.reported_at >= _REPORT_EVERY_SECONDS:
             self._report()
@@ -109,14 +109,14 @@ class Reporter:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Bounds at one step, in nats per row.
+    """Evidence lower bounds at one step of training, in nats per row.
 
     Attributes:
-        step: Number of updates.
+        step: Number of updates so far.
         bound_train: Mean bound of training minibatches since the last evaluation, with dropout.
-        bound_held_out: Bound on held-out rows.
-        gap: Bound on training rows minus bound on held-out rows, with the same weights; None if it
-            is not configured.
+        bound_held_out: Mean bound of held-out rows.
+        gap: Mean bound of training rows minus that of held-out rows, with the same weights; None if
+            the setting `gap_weight` is 0.
     """
 
     step: int
@@ -127,7 +127,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Step at which the loss stopped being finite, and the step size there."""
+    """Divergence of training, after which it is restarted with a smaller step size.
+
+    Attributes:
+        step: Step at which the loss became infinite or NaN.
+        learning_rate: Maximum step size (learning rate) of the diverged run.
+    """
 
     step: int
     learning_rate: float
@@ -138,16 +143,20 @@ class TrainingResult:
     """Result of training, without the weights."""
 
     history: tuple[Evaluation, ...]
+    """All evaluations, in order."""
     best: Evaluation
+    """Evaluation of the weights that became the model."""
     n_steps: int
+    """Number of updates."""
     n_epochs: int
+    """Number of complete passes over the training rows."""
     held_out: Tensor
     """Indices of the rows that decided when to stop. Shape: (n_held_out,)."""
     divergences: tuple[Divergence, ...]
     """Divergences, after each of which training was restarted with a smaller step size."""
 
     def record(self, config: SettledConfig, seed: int) -> dict[str, Any]:
-        """Returns the training record of the model file."""
+        """Returns the result, settings and seed as entries of the model file's training record."""
         return {
             "seed": seed,
             "settings": asdict(config),

@@ -1,7 +1,8 @@
 """Content of a model file, complete or minimal.
 
-A complete file has the model and what training recorded of its table: record, scores, map, counts.
-A minimal file has only the model, for generation, imputation and dependency maps.
+A complete file contains the model and what training recorded about its table: settings and bounds,
+held-out scores, the table's dependency map, counts. A minimal file contains only the model, which
+is enough for generation, imputation and dependency maps.
 """
 
 from __future__ import annotations
@@ -30,17 +31,25 @@ from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.settings import SettledConfig, configure
 
 _KEPT_OF_RECORD = ("preset", "frame", "hard_rule_acceptance", "differential_privacy")
-"""Entries of the training record in a minimal file: acceptance and the privacy ledger. They derive
-from generated rows or are covered by the privacy guarantee."""
+"""Entries of the training record that a minimal file contains. They are settings, derive from
+generated rows, or are covered by the privacy guarantee."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The saved parts of a model; the attributes are those of `Synthesizer`.
+    """The saved parts of a model, as the attributes of `Synthesizer` with the same names.
 
     Attributes:
-        data_map: Dependency map of the table; None in a minimal file.
-        scoring: Which scores the model gives, one of SCORINGS.
+        schema: Complete schema of the table.
+        codec: Converts rows between cells and codes.
+        model: Trained networks.
+        config: Resolved settings.
+        preset: Name of the preset.
+        training_record: Settings and results of training.
+        data_map: Dependency map of the training table; None in a minimal file.
+        hard_rules: Rules that all generated rows satisfy.
+        context: Codec of the context of a conditional model; None for an unconditional model.
+        scoring: Which scores of rows the model may return, one of `SCORINGS`.
     """
 
     schema: TableSchema
@@ -55,15 +64,15 @@ class ModelFile:
     scoring: str = FULL
 
     def with_scoring(self, scoring: str | None) -> Self:
-        """Returns the file with another `scoring`; None changes nothing.
+        """Returns the file with a more restrictive `scoring`; None returns it unchanged.
 
         Raises:
-            SettingError: The new setting allows more than the current one.
+            SettingError: The new value allows more scores than the current one.
         """
         return self if scoring is None else replace(self, scoring=not_looser(scoring, self.scoring))
 
     def minimal(self) -> Self:
-        """Returns the file without records of the training table."""
+        """Returns the file without what training recorded about its table."""
         record = {
             name: self.training_record[name]
             for name in _KEPT_OF_RECORD
@@ -77,7 +86,7 @@ class ModelFile:
         )
 
     def to_bytes(self) -> bytes:
-        """Returns the content of the file. Equal parts give equal bytes."""
+        """Returns the content of the file; equal parts give equal bytes."""
         names = [column.name for column in self.codec.columns]
         manifest = {
             "format": FORMAT,
@@ -98,10 +107,14 @@ class ModelFile:
 
     @classmethod
     def of_parts(cls, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> Self:
-        """Returns the file with these weights and this manifest, of the current version.
+        """Returns the parts of a model from the tensors and the manifest of its file.
+
+        Args:
+            tensors: Weights by name.
+            manifest: Manifest of the current version, as `to_bytes` wrote it.
 
         Raises:
-            ArtifactError: Parts of the manifest contradict each other.
+            ArtifactError: Parts of the manifest contradict each other, or the weights do not fit.
         """
         schema = TableSchema.from_json(manifest["schema"])
         codec = TableCodec.from_json(manifest["codec"])
@@ -150,7 +163,11 @@ def _model(
 def _data_map(
     document: Mapping[str, Any] | None, codec: TableCodec, record: Mapping[str, Any]
 ) -> DependencyMap | None:
-    """Returns the dependency map of the training table; None for a minimal file."""
+    """Returns the dependency map of the training table; None for a minimal file.
+
+    Raises:
+        ArtifactError: A complete file has no map, or the map's columns are not the codec's.
+    """
     if document is None:
         if not record.get("is_minimal"):
             raise ArtifactError("the file has no map of its table, and is not minimal")

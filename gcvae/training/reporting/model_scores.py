@@ -1,4 +1,4 @@
-"""Scores of members and unseen rows under the model and reference models, for a report."""
+"""Scores of members (training rows) and unseen rows under a model and reference models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gcvae.scoring.plain_copula import PlainCopula, PlainScores
 from gcvae.training.reporting.report_rows import Model
 
 DRAWS = 20
-"""Latent vectors per row. Fewer lower the likelihood estimates of all rows alike."""
+"""Number of latent vectors per row; with fewer, likelihood estimates of all rows are lower."""
 _MOST_FITTED_ROWS = 20_000
 _CHUNK_ROWS = 500
 
@@ -25,7 +25,10 @@ _CHUNK_ROWS = 500
 class ModelScores:
     """Scores for the likelihood and privacy parts of a report.
 
-    Shape: each of `attacks` (2n,), members first, then unseen rows.
+    Attributes:
+        likelihoods: Log-likelihoods of n members and n unseen rows, and of the reference models.
+        attacks: Scores by which a membership attack ranks rows, by name of the attack: n members
+            first, then n unseen rows. Shape: (2n,) each.
     """
 
     likelihoods: RowLikelihoods
@@ -39,10 +42,17 @@ def model_scores(
     seed: int,
     report: Report = report_to_nobody,
 ) -> ModelScores:
-    """Returns scores of the first `n_rows` members and unseen rows.
+    """Computes scores of the first `n_rows` members (training rows) and unseen rows.
 
-    Reference models for the likelihood part are fitted to members. The reference model of the
-    attack is fitted to reference rows, which are neither members nor unseen rows.
+    The models to which likelihoods are compared are fitted to members. The reference model of the
+    likelihood ratio attack is fitted to reference rows, which are neither members nor unseen rows.
+
+    Args:
+        model: Model to judge.
+        rows: Rows of the report; must contain unseen rows.
+        n_rows: Number of members, and of unseen rows.
+        seed: Seed of the scores.
+        report: Function that is called with the finished share of the work, from 0 to 1.
     """
     assert rows.unseen is not None
     both = pd.concat([rows.members.head(n_rows), rows.unseen.head(n_rows)], ignore_index=True)
@@ -67,7 +77,14 @@ def model_scores(
 def _plain_scores(
     model: Model, fitted: pd.DataFrame, scored: pd.DataFrame, seed: int
 ) -> PlainScores:
-    """Returns scores of `scored` under plain models fitted to `fitted`, in the table's units."""
+    """Returns log densities of rows under simple reference models (independence, Gaussian copula).
+
+    Args:
+        model: Model whose codec encodes the rows.
+        fitted: Rows to which the reference models are fitted.
+        scored: Rows to score, in the table's units.
+        seed: Seed of the scores.
+    """
     codec = model.codec
     plain = PlainCopula.fit(codec, codec.encode(fitted))
     rows = codec.encode(scored)
@@ -75,7 +92,7 @@ def _plain_scores(
     found = [
         plain.scores(rows.take(index), seed) for index in torch.arange(len(rows)).split(_CHUNK_ROWS)
     ]
-    units[codec.hidden_cells(rows).any(1).numpy()] = np.inf  # nor do the plain ones
+    units[codec.hidden_cells(rows).any(1).numpy()] = np.inf  # rows that no model can generate
     return PlainScores(
         np.concatenate([scores.independent for scores in found]) - units,
         np.concatenate([scores.copula for scores in found]) - units,
@@ -83,6 +100,6 @@ def _plain_scores(
 
 
 def _likelihood_ratios(scores: Numbers, reference: Numbers) -> Numbers:
-    """Returns log-likelihood ratios; rows that the model can not generate get -inf."""
+    """Returns scores minus reference scores; -inf for rows that a model can not generate."""
     is_known = np.isfinite(scores) & np.isfinite(reference)
     return np.where(is_known, scores - np.where(is_known, reference, 0.0), -np.inf)
