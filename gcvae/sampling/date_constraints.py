@@ -8,13 +8,11 @@ drawn among the blocks (days or hours) that remain.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from torch import Tensor
 
 from gcvae.arrays import DAY, Mask, Numbers
 from gcvae.codec.table_codec import TableCodec
@@ -22,6 +20,7 @@ from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import Grid, grid_of
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual
+from gcvae.sampling.solved_regions import ColumnConstraint
 from gcvae.sampling.target_intervals import Indices, TargetIntervals
 
 _HOUR = DAY // 24
@@ -33,47 +32,12 @@ more runs, such as one hour of every day, unrestricted draws hit them often enou
 would cost more than they save."""
 
 
-@dataclass(frozen=True)
-class DateConstraint:
-    """Restriction of an unknown date by its known parts.
-
-    Attributes:
-        codec: Codec of the table.
-        parent: Name of the date's column.
-        target: Possible values of the date.
-    """
-
-    codec: TableCodec
-    parent: str
-    target: TargetIntervals
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return len(self.target.low)
-
-    @property
-    def is_informative(self) -> Mask:
-        """Mask of the rows in which the date is restricted. Shape: (n,)."""
-        return self.target.is_known
-
-    def take(self, rows: npt.NDArray[np.int64]) -> DateConstraint:
-        """Returns the restriction for the rows with the given indices."""
-        return DateConstraint(self.codec, self.parent, self.target.take(rows))
-
-    def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values of the date for each of N particles.
-
-        Shape: codes and values (N, D); the restriction has one row or N.
-        """
-        return self.target.of_particles(codes, values)
-
-
 def date_constraints(
     codec: TableCodec,
     frame: pd.DataFrame,
     guessed: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
-) -> Iterator[DateConstraint]:
+) -> Iterator[ColumnConstraint]:
     """Yields a restriction for each date that is unknown in rows where a part of it is restricted.
 
     Args:
@@ -96,7 +60,7 @@ def date_constraints(
         starts = _blocks(codec, parent) if is_constrained.any() else None
         if starts is not None:
             ends = _ends(codec, parent, guessed, targets)
-            yield DateConstraint(
+            yield ColumnConstraint(
                 codec, parent, _target(codec, rules, possible, ends, is_constrained, starts)
             )
 

@@ -23,10 +23,10 @@ from gcvae.arrays import Mask
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid, grid_of
 from gcvae.rules.residuals import Computed, Rewriting
-from gcvae.sampling.date_constraints import DateConstraint, date_constraints
+from gcvae.sampling.date_constraints import date_constraints
 from gcvae.sampling.deductions import deduced
 from gcvae.sampling.joint_regions import JointRegion, joint_regions
-from gcvae.sampling.solved_regions import ParentConstraint, SolvedRegion
+from gcvae.sampling.solved_regions import ColumnConstraint, ParentConstraint, SolvedRegion
 from gcvae.sampling.target_intervals import TargetIntervals, indices_of_rows, region_of_wholes
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def rule_regions(
     """
     proposer = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
     own: list[tuple[int, DependentRegion]] = []
-    proposals = [*proposer.of_dates(targets)]
+    proposals = [*proposer.of_deductions(), *proposer.of_dates(targets)]
     for name in sorted(targets, key=lambda name: evaluation_rank(codec, name)):
         rewriting, target = codec.reduction.rewritten[name], targets[name]
         own += [
@@ -227,6 +227,8 @@ _Rank = tuple[int, int, int]
 """Sort key of a proposal, the most restrictive first: (number of rules between the known column and
 the proposed one, rank of the rule, number of unknown columns drawn later).
 """
+_DEDUCED: _Rank = (0, 0, 0)
+"""A value that follows from known cells leaves no freedom."""
 _OF_DATES: _Rank = (1, 1, 1)
 """Parts of a date leave more freedom than a sum without unknown terms, and less than an
 inequality."""
@@ -309,6 +311,22 @@ class _ParentProposals:
             if own is not None and own.parents and length < _LONGEST_CHAIN:
                 yield from self.of(own, constraint_at, is_open, length + 1)
 
+    def of_deductions(self) -> Iterator[_Proposal]:
+        """Yields proposals of the unknown cells that follow from known ones.
+
+        Columns that a formula computes need none: the model has their residuals.
+        """
+        for column in self.codec.schema:
+            grid = Grid.of(column) if column.name in self.frame else None
+            if grid is None or evaluation_rank(self.codec, column.name) == 1:
+                continue
+            cells = self.guessed[column.name].where(self.frame[column.name].isna())
+            if cells.notna().any():
+                target = TargetIntervals.of_cells(grid, cells, blanks_missing=False)
+                constraint = ColumnConstraint(self.codec, column.name, target)
+                for part in self._parts(column.name):
+                    yield _DEDUCED, part, self._proposal(constraint, part, target.is_known)
+
     def of_dates(self, targets: Mapping[str, TargetIntervals]) -> Iterator[_Proposal]:
         """Yields proposals of the dates whose parts are known or restricted."""
         for constraint in date_constraints(self.codec, self.frame, self.guessed, targets):
@@ -317,7 +335,7 @@ class _ParentProposals:
                 yield _OF_DATES, part, self._proposal(constraint, part, is_open)
 
     def _proposal(
-        self, constraint: ParentConstraint | DateConstraint, part: int, is_open: Mask
+        self, constraint: ParentConstraint | ColumnConstraint, part: int, is_open: Mask
     ) -> SolvedRegion:
         """Returns the region that proposes a column among the solutions of a restriction."""
         return SolvedRegion(constraint, self.codec.columns[part].name, is_open, self.may_be_blank)

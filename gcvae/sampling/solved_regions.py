@@ -27,7 +27,6 @@ from gcvae.codec.region import Drawn, WalkedColumn
 from gcvae.rules.grids import Grid
 from gcvae.rules.residuals import Residual
 from gcvae.rules.solutions import clock_of
-from gcvae.sampling.date_constraints import DateConstraint
 from gcvae.sampling.deductions import filled
 from gcvae.sampling.target_intervals import (
     Indices,
@@ -160,6 +159,41 @@ class ParentConstraint:
 
 
 @dataclass(frozen=True)
+class ColumnConstraint:
+    """Restriction of an unknown column that is the same for all particles.
+
+    Attributes:
+        codec: Codec of the table.
+        parent: Name of the column.
+        target: Possible values of the column.
+    """
+
+    codec: TableCodec
+    parent: str
+    target: TargetIntervals
+
+    def __len__(self) -> int:
+        """Returns the number of rows."""
+        return len(self.target.low)
+
+    @property
+    def is_informative(self) -> Mask:
+        """Mask of the rows in which the column is restricted. Shape: (n,)."""
+        return self.target.is_known
+
+    def take(self, rows: npt.NDArray[np.int64]) -> ColumnConstraint:
+        """Returns the restriction for the rows with the given indices."""
+        return replace(self, target=self.target.take(rows))
+
+    def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
+        """Returns the possible values of the column for each of N particles.
+
+        Shape: codes and values (N, D); the restriction has one row or N.
+        """
+        return self.target.of_particles(codes, values)
+
+
+@dataclass(frozen=True)
 class SolvedRegion:
     """Proposes an unknown column among the solutions of a rule, so that a precise rule can be
     satisfied.
@@ -173,7 +207,7 @@ class SolvedRegion:
         may_be_blank: Whether the cell may be a missing value.
     """
 
-    constraint: ParentConstraint | DateConstraint
+    constraint: ParentConstraint | ColumnConstraint
     part: str
     is_open: Mask
     may_be_blank: bool = True
