@@ -124,7 +124,7 @@ def encoded(
     rows, n, parts = pd.read_csv(io.StringIO(text), parse_dates=dates), len(real), []
     for name in rows:
         kind = rows[name].dropna().infer_objects().dtype.kind
-        if kind == "O" or (by_schema and not is_number(schema[name])):
+        if kind == "O" or (by_schema and not is_number(schema[str(name)])):
             encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
             parts.append(encoder.fit(rows[[name]][:n]).transform(rows[[name]]))
             continue

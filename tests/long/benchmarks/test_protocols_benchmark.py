@@ -112,7 +112,7 @@ def test_one_command_measures_a_table_and_writes_results_and_a_page(tmp_path: Pa
     assert run["versions"]["xgboost"]
     assert run["cost"]["fit"]["cpu_seconds"] > 0
     page = (tmp_path / "protocols.md").read_text()
-    assert f"|people|360|{run['detection']:.3f}|" in page
+    assert f"|people, fast|360|{run['detection']:.3f}|" in page
     before = (tmp_path / "results.json").read_bytes()
     assert "seed 0" not in run_benchmark(tmp_path, *arguments).stdout
     assert (tmp_path / "results.json").read_bytes() == before
