@@ -173,7 +173,7 @@ def load_table(name: str, folder: Path) -> BenchmarkTable:
         return BenchmarkTable(name, train, test, infer_schema(train).schema, "total")
     if name in _SOURCES:
         return _published_table(name, folder, _split)
-    return _table_of_file(name, _split)
+    return _table_of_file(name, _split, TABLE_NAMES)
 
 
 def load_protocol_table(name: str, folder: Path) -> BenchmarkTable:
@@ -186,13 +186,13 @@ def load_protocol_table(name: str, folder: Path) -> BenchmarkTable:
     """
     if name in PROTOCOL_TABLES:
         return _published_table(name, folder, _nine_tenths)
-    return _table_of_file(name, _nine_tenths)
+    return _table_of_file(name, _nine_tenths, PROTOCOL_TABLES)
 
 
-def _table_of_file(name: str, split: _Split) -> BenchmarkTable:
+def _table_of_file(name: str, split: _Split, known: tuple[str, ...]) -> BenchmarkTable:
     path, _, target = name.partition(":")
     if not path.endswith((".csv", ".csv.gz", ".parquet")):
-        raise NoTableError(f"there is no table {name!r}, but {', '.join(TABLE_NAMES)}, and files")
+        raise NoTableError(f"there is no table {name!r}, but {', '.join(known)}, and files")
     train, test = split(_read(Path(path)), None)
     schema = infer_schema(train).schema
     if target and target not in schema:

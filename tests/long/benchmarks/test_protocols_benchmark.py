@@ -122,7 +122,7 @@ def test_one_command_measures_a_table_and_writes_results_and_a_page(tmp_path: Pa
 def test_an_unknown_table_is_refused_in_one_line(tmp_path: Path) -> None:
     done = run_benchmark(tmp_path, "--tables", "nonsense")
     assert done.returncode == 2
-    assert "no table 'nonsense'" in done.stderr
+    assert "no table 'nonsense', but adult, default" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
