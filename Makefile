@@ -53,7 +53,7 @@ CLIENT := -e ./gcvae_client
 OURS := gcvae gcvae-server gcvae-client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve docs notebooks secrets test test-all durations fitted wordings test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs notebooks secrets test test-all durations fitted wordings test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-protocols bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -79,6 +79,7 @@ help:
 	@echo "make audit   an image's packages beside known vulnerabilities and allowed licences; sbom.json"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
+	@echo "make bench-protocols   detection as other papers measure it, into docs/protocols.md"
 	@echo "make bench-speed   time beside the machine's limits, into docs/performance.md"
 	@echo "make bench-rules   how many drawn rows keep the rules of flights and of generated orders"
 	@echo "make experiments   the paper's tables and figures, hours, into docs/paper.md"
@@ -190,6 +191,10 @@ audit: $(VENV)/.installed-supply $(IMAGE_VENV)/.installed
 # Of the peers those run that are installed (extra `bench`); the others' dated results are shown.
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks.quality --merge benchmarks/results/peers-*.json $(BENCH_ARGS)
+
+bench-protocols: $(VENV)/.installed
+	$(PIP) $(LIBRARY)'[protocols]'
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.protocols $(BENCH_ARGS)
 
 bench-rules: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.rules $(BENCH_ARGS)

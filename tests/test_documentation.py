@@ -227,6 +227,26 @@ def test_the_figures_of_the_readme_are_those_of_the_page_of_quality() -> None:
         assert seconds == pytest.approx(measured("adult", model, "fit CPU s"), abs=0.5), name
 
 
+@pytest.mark.parametrize("against", ["training rows", "held-out rows"])
+def test_the_figures_beside_published_models_are_those_of_the_page_of_protocols(
+    against: str,
+) -> None:
+    lines = section("README.md", "How good the rows are").splitlines()
+    [shown] = [cells(line) for line in lines if f"**gcvae**, against {against}" in line]
+    head, _, *rows = (
+        cells(line)
+        for line in section("docs/protocols.md", f"Against {against}").splitlines()
+        if line.startswith("|")
+    )
+    figures = [row[head.index("gcvae")].split(" ")[0] for row in rows]
+    assert [cell.strip("*") for cell in shown[1:]] == figures
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a table's line."""
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
 def measured(table: str, model: str | None, *figures: str) -> list[float]:
     """Means on the page of quality, of a model or of real rows; none where it was not measured."""
     lines = [

@@ -37,7 +37,7 @@ def render_page(results: Results, command: str) -> str:
     parts = [_HEAD.read_text(encoding="utf-8").format(command=command)]
     for table in results.tables:
         parts.append(_section(results, table))
-    parts.append(_provenance(results.runs))
+    parts.append(provenance(results.runs))
     return "\n".join(parts)
 
 
@@ -58,7 +58,7 @@ def _section(results: Results, table: str) -> str:
     ]
     groups = _groups(runs)
     lines += [_model_row(label, group, about["floors"]) for label, group in groups]
-    lines += _failures(runs)
+    lines += failures(runs)
     absent = [name for name in MODEL_NAMES if name in OTHERS and name not in _models(runs)]
     if absent:
         lines += ["", f"Not measured: {', '.join(absent)}."]
@@ -102,15 +102,15 @@ def _model_row(label: str, runs: list[Run], floors: dict[str, Any]) -> str:
             label,
             seeds,
             *_errors(runs, floors),
-            _spread(runs, lambda run: run["c2st"], 3),
-            _spread(runs, lambda run: run["c2st_fine"], 3),
-            _spread(runs, lambda run: run["utility"]["value"], 3),
+            spread(runs, lambda run: run["c2st"], 3),
+            spread(runs, lambda run: run["c2st_fine"], 3),
+            spread(runs, lambda run: run["utility"]["value"], 3),
             _nats(runs),
-            _spread(runs, lambda run: run["privacy"]["dcr_share"], 3),
+            spread(runs, lambda run: run["privacy"]["dcr_share"], 3),
             _copies(runs),
-            _spread(runs, lambda run: run["cost"]["fit"]["cpu_seconds"], 1),
-            _spread(runs, lambda run: run["cost"]["rows_per_second"], 0),
-            _spread(runs, lambda run: run["cost"]["peak_bytes"] / 1e6, 0),
+            spread(runs, lambda run: run["cost"]["fit"]["cpu_seconds"], 1),
+            spread(runs, lambda run: run["cost"]["rows_per_second"], 0),
+            spread(runs, lambda run: run["cost"]["peak_bytes"] / 1e6, 0),
         ]
     )
 
@@ -120,24 +120,24 @@ def _errors(runs: list[Any], floors: dict[str, Any]) -> list[str]:
     cells = []
     for key, name in (("shape", "shape_error"), ("two_way_tv", "two_way_tv")):
         multiple = np.mean([run[key] for run in runs]) / floors[name]["value"]
-        cells.append(f"{_spread(runs, lambda run, k=key: 100 * run[k], 2)} ({multiple:.2f} ×)")
-    return [*cells, _spread(runs, lambda run: 100 * run["trend"], 2)]
+        cells.append(f"{spread(runs, lambda run, k=key: 100 * run[k], 2)} ({multiple:.2f} ×)")
+    return [*cells, spread(runs, lambda run: 100 * run["trend"], 2)]
 
 
 def _nats(runs: list[Run]) -> str:
-    text = _spread(runs, lambda run: run["cost"]["nats_per_row"], 3)
+    text = spread(runs, lambda run: run["cost"]["nats_per_row"], 3)
     n_impossible = max(run["cost"]["n_impossible_rows"] for run in runs)
     text += f"; {n_impossible} impossible rows" if n_impossible else ""
     return f"({text})" if text and runs[0]["model"].startswith("paper-") else text
 
 
 def _copies(runs: list[Run]) -> str:
-    made = _spread(runs, lambda run: 100 * run["privacy"]["exact_copies"], 2)
-    held_out = _spread(runs, lambda run: 100 * run["privacy"]["held_out_copies"], 2)
+    made = spread(runs, lambda run: 100 * run["privacy"]["exact_copies"], 2)
+    held_out = spread(runs, lambda run: 100 * run["privacy"]["held_out_copies"], 2)
     return f"{made} ({held_out})" if made else ""
 
 
-def _spread(runs: list[Any], figure: Callable[[Any], float | None], decimals: int) -> str:
+def spread(runs: list[Any], figure: Callable[[Any], float | None], decimals: int) -> str:
     """Mean ± standard deviation of the runs that have the figure."""
     found = []
     for run in runs:
@@ -152,7 +152,7 @@ def _spread(runs: list[Any], figure: Callable[[Any], float | None], decimals: in
     return mean if len(found) == 1 else f"{mean} ± {np.std(found, ddof=1):,.{decimals}f}"
 
 
-def _failures(runs: list[Run]) -> list[str]:
+def failures(runs: list[Run]) -> list[str]:
     failed = [run for run in runs if "failed" in run]
     return [
         "",
@@ -160,7 +160,7 @@ def _failures(runs: list[Run]) -> list[str]:
     ] * bool(failed)
 
 
-def _provenance(runs: list[Run]) -> str:
+def provenance(runs: list[Run]) -> str:
     """When, with which versions and on what the figures were measured."""
     lines = ["## Measured with", "", _row(["model", "versions", "on", "machine"])]
     lines.append(_row(["---"] * 4))

@@ -94,7 +94,7 @@ def measure_run(
     random = np.random.default_rng(0)
     chosen = np.sort(random.permutation(len(scored))[: options.n_score_rows])
     task = Task(model, dict(settings), seed, len(train), options.n_speed_rows, _document(table))
-    synthetic, outcome = _run_child(
+    synthetic, outcome = run_child(
         task, table.train, table.test.loc[scored.index[chosen]], options.time_limit_seconds
     )
     typed = _typed(synthetic, table)
@@ -104,7 +104,7 @@ def measure_run(
         answer = utility(train, typed, test, table.schema, table.target)
         figures["utility"] = asdict(answer)
     if options.with_privacy:
-        figures["privacy"] = _privacy(table, train, task, options)
+        figures["privacy"] = measure_privacy(table, train, task, options)
     return figures
 
 
@@ -136,7 +136,7 @@ def _repeats(real: pd.DataFrame, synthetic: pd.DataFrame) -> int:
     return int(np.clip(_STEADY_ROWS // (2 * n_rows), 1, _MOST_REPEATS))
 
 
-def _privacy(
+def measure_privacy(
     table: BenchmarkTable, train: pd.DataFrame, task: Task, options: RunOptions
 ) -> dict[str, Any]:
     """Shares of near and of equal rows, of a model of one half of the training rows."""
@@ -145,7 +145,7 @@ def _privacy(
     seen, unseen = order[:n], order[n : 2 * n]
     half = Task(task.model, task.settings, task.seed, n, 0, task.schema)
     rows = table.train.iloc[seen].reset_index(drop=True)
-    sample, _ = _run_child(half, rows, None, options.time_limit_seconds)
+    sample, _ = run_child(half, rows, None, options.time_limit_seconds)
     parts = train.iloc[seen], train.iloc[unseen], _typed(sample, table)
     share = dcr_share(*parts, table.schema)
     copies = exact_copies(*parts, table.schema)
@@ -157,7 +157,7 @@ def _privacy(
     }
 
 
-def _run_child(
+def run_child(
     task: Task, train: pd.DataFrame, scored: pd.DataFrame | None, time_limit_seconds: float
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The sample and the outcome of a process of its own, with one thread."""

@@ -6,10 +6,11 @@ The kinds say how a column is measured, and what the peers are told of it. gcvae
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.known_truth.orders import ROWS, draw_orders
@@ -50,12 +51,21 @@ class _Source:
         kinds: Of the columns, as the published comparisons have them; where there are none they
             are inferred.
         n_train: Rows to learn from, of one file; None for two of three.
+        key: A column that numbers the rows, which is left out, as are rows with a missing target.
     """
 
     files: tuple[str, ...]
     target: str
     kinds: Mapping[str, str]
     n_train: int | None = None
+    key: str | None = None
+
+    @property
+    def levels(self) -> list[str]:
+        """The columns of levels, without the target."""
+        of_levels = ("categorical", "boolean", "ordinal")
+        found = [name for name, kind in self.kinds.items() if kind in of_levels]
+        return [name for name in found if name != self.target]
 
 
 def _kinds(**columns: str) -> dict[str, str]:
@@ -105,8 +115,43 @@ _SOURCES = {
     ),
     "flights": _Source(("flights.csv",), "arr_delay", {}),
 }
+_OF_PROTOCOLS = {
+    "default": _Source(
+        ("default.csv.gz",),
+        "default payment next month",
+        _kinds(
+            integer="LIMIT_BAL AGE BILL_AMT1 BILL_AMT2 BILL_AMT3 BILL_AMT4 BILL_AMT5 BILL_AMT6 "
+            "PAY_AMT1 PAY_AMT2 PAY_AMT3 PAY_AMT4 PAY_AMT5 PAY_AMT6",
+            categorical="SEX EDUCATION MARRIAGE PAY_0 PAY_2 PAY_3 PAY_4 PAY_5 PAY_6",
+        )
+        | {"default payment next month": "categorical"},
+        key="ID",
+    ),
+    "beijing": _Source(
+        ("beijing.csv.gz",),
+        "pm2.5",
+        _kinds(
+            integer="pm2.5 DEWP Is Ir",
+            continuous="TEMP PRES Iws",
+            categorical="year month day hour cbwd",
+        ),
+        key="No",
+    ),
+    "bank": _Source(
+        ("bank_full.csv.gz",),
+        "y",
+        _kinds(
+            integer="age balance day duration campaign pdays previous",
+            categorical="job marital education default housing loan contact month poutcome y",
+        ),
+    ),
+}
 _ORDERS = "orders"
 TABLE_NAMES = (*_SOURCES, _ORDERS)
+PROTOCOL_TABLES = ("adult", "default", "shoppers", "magic", "beijing", "bank")
+"""The tables of `benchmarks.protocols`."""
+_Parts = tuple[pd.DataFrame, pd.DataFrame]
+_Split = Callable[[pd.DataFrame, _Source | None], _Parts]
 
 
 def data_folder() -> Path:
@@ -127,22 +172,43 @@ def load_table(name: str, folder: Path) -> BenchmarkTable:
         train, test = draw_orders(seed=0), draw_orders(ROWS // 2, seed=1)
         return BenchmarkTable(name, train, test, infer_schema(train).schema, "total")
     if name in _SOURCES:
-        return _published_table(name, _SOURCES[name], folder)
+        return _published_table(name, folder, _split)
+    return _table_of_file(name, _split, TABLE_NAMES)
+
+
+def load_protocol_table(name: str, folder: Path) -> BenchmarkTable:
+    """One of `PROTOCOL_TABLES`, or of a file, split 9:1 as published, unless it has two files.
+
+    Rows are shuffled with seed 1234, or the next one that leaves no level to the test rows alone.
+
+    Raises:
+        NoTableError: There is no such table, folder or file.
+    """
+    if name in PROTOCOL_TABLES:
+        return _published_table(name, folder, _nine_tenths)
+    return _table_of_file(name, _nine_tenths, PROTOCOL_TABLES)
+
+
+def _table_of_file(name: str, split: _Split, known: tuple[str, ...]) -> BenchmarkTable:
     path, _, target = name.partition(":")
     if not path.endswith((".csv", ".csv.gz", ".parquet")):
-        raise NoTableError(f"there is no table {name!r}, but {', '.join(TABLE_NAMES)}, and files")
-    train, test = _split(_read(Path(path)), None)
+        raise NoTableError(f"there is no table {name!r}, but {', '.join(known)}, and files")
+    train, test = split(_read(Path(path)), None)
     schema = infer_schema(train).schema
     if target and target not in schema:
         raise NoTableError(f"{path} has no column {target!r}")
     return BenchmarkTable(Path(path).name.split(".")[0], train, test, schema, target or None)
 
 
-def _published_table(name: str, source: _Source, folder: Path) -> BenchmarkTable:
+def _published_table(name: str, folder: Path, split: _Split) -> BenchmarkTable:
+    source = (_SOURCES | _OF_PROTOCOLS)[name]
     if not folder.is_dir():
         raise NoTableError(f"there is no folder {folder}; set GCVAE_DATA_DIR to the tables' folder")
     frames = [_read(folder / file) for file in source.files]
-    train, test = frames if len(frames) == 2 else _split(frames[0], source.n_train)
+    if source.key is not None:
+        known = ~frames[0][source.target].isin(["", "NA"])
+        frames[0] = frames[0][known].drop(columns=source.key).reset_index(drop=True)
+    train, test = frames if len(frames) == 2 else split(frames[0], source)
     given = {"columns": [{"name": name, "kind": kind} for name, kind in source.kinds.items()]}
     return BenchmarkTable(name, train, test, infer_schema(train, given).schema, source.target)
 
@@ -155,7 +221,18 @@ def _read(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _split(frame: pd.DataFrame, n_train: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split(frame: pd.DataFrame, source: _Source | None) -> _Parts:
     shuffled = frame.sample(frac=1, random_state=0).reset_index(drop=True)
-    n = len(frame) * 2 // 3 if n_train is None else n_train
+    n = (source and source.n_train) or len(frame) * 2 // 3
     return shuffled[:n], shuffled[n:].reset_index(drop=True)
+
+
+def _nine_tenths(frame: pd.DataFrame, source: _Source | None) -> _Parts:
+    levels = source.levels if source else []
+    order, n, seed = np.arange(len(frame)), int(len(frame) * 0.9), 1234
+    while True:
+        np.random.RandomState(seed).shuffle(order)  # the generator of the published split
+        train, test = (frame.iloc[part].reset_index(drop=True) for part in (order[:n], order[n:]))
+        if all(train[name].nunique() == frame[name].nunique() for name in levels):
+            return train, test
+        seed += 1

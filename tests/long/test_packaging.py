@@ -33,7 +33,7 @@ PROJECTS = {
     name: tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     for name, folder in FOLDERS.items()
 }
-OF_THE_CHECKOUT = {"dev", "bench", "load"}
+OF_THE_CHECKOUT = {"dev", "bench", "load", "protocols"}
 """Extras for work on this repository, which no package imports."""
 
 
