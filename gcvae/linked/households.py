@@ -512,11 +512,12 @@ class Households(LinkedRows):
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
         encoded = None if context is None else self._context_of(name, context, at)
-        trained = None
+        trained = table = None
         if name in self.trained:
-            trained, _ = self._encoded(name, self.frames[name].iloc[self.trained[name]])
+            table, _ = self._encoded(name, self.frames[name])
+            trained = table.iloc[self.trained[name]]
         least, cells, columns = self.models[name].rows.scorer.tails_given(
-            typed, encoded, unknown, number, trained
+            typed, encoded, unknown, number, trained, table
         )
         owners = part.reduction.owners
         written = [None if c is None else owners.get(c, c) for c in columns]

@@ -247,8 +247,13 @@ def _by_column(
     }
     for place, known in own:
         regions.setdefault(place, []).append(known)
+    solved: dict[int, list[SolvedRegion]] = {}
     for _, place, region in sorted(constraint, key=lambda each: each[0]):
-        regions.setdefault(place, []).append(region)
+        solved.setdefault(place, []).append(region)
+    for place, proposals in solved.items():
+        for i, region in enumerate(proposals):
+            others = tuple((other.constraint, other.is_open) for other in proposals[i + 1 :])
+            regions.setdefault(place, []).append(replace(region, others=others))
     return {place: RegionsByRow(tuple(found)) for place, found in regions.items()}
 
 

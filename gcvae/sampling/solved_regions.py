@@ -193,6 +193,11 @@ class ColumnConstraint:
         return self.target.of_particles(codes, values)
 
 
+def _of_rows(mask: Mask, at: npt.NDArray[np.int64]) -> Mask:
+    """Returns a mask for the rows with the given indices; one of length 1 is for all rows."""
+    return mask if len(mask) == 1 else mask[at]
+
+
 @dataclass(frozen=True)
 class SolvedRegion:
     """Proposes an unknown column among the solutions of a rule, so that a precise rule can be
@@ -205,12 +210,15 @@ class SolvedRegion:
         is_open: Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all
             rows.
         may_be_blank: Whether the cell may be a missing value.
+        others: Further restrictions of the column, each with a mask like `is_open`. The column is
+            proposed among the values that are possible by all of them, if there are any.
     """
 
     constraint: ParentConstraint | ColumnConstraint
     part: str
     is_open: Mask
     may_be_blank: bool = True
+    others: tuple[tuple[ParentConstraint | ColumnConstraint, Mask], ...] = ()
 
     @property
     def has_density(self) -> bool:
@@ -231,8 +239,9 @@ class SolvedRegion:
         if rows is None:
             return self
         at = indices_of_rows(rows, len(self.constraint))
-        is_open = self.is_open if len(self.is_open) == 1 else self.is_open[at]
-        return replace(self, constraint=self.constraint.take(at), is_open=is_open)
+        others = tuple((other.take(at), _of_rows(mask, at)) for other, mask in self.others)
+        is_open = _of_rows(self.is_open, at)
+        return replace(self, constraint=self.constraint.take(at), is_open=is_open, others=others)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """Draws a cell for each of N particles, with log p - log q of its proposal q as its log
@@ -244,6 +253,10 @@ class SolvedRegion:
         codec, parent = self.constraint.codec, self.constraint.parent
         is_open = np.broadcast_to(self.is_open, len(noise))
         solved = self.constraint.of_particles(codes, values)
+        for other, mask in self.others if (solved.low < solved.high).any() else ():
+            among = np.broadcast_to(mask & other.is_informative, len(noise))
+            if among.any():
+                solved = solved.within(other.of_particles(codes, values), among)
         low, high, own = solved.low, solved.high, codec.column_codec(self.part)
         if parent in codec.reduction.rewritten:
             split = codec.reduction.rewritten[parent]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
 
 Indices = npt.NDArray[np.int64]
+_MOST_INTERVALS = 200
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,29 @@ class TargetIntervals:
         alike.
         """
         return self.is_known
+
+    def within(self, other: TargetIntervals, among: Mask) -> TargetIntervals:
+        """Returns the values that are also possible by another restriction, in the rows `among`.
+
+        A row without a common value stays unchanged, and so do all rows if there are too many pairs
+        of intervals.
+        """
+        width = self.low.shape[1]
+        n_pairs = width * other.low.shape[1]
+        rows = np.flatnonzero(self.is_known & other.is_known & among)
+        if not len(rows) or n_pairs > _MOST_INTERVALS:
+            return self
+        low = np.maximum(self.low[rows, :, None], other.low[rows, None, :]).reshape(-1, n_pairs)
+        high = np.minimum(self.high[rows, :, None], other.high[rows, None, :]).reshape(-1, n_pairs)
+        is_common = (low <= high).any(axis=1)
+        found = replace(
+            self,
+            low=np.ones((len(self.low), n_pairs), dtype=np.int64),
+            high=np.zeros((len(self.low), n_pairs), dtype=np.int64),
+        )
+        found.low[:, :width], found.high[:, :width] = self.low, self.high
+        found.low[rows[is_common]], found.high[rows[is_common]] = low[is_common], high[is_common]
+        return found
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
         """Returns the possible values for each of N particles. Shape: codes and values (N, D)."""

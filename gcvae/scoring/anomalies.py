@@ -17,7 +17,7 @@ of an autoregressive decoder (presets `default`, `fast`); other models have no a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -47,7 +47,12 @@ _EQUAL = 1.0 + 1e-6
 """Two probabilities with a smaller ratio count as equal."""
 
 
-def cell_tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tensor | None:
+def cell_tails(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    noise: RowNoise,
+    code_counts: Sequence[Tensor] | None = None,
+) -> Tensor | None:
     """Returns the tail probability t_j of each known cell, 1 for unknown ones. Shape: (n, D).
 
     The conditionals are averaged over draws of the latent vector z, each weighted by its likelihood
@@ -57,13 +62,21 @@ def cell_tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> T
         model: Trained model.
         rows: Encoded rows; cells that are not `observed` are unknown.
         noise: Random numbers of each row.
+        code_counts: Number of rows of the training table with each code, for each column, if it
+            contains these rows; their cells then count as in a table without them.
+            Shape: (K_j,) for the K_j codes of column j.
     """
     if not model.is_autoregressive:
         return None
+    kept = torch.ones(rows.codes.shape, dtype=torch.float64)
+    for j, counts in enumerate(code_counts or ()):
+        codes = rows.codes[:, j].long()
+        others = (counts.double() - 1.0).clamp(min=0.0) / counts.clamp(min=1)
+        kept[:, j] = torch.where(codes >= 0, others[codes.clamp(min=0)], 1.0)
     at_once = max(1, _EVALUATIONS_AT_ONCE // _DRAWS)
     with torch.no_grad():
         parts = [
-            _tails(model, rows.take(at), noise.take(at))
+            _tails(model, rows.take(at), noise.take(at), kept[at])
             for at in torch.arange(len(rows)).split(at_once)
         ]
     return torch.cat(parts) if parts else torch.ones(rows.codes.shape, dtype=torch.float64)
@@ -102,7 +115,11 @@ def completed_tails(
     return torch.where(rows.observed, tails, 1.0)
 
 
-def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tensor:
+def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise, kept: Tensor) -> Tensor:
+    """Returns the tail probabilities of cells, as `cell_tails`; `kept` is as in `column_tails`.
+
+    Shape: (n, D).
+    """
     latents = draw_latents(model, rows, _DRAWS, [noise])
     z, log_weight = latents.z[:_DRAWS].flatten(0, 1), latents.log_ratio[:_DRAWS].flatten()
     walk = model.walk(z)
@@ -115,7 +132,9 @@ def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tenso
         codes, values = rows.codes[:, j].repeat(_DRAWS), rows.values[:, j].repeat(_DRAWS)
         known = rows.observed[:, j].repeat(_DRAWS)
         drawn_codes, drawn_values = column.draw(u[:, j].repeat_interleave(n))
-        tail = torch.where(known, column_tails(column, codes, values), 1.0)
+        tail = torch.where(
+            known, column_tails(column, codes, values, kept[:, j].repeat(_DRAWS)), 1.0
+        )
         weight = torch.softmax(log_weight.view(_DRAWS, n), dim=0)
         tails[:, j] = (weight * tail.view(_DRAWS, n)).sum(0)
         log_weight = log_weight + torch.where(
@@ -126,14 +145,19 @@ def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tenso
     return tails
 
 
-def column_tails(column: ColumnDistribution, codes: Tensor, values: Tensor) -> Tensor:
+def column_tails(
+    column: ColumnDistribution, codes: Tensor, values: Tensor, kept: Tensor | None = None
+) -> Tensor:
     """Returns for each of N cells the total probability of all outcomes of its column that are no
     likelier.
 
-    Shape: codes and values (N,) -> (N,).
+    The probabilities of codes match the shares in the training table. For a row of that table,
+    `kept` is the share of the code's rows that remain without this row. Shape: codes, values and
+    kept (N,) -> (N,).
     """
     mass = column.log_beta.double().exp()
     own = mass.gather(-1, codes.long().clamp(min=0)[:, None])[:, 0]
+    own = own if kept is None else own * kept
     is_number = codes == column.point_code
     if column.marginal is not None and bool(is_number.any()):
         own = torch.where(is_number, own * _two_sided(column, values), own)

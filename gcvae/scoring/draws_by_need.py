@@ -21,6 +21,9 @@ from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS
 _OF_HALF = FIRST_DRAWS // 2
 _FURTHER = (0, 6, 10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_DRAWS // 2 - _OF_HALF)
 """Possible numbers of further draws of a half; halves with the same number form a batch."""
+_WITHOUT_HIT = 48
+"""Further draws of a half if no draw of the other half satisfies the rules of a row with unknown
+cells. A seventh of the draws do if the row has nothing but the weekday of an unknown date."""
 
 
 def bound_by_need(
@@ -49,7 +52,8 @@ def bound_by_need(
     halves = [noise.of("half"), noise.of("other half")]
     first = BoundEstimate.joined(bounds(rows, halves, n_draws=_OF_HALF))
     n = len(rows)
-    further = _further(first.variance, tolerance).roll(n)
+    may_be_missed = first.bound.isneginf() & ~rows.observed.all(dim=1).repeat(2)
+    further = _further(first.variance, tolerance).masked_fill(may_be_missed, _WITHOUT_HIT).roll(n)
     items, more = torch.arange(2 * n), RowNoise.joined(halves).of("further")
     whole = first
     for n_draws in further.unique().tolist():

@@ -4,7 +4,7 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -215,6 +215,7 @@ class RowScorer:
         unknown: Collection[str],
         seed: int,
         trained: pd.DataFrame | None = None,
+        table: pd.DataFrame | None = None,
     ) -> tuple[Numbers, Numbers, list[str | None]]:
         """Returns (smallest tail probability of each row's cells, number of known cells, its
         column).
@@ -225,6 +226,7 @@ class RowScorer:
         Args:
             typed, context, unknown, seed: As in `given`.
             trained: Training rows, if the codec also knows levels of other rows; else None.
+            table: All rows from which the codec was fitted, if `typed` is among them; else None.
 
         Raises:
             SettingError: The model is not autoregressive.
@@ -234,7 +236,8 @@ class RowScorer:
         noise = RowNoise.numbered(seed, "score", range(len(rows)))
         # Beside a new level the other cells of its row are those of any level.
         known = replace(rows, observed=rows.observed & ~torch.from_numpy(are_new))
-        tails = cell_tails(self.constrained.model, known, noise)
+        counts = None if table is None else self.codec.encode(table).code_counts
+        tails = cell_tails(self.constrained.model, known, noise, counts)
         if tails is None:
             raise SettingError(NO_ANOMALIES)
         masses = [getattr(column, "new_level_mass", 0.0) for column in self.codec.columns]
@@ -462,6 +465,7 @@ def reference_scores(
     acceptance: Acceptance,
     seed: int,
     report: Report = report_to_nobody,
+    code_counts: Sequence[Tensor] | None = None,
 ) -> dict[str, list[float]]:
     """Returns the sorted scores of held-out rows, among which later scores are ranked, by
     `reference_key`.
@@ -475,6 +479,7 @@ def reference_scores(
         acceptance: Share of generated rows that satisfy the hard rules.
         seed: Seed of the random numbers.
         report: Receives the fraction that is done.
+        code_counts: Number of rows of the training table with each code, for each column.
     """
     blanks = codec.without_missing_level(rows)
     with_blanks = (~blanks.observed.all(1)).nonzero()[:, 0]
@@ -486,7 +491,8 @@ def reference_scores(
     again = _bounds_in_units(
         model, codec, blanks.take(with_blanks), integrated, lambda done: report((n + done) / n_all)
     )
-    tails = cell_tails(model, rows, RowNoise.numbered(seed, "held-out anomalies", range(n)))
+    noise = RowNoise.numbered(seed, "held-out anomalies", range(n))
+    tails = cell_tails(model, rows, noise, code_counts)
     odd = (
         {} if tails is None else {ANOMALY: np.sort(row_tails(tails.numpy(), rows.observed.numpy()))}
     )

@@ -123,7 +123,8 @@ def measure(
         encoded = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
         held_out = replace(encoded, context=held_out.context)
     with progress.finishing("scores") as report:
-        scores = reference_scores(model, codec, held_out, acceptance, seed, report)
+        counts = prepared.rows.code_counts
+        scores = reference_scores(model, codec, held_out, acceptance, seed, report, counts)
     return acceptance, record | {"held_out_scores": scores}
 
 

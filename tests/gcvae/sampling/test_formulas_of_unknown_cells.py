@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from gcvae import Synthesizer
 from gcvae.cells.values import parse_table
@@ -90,6 +91,48 @@ def test_rows_with_blanks_have_a_score_where_whole_rows_have() -> None:
     rows = bills(80, 5)
     blank = np.random.default_rng(6).random(rows.shape) < 0.35
     assert np.isfinite(fitted().log_likelihood(rows.mask(blank))["log_likelihood"]).all()
+
+
+def visits(n: int, seed: int) -> pd.DataFrame:
+    """Stays in hospital: a rule gives an exact admission, others a year of them or a weekday."""
+    random = np.random.default_rng(seed)
+    born = pd.Series(
+        pd.Timestamp("1935-01-01") + pd.to_timedelta(random.integers(0, 25_000, n), "D")
+    )
+    came = pd.Series(pd.Timestamp("2023-01-01") + pd.to_timedelta(random.integers(0, 700, n), "D"))
+    days = random.poisson(4, n) + 1
+    left = came + pd.to_timedelta(days, "D")
+    is_open = random.random(n) < 0.08
+    age = came.dt.year - born.dt.year
+    age -= (came.dt.month * 100 + came.dt.day) < (born.dt.month * 100 + born.dt.day)
+    return pd.DataFrame(
+        {
+            "born": born.dt.strftime("%Y-%m-%d"),
+            "came": came.dt.strftime("%Y-%m-%d"),
+            "left": left.dt.strftime("%Y-%m-%d").where(~is_open),
+            "days": pd.Series(days).where(~is_open).astype("Int64"),
+            "age": age,
+            "weekday": came.dt.day_name(),
+        }
+    )
+
+
+@cache
+def of_visits() -> Synthesizer:
+    """A model of visits."""
+    return Synthesizer.fit(visits(1_500, 0), preset="fast", seed=0, device="cpu")
+
+
+@pytest.mark.parametrize("unknown", [["came"], ["came", "days"], ["came", "left"], ["born"]])
+def test_of_several_rules_the_ones_that_leave_least_give_the_cell(unknown: list[str]) -> None:
+    model = of_visits()
+    rows = visits(60, 1)
+    known = rows.assign(**dict.fromkeys(unknown))
+    assert np.isfinite(model.log_likelihood(known)["log_likelihood"]).all()
+    if unknown == ["came"]:
+        is_determined = rows["days"].notna()
+        filled = model.impute(known, seed=1)["came"].astype(str)
+        assert (filled == rows["came"])[is_determined].all()
 
 
 def test_cells_that_follow_for_certain_are_deduced_over_several_formulas() -> None:

@@ -55,6 +55,22 @@ def test_clean_rows_have_each_p_as_often_as_it_says() -> None:
         assert 0.2 * p <= float((found <= p).mean()) <= 1.5 * p + 0.01
 
 
+def test_rows_of_rare_days_have_each_p_as_often_as_it_says() -> None:
+    """Each day has some fourteen rows, held-out ones among them."""
+
+    def days(seed: int) -> pd.DataFrame:
+        at = np.random.default_rng(seed).integers(0, 365, (5_000, 2))
+        shown = pd.Timestamp("2025-01-01") + pd.to_timedelta(at.ravel(), "D")
+        return pd.DataFrame(
+            shown.strftime("%Y-%m-%d").to_numpy().reshape(at.shape), columns=["a", "b"]
+        )
+
+    model = Synthesizer.fit(days(0), preset="fast", settings={"max_steps": 60}, seed=0)
+    found = model.log_likelihood(days(1))["anomaly"]
+    for p in (0.1, 0.2):
+        assert 0.7 * p <= float((found <= p).mean()) <= 1.3 * p
+
+
 def test_a_row_of_which_nothing_is_known_is_not_odd_and_models_without_a_chain_have_none() -> None:
     blank = pd.DataFrame(None, index=range(2), columns=shop(2, 7).columns)
     assert (fitted().log_likelihood(blank)["anomaly"] > 0.1).all()
@@ -78,6 +94,13 @@ def test_the_tail_of_a_level_is_the_mass_of_those_no_likelier() -> None:
     codes = torch.tensor([0, 1, 2, 3, -1])
     found = column_tails(column, codes, torch.zeros(5, dtype=torch.float64))
     assert torch.allclose(found, torch.tensor([1.0, 0.5, 0.2, 0.05, 0.0], dtype=torch.float64))
+
+
+def test_the_rows_of_a_code_are_counted_without_this_one() -> None:
+    column = ColumnDistribution(torch.tensor([[0.5, 0.3, 0.2]]).log(), -1, None, None)
+    kept = torch.tensor([0.5], dtype=torch.float64)
+    found = column_tails(column, torch.tensor([0]), torch.zeros(1, dtype=torch.float64), kept)
+    assert torch.allclose(found, torch.tensor([0.25 + 0.2], dtype=torch.float64))
 
 
 def test_p_falls_on_below_all_that_was_seen() -> None:
