@@ -279,7 +279,7 @@ def cells_of(
         return Cells(
             column.name, "text", texts, numbering, lines, date_format, column.index, number_format
         )
-    labels, series = column.index, _plain(plain_series(column))
+    labels, series = column.index, plain_cells(plain_series(column))
     name, dtype = str(series.name), series.dtype
     is_cut = False
     if pd.api.types.is_bool_dtype(dtype):
@@ -329,7 +329,7 @@ _PERIOD_FORMATS = {
 """Formats of pandas periods other than days; other periods are written by their first moment."""
 
 
-def _plain(series: Any) -> Any:
+def plain_cells(series: Any) -> Any:
     """Returns the column without a category or object dtype around typed cells."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)

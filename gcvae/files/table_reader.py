@@ -20,6 +20,7 @@ from gcvae.cells.data_frames import data_frame
 from gcvae.cells.distinct_cells import RowNumbers
 from gcvae.cells.values import (
     blank_columns,
+    in_column_zones,
     is_text,
     own_dtype,
     parse_table,
@@ -260,12 +261,12 @@ def parsed_chunks(
     if isinstance(rows, TableReader):
         for chunk in _chunks_among(rows, schema, among):
             whole = with_absent_columns(chunk, schema)
-            yield whole, parse_table(whole, schema)
+            yield whole, parse_table(in_column_zones(whole, schema), schema)
         return
     if among is not None:
         rows = rows.iloc[among.start : among.stop]
     rows = _with_blank_columns(rows, schema)
-    typed = parse_table(rows, schema)
+    typed = parse_table(in_column_zones(rows, schema), schema)
     for first in range(0, max(len(rows), 1), CHUNK_ROWS):
         at = slice(first, first + CHUNK_ROWS)
         yield rows.iloc[at], typed.iloc[at]

@@ -51,7 +51,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Rule
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import has_offset, is_time_of_day
+from gcvae.spelling.date_text import is_time_of_day
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
@@ -219,8 +219,11 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
         time = pd.Timestamp(wanted)
         if time.tzinfo is None:
             time = in_utc(time, column)
-        elif time.tzinfo is not None and has_offset(column.date_format):
+        elif column.zone is not None:
             time = time.tz_convert("UTC").tz_localize(None)
+        else:
+            message = f"{wanted} has a time zone, but the column has none"
+            raise _NotUnderstoodError(message, "a time without a zone")
         return _date_text(time, column)
     if isinstance(wanted, time_of_day) and is_time_of_day(column.date_format):
         return _date_text(pd.Timestamp(END_READERS[column.kind](wanted, column)), column)
@@ -316,11 +319,12 @@ def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
     """Returns the columns for which a single value is given. One row, typed."""
     cells = {}
     for name, wanted in given.items():
-        is_one = name in codec.schema and codec.schema[name].is_modelled
-        document = _as_document(wanted, codec.schema[name]) if is_one else None
-        if document is None or isinstance(document, list | Mapping):
+        if name not in codec.schema or not codec.schema[name].is_modelled:
             continue
         with suppress(_NotUnderstoodError):  # reported when the column itself is read
+            document = _as_document(wanted, codec.schema[name])
+            if document is None or isinstance(document, list | Mapping):
+                continue
             typed = _typed([document], codec.schema[name])
             if typed.notna().all():
                 cells[name] = typed

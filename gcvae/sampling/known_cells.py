@@ -14,7 +14,7 @@ from torch import Tensor
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import listed_levels
-from gcvae.cells.values import parse_table, refuse_unknown_columns
+from gcvae.cells.values import in_column_zones, parse_table, refuse_unknown_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, HardRuleError, Problem, TableError
@@ -65,7 +65,8 @@ class KnownRows:
         absent = [c.name for c in schema if c.is_modelled and c.name not in frame]
         whole = _with_columns(frame, dict.fromkeys(absent))
         whole.attrs = dict(frame.attrs)
-        typed = _nearest(parse_table(whole, schema), codec).reset_index(drop=True)
+        typed = parse_table(in_column_zones(whole, schema), schema)
+        typed = _nearest(typed, codec).reset_index(drop=True)
         numbers = frame.attrs.get("lines")
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
