@@ -65,10 +65,12 @@ class Condition:
     Attributes:
         regions: Region of each modelled column; None for an unconditioned one.
         grouped: For conditioned columns whose levels share codes, the mask of possible levels.
+        expected: What the training table has of computed columns that are to lie beyond its limits.
     """
 
     regions: list[AnyRegion | None]
     grouped: dict[int, Mask] = field(default_factory=dict)
+    expected: str | None = None
 
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
@@ -131,7 +133,18 @@ def read_condition(
     for j, region in found.items():
         if condition.regions[j] is None:
             condition.regions[j] = region
-    return condition
+    limits = ", ".join(_beyond(targets, codec.schema))
+    expected = f"{limits}, as in the training table" if limits else None
+    return replace(condition, expected=expected)
+
+
+def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:
+    """Yields the limits of each column all of whose possible values lie beyond them."""
+    for name, target in targets.items():
+        grid, limits = grid_of(schema[name]), " ".join(_limits(schema[name]))
+        is_within = (target.low <= grid.high) & (target.high >= grid.low)
+        if limits and not is_within.any() and not target.missing.any():
+            yield f"{name} {limits}"
 
 
 def _broken_rules(
