@@ -161,3 +161,18 @@ def test_a_given_formula_that_has_a_value_in_no_row_is_refused(
         [rule] = infer_schema(rows, {"rules": [{"rule": text} | other]}).schema.rules or ()
         assert rule.share is None
     assert infer_schema(rows, {"rules": [{"rule": "total == net / (tax - 5)"}]}).schema.rules
+
+
+@pytest.mark.parametrize("find_rules", [True, False])
+def test_a_strict_inequality_is_listed_once_and_kept_by_construction(find_rules: bool) -> None:
+    rows = table().assign(high=[str(int(net) + 1 + i % 7) for i, net in enumerate(table()["net"])])
+    texts = ["high > net", "net < total + 1 and tax >= 0"]
+    given = {"rules": [{"rule": text, "keep": "hard"} for text in texts], "find_rules": find_rules}
+    schema = infer_schema(rows, given).schema
+    assert [rule.text for rule in schema.rules or () if rule.source == "given"] == texts
+    assert not any("high" in rule.columns for rule in (schema.rules or ())[2:])
+    model = Synthesizer.fit(rows, schema=given, preset="fast", settings={"max_steps": 2})
+    assert "high" in model.codec.reduction.rewritten or "net" in model.codec.reduction.rewritten
+    assert model.schema.rules == schema.rules
+    drawn = model.sample(200, seed=1).astype(int)
+    assert (drawn["high"] > drawn["net"]).all()
