@@ -128,6 +128,10 @@ class HardRuleError(InputError):
 class ConditionError(InputError):
     """A condition on sampling is malformed or impossible."""
 
+    def __str__(self) -> str:
+        """Returns all problems, at most one per column and rule."""
+        return "; ".join(map(str, self.problems))
+
 
 class LeftOutError(InputError):
     """The requested part is not in the model's file, because the file is minimal."""

@@ -41,9 +41,8 @@ def test_every_impossible_row_is_named_with_what_it_breaks(
     rows.loc[9:25, "total"] = 90
     with refuses(ConditionError) as raised:
         model.sample(given_rows=rows, seed=1)
-    texts = "\n".join(map(str, raised.value.problems))
     for part in ("at 7", "at 27", "17 in all", "quantity < 20"):
-        assert part in texts
+        assert part in str(raised.value)
     rows.to_csv(tmp_path / "rows.csv", index=False)
     with refuses(ConditionError, line=11):
         model.sample(given_rows=tmp_path / "rows.csv", seed=1)
