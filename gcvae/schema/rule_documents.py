@@ -354,8 +354,11 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
         is_known = is_condition and column.kind.outcomes is Outcomes.ONE_VALUE and not column.drop
         if not column.is_modelled and not is_known:
             what = "is dropped" if column.drop else f"is of kind {column.kind}"
-            found.append((f"column {name!r} {what}: no rule holds it", "columns that are modelled"))
+            found.append(
+                (f"column {name!r} {what}: a rule can not use it", "columns that are modelled")
+            )
     if not found and rule.keep == "soft" and is_condition:
-        message = f"{rule} says nothing of one column that can be computed"
-        found.append((message, 'y == f(x), y <= f(x), determines(a; y), or "keep": "hard"'))
+        message = f"{rule} computes no column, and such a rule can not be soft"
+        forms = "y == f(x), y <= f(x), determines(a; y) or is_missing(y) if is_missing(x)"
+        found.append((message, f'"keep": "hard", or a rule of the form {forms}'))
     return found

@@ -134,7 +134,7 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
         ({"columns": {"age": {"kind": "ordinal"}}}, "invalid-schema", "/columns/age",
          "minimum does not apply to kind ordinal (minimum was set before; null resets it)"),
         ({"columns": {"high": {"drop": True}}}, "invalid-schema", None,
-         "'high' is dropped: no rule holds it (rules/0 was set before;"),
+         "'high' is dropped: a rule can not use it (rules/0 was set before;"),
         ({"rules": [ORDER, {"rule": "high <= low", "keep": "hard"}], "find_rules": True},
          "invalid-schema", "/rules/1", "rows break"),
         ({"rules": [{"rule": "low <= nil", "keep": "hard"}], "find_rules": True},
