@@ -84,6 +84,29 @@ def test_truth_values_in_other_words_score_alike_in_frames_and_files(
     assert model.sample(2, given={"flag": True}, seed=1)["flag"].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("column", "cells", "dtype"),
+    [
+        ("member", [1, 0, None], "Int64"),
+        ("member", [1, 0, None], "float64"),
+        ("paid", [1, 0, None], "Int8"),
+        ("member", [1, 0, None], "int64[pyarrow]"),
+        ("flag", [True, False, None], "bool[pyarrow]"),
+        ("paid", [True, False, None], "boolean"),
+        ("flag", [True, False, None], "boolean"),
+        ("flag", [True, False, None], "object"),
+    ],
+)
+def test_truth_values_are_completed_in_the_words_of_the_rows(
+    model: Synthesizer, column: str, cells: list[Any], dtype: str
+) -> None:
+    rows = table().head(3).assign(**{column: pd.Series(cells, dtype=dtype)})
+    filled = model.impute(rows, seed=1)[column]
+    assert str(filled.dtype) == dtype
+    assert filled.tolist()[:2] == cells[:2]
+    assert filled.tolist()[2] in (cells[0], cells[1])
+
+
 @pytest.mark.parametrize("unit", ["ns", "us"])
 def test_times_without_a_zone_are_of_their_columns_clock(model: Synthesizer, unit: Any) -> None:
     rows = table().head(5)
