@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import TIMES, Mask
-from gcvae.cells.data_frames import data_frame
+from gcvae.cells.data_frames import data_frame, with_columns
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of, plain_cells
 from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import are_numeric, level_texts, read_levels
@@ -79,7 +79,7 @@ def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     found = {name: _parse_column(frame[name], schema[name], None, problems) for name in others}
     if problems:
         raise TableError(*problems)
-    return frame.assign(**found)
+    return with_columns(frame, found)
 
 
 _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")

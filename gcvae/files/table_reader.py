@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import pandas as pd
 
-from gcvae.cells.data_frames import data_frame
+from gcvae.cells.data_frames import data_frame, with_columns
 from gcvae.cells.distinct_cells import RowNumbers
 from gcvae.cells.values import (
     blank_columns,
@@ -290,7 +290,7 @@ def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame
     )
     floats = [name for name in blank if rows[name].dtype == float and not are_numbers_text]
     typed = blank_columns([schema[name] for name in floats], rows.index, are_typed=True)
-    known = rows.drop(columns=blank).assign(**{name: typed[name] for name in floats})
+    known = with_columns(rows.drop(columns=blank), {name: typed[name] for name in floats})
     whole = with_absent_columns(known, schema)
     return whole[[*rows, *(name for name in whole if name not in rows)]]
 

@@ -23,6 +23,7 @@ import pandas as pd
 from scipy.special import gammaln, logsumexp
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.values import parse_table
 from gcvae.errors import Problem, TableError
 from gcvae.linked.database_draw import Drawing
@@ -275,7 +276,7 @@ class Households(LinkedRows):
                 c for c in self.models[name].rows.schema if c.name in typed and c.name not in made
             ]
             values = parse_table(typed[[c.name for c in learned]], TableSchema(tuple(learned)))
-            return typed.assign(**values)
+            return with_columns(typed, dict(values.items()))
 
     def _gather(self, name: str) -> None:
         """Adds the additional columns of a table's rows, and its summary to the parent's rows."""
@@ -358,7 +359,7 @@ class Households(LinkedRows):
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
-        rows = rows.assign(**dict.fromkeys(absent))
+        rows = with_columns(rows, dict.fromkeys(absent))
         typed = parse_table(rows[list(schema.names)], schema)
         return typed, {*absent, *(total.column for total in part.totals)}
 

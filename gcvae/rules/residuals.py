@@ -21,6 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
@@ -562,7 +563,8 @@ def _without_blanks(
 ) -> pd.DataFrame:
     """Returns the parents' cells with missing ones replaced by the given numbers."""
     parents = frame[list(prediction.rule.parents)]
-    return parents.assign(**{name: parents[name].fillna(x) for name, x in numbers.items()})
+    filled = {name: parents[name].fillna(x) for name, x in numbers.items()}
+    return with_columns(parents, filled)
 
 
 def type_limits(column: Column) -> tuple[int, int] | None:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gcvae.arrays import Mask, Numbers
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import Candidate, RowSample, agreement_of, validated
@@ -194,9 +195,8 @@ def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) 
         return 1.0
     formula = Prediction.of(rule, sample.schema)
     off = quantities(frame[rule.column]) - quantities(formula.predicted(frame))
-    mixed = frame.assign(
-        **{name: frame[name].to_numpy()[random.permutation(len(frame))] for name in rule.parents}
-    )
+    order = {name: random.permutation(len(frame)) for name in rule.parents}
+    mixed = with_columns(frame, {name: frame[name].to_numpy()[at] for name, at in order.items()})
     computed = quantities(formula.predicted(mixed)) + np.where(np.isnan(off), 0.0, off)
     column = sample.schema[rule.column]
     unit = grid_unit(column)

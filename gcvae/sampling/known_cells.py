@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gcvae.arrays import Mask
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import listed_levels
 from gcvae.cells.values import in_column_zones, parse_table, refuse_unknown_columns
@@ -65,7 +66,7 @@ class KnownRows:
             raise TableError("there are no rows of known cells")
         refuse_unknown_columns(list(frame.columns), schema)
         absent = [c.name for c in schema if c.is_modelled and c.name not in frame]
-        whole = _with_columns(frame, dict.fromkeys(absent))
+        whole = with_columns(frame, dict.fromkeys(absent))
         whole.attrs = dict(frame.attrs)
         typed = parse_table(in_column_zones(whole, schema), schema)
         typed = _nearest(typed, codec).reset_index(drop=True)
@@ -354,7 +355,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
             differ = differ.copy()
             differ[differ] = _differ(own[differ], back[differ])
         near[name] = own.mask(differ, back)
-    return _with_columns(typed, near)
+    return with_columns(typed, near)
 
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
@@ -375,14 +376,6 @@ def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
             if at is not None and codec.columns[at].has_missing:
                 found[:, at] |= is_word
     return found
-
-
-def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Returns a copy with these columns; unlike `assign` it accepts a column called self."""
-    whole = frame.copy()
-    for name, cells in columns.items():
-        whole[name] = cells
-    return whole
 
 
 def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> Mask:
