@@ -276,7 +276,7 @@ class Households(LinkedRows):
                 c for c in self.models[name].rows.schema if c.name in typed and c.name not in made
             ]
             values = parse_table(typed[[c.name for c in learned]], TableSchema(tuple(learned)))
-            return with_columns(typed, dict(values.items()))
+            return with_columns(typed, {c.name: values[c.name] for c in learned})
 
     def _gather(self, name: str) -> None:
         """Adds the additional columns of a table's rows, and its summary to the parent's rows."""
