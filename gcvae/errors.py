@@ -131,6 +131,10 @@ class HardRuleError(InputError):
 class ConditionError(InputError):
     """Raised if a condition on synthetic rows is malformed or impossible under the model."""
 
+    def __str__(self) -> str:
+        """Returns all problems, at most one per column and rule."""
+        return "; ".join(map(str, self.problems))
+
 
 class LeftOutError(InputError):
     """Raised if a request needs records of the training table that a minimal model file omits."""

@@ -7,7 +7,7 @@ other libraries. In the converted frame, their columns keep their Arrow types (`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -109,6 +109,14 @@ def data_frame(table: object) -> pd.DataFrame:
 
 def _offers_arrow(table: object) -> bool:
     return any(hasattr(table, f"__arrow_c_{kind}__") for kind in ("stream", "array"))
+
+
+def with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Returns a copy with these columns; unlike `assign` it accepts a column called self."""
+    whole = frame.copy()
+    for name, cells in columns.items():
+        whole[name] = cells
+    return whole
 
 
 def refuse_empty(names: Sequence[str], n_rows: int) -> None:

@@ -302,7 +302,7 @@ def cells_of(
         return Cells(
             column.name, "text", texts, numbering, lines, date_format, column.index, number_format
         )
-    labels, series = column.index, _plain(plain_series(column))
+    labels, series = column.index, plain_cells(plain_series(column))
     name, dtype = str(series.name), series.dtype
     is_cut = False
     if pd.api.types.is_bool_dtype(dtype):
@@ -353,7 +353,7 @@ _PERIOD_FORMATS = {
 first moment."""
 
 
-def _plain(series: Any) -> Any:
+def plain_cells(series: Any) -> Any:
     """Converts categories, periods, sparse values, durations and Python objects to a dtype of
     numbers, booleans or times; a column of texts stays one of objects."""
     if isinstance(series.dtype, pd.CategoricalDtype):

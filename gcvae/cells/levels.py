@@ -3,6 +3,8 @@ and writes them as text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from gcvae.spelling.number_formats import written_in
 from gcvae.spelling.number_text import Spelling, are_numbers, numbers_of, write_numbers, write_whole
 
 _PAIRS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
+_DIGITS = ("0", "1")
 _STYLES = (str.lower, str.upper, str.title)
 
 
@@ -74,19 +77,36 @@ def read_levels(column: Column, cells: Cells) -> list[Level]:
     """Converts each distinct text to a level of the column, or to another value of the levels'
     type.
 
-    Texts are matched with the levels by text, or by value if the levels are numbers. In a column of
+    Texts are matched with the levels by text, or by value if the levels are numbers. Other usual
+    words for a truth value (1, yes, TRUE) are matched with the levels of a boolean. In a column of
     numeric levels, texts that are numbers become numbers even if they are not levels; all remaining
     texts are returned unchanged.
     """
+    if cells.source == "boolean":  # whose texts are Python's words
+        words = [column.word(text == "True") for text in cells.texts.to_pylist()]
+        cells = replace(cells, source="text", texts=pa.array(words, pa.string()))
     if column.kind.outcomes is Outcomes.TRUTH_VALUES:
-        # Cells of a boolean dtype were converted to the texts False and True.
-        names: dict[str, bool] = {"False": False, "True": True}
-        names |= dict(zip(level_texts(column), (False, True), strict=True))
-        texts = cells.texts.to_pylist()
-        return [names.get(text.strip(), names.get(text, text)) for text in texts]
+        names = dict(zip(level_texts(column), (False, True), strict=True))
+        usual = _usual_truths(names)
+        return [
+            names.get(text, usual.get(_plain_word(text), text)) for text in cells.texts.to_pylist()
+        ]
     if not are_numeric(column.levels or ("",)):
         return [str(text) for text in cells.texts.to_pylist()]
     return _read_numeric(cells, all(isinstance(x, int) for x in column.levels or ()))
+
+
+def _usual_truths(names: Mapping[str, bool]) -> dict[str, bool]:
+    """Returns what plain words mean: a boolean's own, and the pairs that do not contradict them."""
+    own = {_plain_word(text): truth for text, truth in names.items()}
+    pairs = [dict(zip(pair, (False, True), strict=True)) for pair in (*_PAIRS, _DIGITS)]
+    agreeing = (p for p in pairs if all(own.get(word, truth) is truth for word, truth in p.items()))
+    return {word: truth for pair in (*agreeing, own) for word, truth in pair.items()}
+
+
+def _plain_word(text: str) -> str:
+    """Returns a word without case and outer spaces, and 1.0 as 1."""
+    return text.strip().casefold().removesuffix(".0")
 
 
 def _read_numeric(cells: Cells, whole: bool) -> list[Level]:

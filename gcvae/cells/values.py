@@ -18,15 +18,15 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import TIMES, Mask
-from gcvae.cells.data_frames import data_frame
-from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of
+from gcvae.cells.data_frames import data_frame, with_columns
+from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of, plain_cells
 from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import are_numeric, level_texts, read_levels
 from gcvae.errors import Problem, TableError, UnknownColumnError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
-from gcvae.spelling.date_text import read_dates, write_dates
+from gcvae.spelling.date_text import has_offset, read_dates, write_dates
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
 from gcvae.spelling.number_text import (
     spelling_of,
@@ -79,7 +79,7 @@ def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     found = {name: _parse_column(frame[name], schema[name], None, problems) for name in others}
     if problems:
         raise TableError(*problems)
-    return frame.assign(**found)
+    return with_columns(frame, found)
 
 
 _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
@@ -88,6 +88,26 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 def _is_typed(dtype: Any, column: Column) -> bool:
     """Returns whether a column has a dtype other than the library's for its kind."""
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
+
+
+def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """Returns a user's rows in which times without a zone have that of their column, if it has one.
+
+    As in conditions, they are times of its clock; of a repeated hour the first.
+    """
+    rows = frame.copy(deep=False)
+    for column in schema:
+        name = column.name
+        if name not in frame or column.zone is None or not column.has_times:
+            continue
+        if not isinstance(frame[name].dtype, pd.DatetimeTZDtype) and not is_text(frame[name]):
+            times = plain_cells(plain_series(frame[name]))
+            if pd.api.types.is_datetime64_dtype(times.dtype):
+                first = np.ones(len(times), dtype=bool)
+                rows[name] = times.dt.tz_localize(
+                    column.zone, ambiguous=first, nonexistent="shift_forward"
+                )
+    return rows
 
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
@@ -210,9 +230,20 @@ def _parse_column(
         return _without_markers(plain_series(series).astype(TIMES), column)
     series = counted(series, column)
     cells = cells_of(series, lines, column.datetime_format, column.number_format)
+    if cells.source == "datetime" and column.has_times and column.zone is None:
+        _refuse_zone(plain_cells(plain_series(series)), cells, problems)
     values, codes = read_column(cells, column, problems)
     nullable = is_nullable(codes, column)
     return placed_values(values, codes, nullable).set_axis(series.index)
+
+
+def _refuse_zone(times: pd.Series[Any], cells: Cells, problems: list[Problem]) -> None:
+    """Records a problem if the times of a column without a zone have one."""
+    if isinstance(times.dtype, pd.DatetimeTZDtype) and times.notna().any():
+        row = int(np.argmax(times.notna()))
+        message = f"the time {times.iloc[row]} has a zone, but the column has none"
+        expected = "times without a zone, as by series.dt.tz_localize(None)"
+        problems.append(cells.problem_at(row, message, expected=expected))
 
 
 def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
@@ -312,7 +343,8 @@ def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values
     times = cells.times(date_format)
     if np.isnat(times).any():
         message = f"the date format is {date_format}, but the cell is {{}}"
-        expected = "a date of that format"
+        has_zone = cells.source == "text" and has_offset(date_format)
+        expected = "a date of that format" + (", with an offset from UTC" if has_zone else "")
         problems.append(cells.problem(np.isnat(times), message, expected=expected))
     return times
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import TIMES
-from gcvae.expressions.functions import zone_of
 from gcvae.schema.columns import Column
 from gcvae.spelling.date_text import read_dates, resolution, write_dates
 
@@ -61,8 +60,8 @@ def _time_of(moment: pd.Period) -> pd.Timestamp:
 
 
 def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:
-    """Converts a time in the column's time zone (UTC if it has none) to UTC; both have no zone
-    attached.
+    """Converts a time in the column's time zone to UTC, without a zone attached; unchanged for a
+    column without a zone.
     """
-    local = time.tz_localize(zone_of(column), ambiguous=True, nonexistent="shift_forward")
+    local = time.tz_localize(column.zone or UTC, ambiguous=True, nonexistent="shift_forward")
     return local.tz_convert("UTC").tz_localize(None)

@@ -16,11 +16,9 @@ English name; `day_of_week` counts from Monday, 0. `concat` also accepts whole n
 
 from __future__ import annotations
 
-import re
 import zoneinfo
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timezone
 from enum import StrEnum
 from functools import reduce
 from typing import Any
@@ -33,7 +31,7 @@ from gcvae.arrays import DAY, TIMES
 from gcvae.expressions.rounded_numbers import UNKNOWN, Amount, Truths, truths
 from gcvae.schema.columns import Column
 from gcvae.schema.suggestions import nearest
-from gcvae.spelling.date_text import WEEKDAYS, is_time_of_day, offset_of, resolution
+from gcvae.spelling.date_text import WEEKDAYS, is_time_of_day, resolution
 
 NO_DATE = -(2**63)
 """Value of a missing date (NaT) in microseconds."""
@@ -136,12 +134,6 @@ def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Amount]:
 
 
 # Dates
-
-
-def zone_of(column: Column) -> Any:
-    """Returns the time zone of a date column; UTC if it has none."""
-    zone = re.search(r"tz=([^\]]+)\]", column.parquet_type or "")
-    return timezone(offset_of(column.date_format)) if zone is None else zone[1]
 
 
 def known_zone(name: str) -> str:

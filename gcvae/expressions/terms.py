@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from functools import partial, reduce
 from typing import Any
 
@@ -40,7 +41,6 @@ from gcvae.expressions.functions import (
     are_missing,
     check_part,
     known_zone,
-    zone_of,
 )
 from gcvae.expressions.rounded_numbers import (
     TRUE,
@@ -290,7 +290,7 @@ def _zone(terms: Sequence[Term]) -> Any:
         if not isinstance(named, str):
             raise ValueError(f"{terms[1].text} is not the name of a time zone")
         return known_zone(named)
-    return None if terms[0].column is None else zone_of(terms[0].column)
+    return None if terms[0].column is None else terms[0].column.zone
 
 
 def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
@@ -657,7 +657,7 @@ def _date_term(text: str, column: Column) -> Term:
         return replace(first, last=last)
     if np.isnat(time) and _ISO_MOMENT.fullmatch(text):
         with suppress(ValueError):
-            local = pd.Timestamp(text).as_unit("us").tz_localize(zone_of(column))
+            local = pd.Timestamp(text).as_unit("us").tz_localize(column.zone or UTC)
             time = local.tz_convert("UTC").tz_localize(None).to_datetime64()
     if np.isnat(time):
         raise ValueError(

@@ -76,6 +76,8 @@ def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Ser
     if str(own.dtype).startswith("datetime64[ns"):
         near = series.dropna().dt.year.between(*_NANOSECOND_YEARS)
         own = own if near.all() else own.dt.as_unit("us")
+    if own.dtype.kind in "biuf" and "b" in (own.dtype.kind, series.dtype.kind):
+        return series.astype(own.dtype)  # 0 and 1 are truth values
     name = _name_of(own)
     if column.duration_unit is not None and own.dtype.kind == "m":
         unit: Any = column.duration_unit

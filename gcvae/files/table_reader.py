@@ -16,10 +16,11 @@ from typing import Any, BinaryIO, TypeAlias
 
 import pandas as pd
 
-from gcvae.cells.data_frames import data_frame
+from gcvae.cells.data_frames import data_frame, with_columns
 from gcvae.cells.distinct_cells import RowNumbers
 from gcvae.cells.values import (
     blank_columns,
+    in_column_zones,
     is_text,
     own_dtype,
     parse_table,
@@ -266,12 +267,12 @@ def parsed_chunks(
     if isinstance(rows, TableReader):
         for chunk in _chunks_among(rows, schema, among):
             whole = with_absent_columns(chunk, schema)
-            yield whole, parse_table(whole, schema)
+            yield whole, parse_table(in_column_zones(whole, schema), schema)
         return
     if among is not None:
         rows = rows.iloc[among.start : among.stop]
     rows = _with_blank_columns(rows, schema)
-    typed = parse_table(rows, schema)
+    typed = parse_table(in_column_zones(rows, schema), schema)
     for first in range(0, max(len(rows), 1), CHUNK_ROWS):
         at = slice(first, first + CHUNK_ROWS)
         yield rows.iloc[at], typed.iloc[at]
@@ -295,7 +296,7 @@ def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame
     )
     floats = [name for name in blank if rows[name].dtype == float and not are_numbers_text]
     typed = blank_columns([schema[name] for name in floats], rows.index, are_typed=True)
-    known = rows.drop(columns=blank).assign(**{name: typed[name] for name in floats})
+    known = with_columns(rows.drop(columns=blank), {name: typed[name] for name in floats})
     whole = with_absent_columns(known, schema)
     return whole[[*rows, *(name for name in whole if name not in rows)]]
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.values import parse_table
 from gcvae.files.formulas import without_formulas
 from gcvae.files.table_archives import PackedTable, write_archive
@@ -120,7 +121,7 @@ def write_database(
 
 def _write_csv(frame: pd.DataFrame, escape_formulas: bool, sink: io.RawIOBase) -> None:
     if escape_formulas:
-        frame = frame.assign(**{c: _escaped(frame[c]) for c in _texts(frame)})
+        frame = with_columns(frame, {c: _escaped(frame[c]) for c in _texts(frame)})
     text = io.TextIOWrapper(sink, encoding="utf-8", newline="")  # type: ignore[type-var]
     frame.to_csv(text, index=False, lineterminator="\n")
     text.detach()

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import TIMES, Codes, Mask
+from gcvae.cells.data_frames import with_columns
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.linked.database_part import DatabasePart, degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
@@ -358,7 +359,7 @@ def repeats(
     """
     found = np.zeros(len(frame), dtype=bool)
     of_parent = {} if key is None else dict.fromkeys(key.columns, parents)
-    whole = frame.assign(**of_parent)
+    whole = with_columns(frame, of_parent)
     for columns in (table.primary_key, *table.unique):
         if columns and set(columns) <= set(whole.columns):
             cells = whole[list(columns)]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
-from gcvae.cells.values import parse_table
+from gcvae.cells.values import in_column_zones, parse_table
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.errors import InputError, Problem, TableError, json_pointer
 from gcvae.linked.database_schema import ForeignKey
@@ -89,7 +89,8 @@ class DatabasePart:
             if absent:
                 message, expected = f"column {absent[0]!r} is absent", ", ".join(self.order)
                 raise TableError(Problem(message, column=absent[0], expected=expected))
-            return parse_table(frame[list(self.order)], self.schema)
+            rows = in_column_zones(frame[list(self.order)], self.schema)
+            return parse_table(rows, self.schema)
 
     def is_time(self, column: str) -> bool:
         """Returns whether a column contains dates."""

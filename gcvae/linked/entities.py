@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Mask
+from gcvae.cells.data_frames import with_columns
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.infer_links import is_called_a_key
 from gcvae.schema.columns import Column, TableSchema
@@ -73,7 +74,7 @@ class Split:
         """
         if self.levels:
             codes = pd.Index(self.levels).astype(str).get_indexer(frame[self.key[-1]].astype(str))
-            frame = frame.assign(**{self.key[-1]: codes.astype(np.int64)})
+            frame = with_columns(frame, {self.key[-1]: codes.astype(np.int64)})
         of_parent = [c for c in frame.columns if c in self.key or c in self.determined]
         rest = [c for c in frame.columns if c not in self.determined]
         groups = frame.groupby(list(self.key), sort=False, dropna=False).ngroup().to_numpy()

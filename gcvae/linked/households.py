@@ -25,6 +25,7 @@ import pandas as pd
 from scipy.special import gammaln, logsumexp
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.values import parse_table
 from gcvae.errors import Problem, TableError
 from gcvae.linked.database_draw import Drawing
@@ -306,7 +307,7 @@ class Households(LinkedRows):
                 c for c in self.models[name].rows.schema if c.name in typed and c.name not in made
             ]
             values = parse_table(typed[[c.name for c in learned]], TableSchema(tuple(learned)))
-            return typed.assign(**values)
+            return with_columns(typed, {c.name: values[c.name] for c in learned})
 
     def _gather(self, name: str) -> None:
         """Builds the frame of a table's rows with additional columns, and adds to its parent's
@@ -395,7 +396,7 @@ class Households(LinkedRows):
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
-        rows = rows.assign(**dict.fromkeys(absent))
+        rows = with_columns(rows, dict.fromkeys(absent))
         typed = parse_table(rows[list(schema.names)], schema)
         return typed, {*absent, *(total.column for total in part.totals)}
 

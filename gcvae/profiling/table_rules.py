@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gcvae.cells.distinct_cells import shortened
 from gcvae.errors import Problem, SchemaError
@@ -15,7 +16,7 @@ from gcvae.expressions.terms import compile_condition, number_key
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.predictions import Prediction, quantities
-from gcvae.rules.search import RuleFinding, find_rules, measured
+from gcvae.rules.search import MOST_EXCEPTIONS, RuleFinding, find_rules, measured
 from gcvae.rules.search_formulas import MOST_COLUMNS
 from gcvae.rules.search_functions import MOST_PAIRED
 from gcvae.rules.search_orders import with_exempt_values
@@ -46,8 +47,8 @@ def with_rules(
         report: Receives the fraction of the search that is done.
 
     Raises:
-        SchemaError: Rows of the table violate a hard rule, or a hard rule lists combinations of
-            numbers or dates that hardly repeat.
+        SchemaError: Rows of the table violate a hard rule, a formula of the schema has a value in
+            no row, or a hard rule lists combinations of numbers or dates that hardly repeat.
     """
     rules = [_with_exempt_values(rule, table, schema) for rule in schema.rules or ()]
     if schema.rules is None or schema.find_rules:
@@ -64,6 +65,12 @@ def with_rules(
         _broken(i, finding, table, line_of)
         for i, finding in enumerate(findings)
         if finding.rule.keep == "hard" and finding.kept < finding.rows
+    ]
+    problems += [
+        _without_value(i, finding.rule, table, line_of)
+        for i, finding in enumerate(findings)
+        if finding.rule.keep != "off" and finding.rule.source == "given" and not finding.rows
+        if isinstance(finding.rule.form, Formula)
     ]
     if problems:
         raise SchemaError(*problems)
@@ -205,23 +212,39 @@ def _senseless_combinations(
     return [Problem(message, pointer_of_rule(number), expected=expected)]
 
 
+def _without_value(number: int, rule: Rule, table: TypedTable, line_of: LineOf) -> Problem:
+    """The problem of a given formula that no row can keep or break, since it has no value."""
+    whole = rows_at(table, slice(None), rule.columns)
+    known = np.flatnonzero(whole.notna().all(axis=1))
+    if not len(known):
+        message = f"no row has values of all columns of {rule}"
+        expected = "columns that are known in the same rows"
+        return Problem(message, pointer_of_rule(number), expected=expected)
+    listed, first, _ = _shown_rows(known[:MOST_EXCEPTIONS], len(known), rule, table, line_of)
+    message = f"{rule} has a value in no row, although its columns are known in {listed}; {first}"
+    expected = "an expression that has a value, for example one that does not divide by 0"
+    return Problem(message, pointer_of_rule(number), expected=expected)
+
+
 def _broken(number: int, finding: RuleFinding, table: TypedTable, line_of: LineOf) -> Problem:
     """Returns the problem of rows that violate a hard rule."""
     broken = finding.rows - finding.kept
-    lines = {row: line_of(row) for row in finding.exceptions}
-    numbers = [row if line is None else line for row, line in lines.items()]
-    more = ", ..." if broken > len(numbers) else ""
-    listed = ", ".join(map(str, numbers)) + more
-    row = finding.exceptions[0]
-    first = lines[row]
-    what = "rows" if first is None else "lines"
-    first_cells = rows_at(table, np.array([row]), finding.rule.columns).iloc[0]
-    cells = ", ".join(f"{name} {shortened(str(cell))}" for name, cell in first_cells.items())
-    message = (
-        f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}; "
-        f"the first has {cells}"
-    )
+    rows, rule = np.array(finding.exceptions), finding.rule
+    listed, cells, line = _shown_rows(rows, broken, rule, table, line_of)
+    message = f"{broken} of {finding.rows} rows break {rule}: {listed}; {cells}"
     expected = 'a rule that every row keeps, or "keep": "soft"'
-    place = pointer_of_rule(number)
-    position = row if first is None else None
-    return Problem(message, place, line=first, row=position, expected=expected)
+    row = int(rows[0]) if line is None else None
+    return Problem(message, pointer_of_rule(number), line=line, row=row, expected=expected)
+
+
+def _shown_rows(
+    rows: npt.NDArray[np.int64], n_rows: int, rule: Rule, table: TypedTable, line_of: LineOf
+) -> tuple[str, str, int | None]:
+    """Returns (the first of some rows in words, the cells of the very first, its line if any)."""
+    lines = [line_of(int(row)) for row in rows]
+    numbers = [row if line is None else line for row, line in zip(rows, lines, strict=True)]
+    more = ", ..." if n_rows > len(rows) else ""
+    what = "rows" if lines[0] is None else "lines"
+    cells = rows_at(table, rows[:1], rule.columns).iloc[0]
+    shown = ", ".join(f"{name} {shortened(str(cell))}" for name, cell in cells.items())
+    return f"{what} {', '.join(map(str, numbers))}{more}", f"the first has {shown}", lines[0]

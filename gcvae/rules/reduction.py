@@ -29,7 +29,7 @@ from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual, Rewriting
 from gcvae.rules.splits import Split, splits_of
 from gcvae.schema.columns import Column, TableSchema
-from gcvae.schema.rules import Formula, Rule
+from gcvae.schema.rules import Formula, Rule, implied_formulas
 
 Indices = npt.NDArray[np.int64]
 _MOST_ROWS = 0.5
@@ -63,8 +63,9 @@ class Reduction:
         Args:
             table: Original table, with cells of the columns' dtypes.
             schema: Schema of the table.
-            rules: Candidate rules, in order of priority. A formula that holds in most rows comes
-                before all inequalities.
+            rules: Candidate rules, in order of priority; a formula that holds in most rows comes
+                before all inequalities. Hard conditions stand for the formulas and inequalities
+                among their terms.
             left_out: Columns that the transformation does not use.
             whole: Columns that are not split into parts.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
@@ -72,7 +73,8 @@ class Reduction:
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
-        for rule in sorted(rules, key=_yields):
+        rules = list(rules)
+        for rule in sorted([*rules, *implied_formulas(rules)], key=_yields):
             is_usable = isinstance(rule.form, Formula) and rule.keep != "off"
             if not is_usable or not unusable.isdisjoint(rule.columns):
                 continue

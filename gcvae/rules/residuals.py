@@ -23,6 +23,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
@@ -615,7 +616,8 @@ def _without_blanks(
 ) -> pd.DataFrame:
     """Returns the columns of f after replacing missing cells by the given numbers."""
     parents = frame[list(prediction.rule.parents)]
-    return parents.assign(**{name: parents[name].fillna(x) for name, x in numbers.items()})
+    filled = {name: parents[name].fillna(x) for name, x in numbers.items()}
+    return with_columns(parents, filled)
 
 
 def type_limits(column: Column) -> tuple[int, int] | None:

@@ -8,7 +8,6 @@ those accepted before: only one rule computes a column, and no column depends on
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,9 +27,8 @@ from gcvae.rules.search_formulas import find_formulas
 from gcvae.rules.search_functions import find_functions, joint_codes, most_frequent_codes
 from gcvae.rules.search_orders import find_orders
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.expressions import written
 from gcvae.schema.rule_documents import parents_of, rule_problems
-from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule, read_form
+from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule, implied_formulas
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
@@ -72,16 +70,18 @@ def find_rules(
     """
     sample = RowSample.of(table, schema)
     given = schema.rules or ()
+    implied = [rule for rule in implied_formulas(given) if _fits(rule, schema)]
     if min(len(sample.training), len(sample.validation)) == 0:
         return measured(given, table, schema)
-    known = {text for rule in given for text in (rule.text, rule.reversed_text)}
+    named = (*given, *implied)
+    known = {text for rule in named for text in (rule.text, rule.reversed_text)}
     accepted = [rule for rule in given if rule.keep != "off" and _computes(rule)]
     shares: dict[str, float] = {}
     with np.errstate(all="ignore"):  # terms may be undefined in some rows
-        for i, candidate in enumerate(_candidates(sample, accepted)):
+        for i, candidate in enumerate(_candidates(sample, accepted, implied)):
             rule = _compatible_side(candidate.rule, accepted)
             if candidate.rule.text in known:
-                accepted += [rule] if rule is not None and candidate.rule in given else []
+                accepted += [rule] if rule is not None and candidate.rule in named else []
             elif rule is not None:
                 accepted.append(rule)
                 shares[rule.text] = min(_MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE)
@@ -101,43 +101,19 @@ def _computes(rule: Rule) -> bool:
     return not isinstance(rule.form, Combination | Condition)
 
 
-def _implied(schema: TableSchema) -> list[Rule]:
-    """Returns the formulas and inequalities that the hard conditions of a schema contain.
-
-    Of "net <= gross and gross == net + tax and net != 5", these are the first two. A model
-    satisfies them by construction; the other terms only by rejection of rows.
-    """
-    texts: list[str | None] = []
-    for rule in schema.rules or ():
-        if rule.keep == "hard" and isinstance(rule.form, Condition):
-            tree = rule.form.tree
-            is_joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
-            texts += map(_formula_text, tree.values if is_joined else [tree])  # type: ignore[attr-defined]
-    rules = [Rule(text) for text in texts if text]
-    return [rule for rule in rules if _fits(rule, schema)]
-
-
-def _formula_text(tree: ast.expr) -> str | None:
-    """Returns a term as a formula or inequality, < and > as <= and >=; None if it is neither."""
-    match tree:
-        case ast.Compare(ops=[ast.Lt() | ast.Gt() as strict]):
-            sign = ast.LtE() if isinstance(strict, ast.Lt) else ast.GtE()
-            tree = ast.Compare(tree.left, [sign], tree.comparators)
-    text = written(tree)
-    return text if isinstance(read_form(text), Formula) else None
-
-
-def _candidates(sample: RowSample, accepted: Sequence[Rule]) -> Iterator[Candidate]:
+def _candidates(
+    sample: RowSample, accepted: Sequence[Rule], implied: Sequence[Rule]
+) -> Iterator[Candidate]:
     """Yields candidate rules in order of search; each search knows the rules accepted so far.
 
-    Inequalities of the schema come after formulas, because they may follow from one.
+    Inequalities of the schema, and those that its hard conditions imply, come after formulas,
+    because they may follow from one.
     """
 
     def is_free(rule: Rule) -> bool:
         return _is_compatible(rule, accepted)
 
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
-    implied = _implied(sample.schema)
     inequalities = [rule for rule in (*given, *implied) if _is_inequality(rule)]
     yield from (Candidate(rule, 0.0, 0.0) for rule in implied if not _is_inequality(rule))
     yield from find_date_parts(sample)

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gcvae.arrays import Mask, Numbers
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import Candidate, RowSample, agreement_of, validated
@@ -35,6 +38,10 @@ _ROWS = 600
 _SIEVE_ROWS = 48
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
+_LEAST_HELD = LEAST_SHARE - 0.1
+"""Share of _ROWS rows below which a formula is not tested in all."""
+_LEAST_JUDGED = 100
+"""Number of known rows from which that share is reliable: three standard errors are 0.09."""
 MOST_COLUMNS = 40
 """Maximum number of columns in pairs and triples; time grows with the cube of this number."""
 _MOST_MATCHES = 400
@@ -76,6 +83,37 @@ class _Terms:
     sizes: list[float]
     values: Numbers
     products: list[list[tuple[float, int]]] = field(default_factory=list)
+
+
+class _Proposal(NamedTuple):
+    """A formula that holds in the rows of a sieve.
+
+    Attributes:
+        text: Expression.
+        size: Complexity.
+        values: Returns its values in the rows of `_Terms`. Shape: (n,).
+    """
+
+    text: str
+    size: float
+    values: Callable[[], Numbers]
+
+
+def _times(factor: float, values: Numbers) -> Numbers:
+    return factor * values
+
+
+_TRIPLES: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
+    "{p} * {u}": lambda p, u: p * u,
+    "{p} / {u}": lambda p, u: p / u,
+    "{u} / {p}": lambda p, u: u / p,
+    "100 * {p} / {u}": lambda p, u: 100 * p / u,
+    "100 * {u} / {p}": lambda p, u: 100 * u / p,
+    "{p} + {u}": lambda p, u: p + u,
+    "{p} - {u}": lambda p, u: p - u,
+    "{u} - {p}": lambda p, u: u - p,
+}
+"""Formulas of a pair p and a leaf u."""
 
 
 def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
@@ -159,9 +197,8 @@ def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) 
         return 1.0
     formula = Prediction.of(rule, sample.schema)
     off = quantities(frame[rule.column]) - quantities(formula.predicted(frame))
-    mixed = frame.assign(
-        **{name: frame[name].to_numpy()[random.permutation(len(frame))] for name in rule.parents}
-    )
+    order = {name: random.permutation(len(frame)) for name in rule.parents}
+    mixed = with_columns(frame, {name: frame[name].to_numpy()[at] for name, at in order.items()})
     computed = quantities(formula.predicted(mixed)) + np.where(np.isnan(off), 0.0, off)
     column = sample.schema[rule.column]
     unit = grid_unit(column)
@@ -374,16 +411,20 @@ def _of_column(
     if len(rows) < _LEAST_SIEVE:
         return []
     sieve = _Sieve(column, y[rows], grid_unit(column))
-    tried: dict[str, float] = {}
-    for text, size in (
+    whole = _Sieve(column, y, sieve.unit)
+    tried: dict[str, _Proposal] = {}
+    for one in (
         *sieve.of_multiples(leaves, rows),
         *sieve.of_terms(leaves, rows),
         *sieve.of_terms(pairs, rows),
         *sieve.of_triples(leaves, pairs, rows),
     ):
-        tried[text] = min(size, tried.get(text, np.inf))
+        if one.text not in tried or one.size < tried[one.text].size:
+            tried[one.text] = one
     found = []
-    for text, size in sorted(tried.items(), key=lambda item: item[1])[:_MOST_TRIED]:
+    for text, size, values in sorted(tried.values(), key=lambda one: one.size)[:_MOST_TRIED]:
+        if not whole.may_hold(values()):
+            continue
         rule = Rule(f"{quoted_name(column.name)} == {text}", source="found")
         seen = agreement_of(rule, sample.training.frame, sample.schema)
         if seen.share < LEAST_SHARE or seen.unusual < LEAST_SHARE * seen.share:
@@ -430,24 +471,26 @@ class _Sieve:
         noise = 1e-9 * np.abs(self.y)
         return noise if self.unit is None else (0.5 + 1e-6) * self.unit + noise
 
-    def of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, float]]:
-        """Yields (expression, size) of the terms that equal y in most rows, times a usual
-        factor.
-        """
+    def may_hold(self, values: Numbers) -> bool:
+        """Returns whether a formula with these values may equal y in LEAST_SHARE of all rows."""
+        off = np.abs(values - self.y)
+        known = np.isfinite(off)
+        share = (off[known] <= self.near[known]).mean() if known.any() else 0.0
+        return bool(share >= _LEAST_HELD or known.sum() < _LEAST_JUDGED)
+
+    def of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
+        """Yields the terms that equal y in most rows, times a usual factor."""
         values = terms.values[rows]
         for factor in _FACTORS:
             off = np.abs(factor * values - self.y[:, None])
             hits = self._shares(off <= self.near[:, None], ~np.isnan(off))
             for place in np.flatnonzero(hits >= _LEAST_SIEVED):
                 if self.column.name not in terms.names[place]:
-                    yield _scaled(factor, terms.texts[place], terms.sizes[place])
+                    text, size = _scaled(factor, terms.texts[place], terms.sizes[place])
+                    yield _Proposal(text, size, partial(_times, factor, terms.values[:, place]))
 
-    def of_multiples(
-        self, leaves: _Terms, rows: npt.NDArray[np.intp]
-    ) -> Iterator[tuple[str, float]]:
-        """Yields (expression, size) of the columns that equal y in most rows, times a factor of few
-        digits.
-        """
+    def of_multiples(self, leaves: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
+        """Yields the columns that equal y in most rows, times a factor of few digits."""
         with np.errstate(all="ignore"):
             ratios = self.y[:, None] / leaves.values[rows]
         for place, text in enumerate(leaves.texts):
@@ -462,15 +505,14 @@ class _Sieve:
                 plain = float(f"{factor:.{digits}g}")
                 hits = np.abs(plain * x - self.y[known]) <= self.near[known]
                 if plain != 1.0 and hits.mean() >= _LEAST_SIEVED:
-                    yield f"{plain:.12g} * {text}", 1.4 + 0.1 * digits
+                    values = partial(_times, plain, leaves.values[:, place])
+                    yield _Proposal(f"{plain:.12g} * {text}", 1.4 + 0.1 * digits, values)
                     break
 
     def of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
-    ) -> Iterator[tuple[str, float]]:
-        """Yields (expression, size) of each combination of a pair and a leaf that equals y in most
-        rows.
-        """
+    ) -> Iterator[_Proposal]:
+        """Yields the formulas of a pair and a leaf that give y in most rows."""
         if not pairs.texts:
             return
         u, p = leaves.values[rows], pairs.values[rows]
@@ -493,14 +535,14 @@ class _Sieve:
             (leaf, form, size), _, _ = required[number]
             names = pairs.names[place]
             if self.column.name not in names and not names & leaves.names[leaf]:
-                pair = pairs.texts[place]
+                pair, size = pairs.texts[place], size + pairs.sizes[place] + leaves.sizes[leaf]
+                values = partial(_TRIPLES[form], pairs.values[:, place], leaves.values[:, leaf])
                 if form == "{p} * {u}" and pairs.products[place]:
                     factors = [*pairs.products[place], (leaves.sizes[leaf], leaf)]
                     text = " * ".join(leaves.texts[i] for _, i in sorted(factors))
-                    yield text, size + pairs.sizes[place] + leaves.sizes[leaf]
-                    continue
-                text = form.format(p=_inner(pair, form), u=leaves.texts[leaf])
-                yield text, size + pairs.sizes[place] + leaves.sizes[leaf]
+                else:
+                    text = form.format(p=_inner(pair, form), u=leaves.texts[leaf])
+                yield _Proposal(text, size, values)
 
     def _required_pairs(
         self, leaves: _Terms, u: Numbers

@@ -310,9 +310,9 @@ def _fit_of(
     found, counts = np.unique(np.rint((off - constant) / step), return_counts=True)
     shares = counts / len(off)
     least = max(_LEAST_REMAINDER, _LEAST_REMAINDER_ROWS / len(off))
-    order = [i for i in np.argsort(-shares, kind="stable") if shares[i] >= least]
-    order = order[:most]
-    if not order or shares[order[0]] < _LEAST_COMMON:
+    order = np.argsort(-shares, kind="stable")
+    order = order[shares[order] >= least][:most]
+    if not len(order) or shares[order[0]] < _LEAST_COMMON:
         return constant, (), 0.0
     remainders = tuple(_clean(found[i], step) for i in order)
     share = float(shares[order].sum())

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.errors import ConditionError
+from gcvae.errors import ConditionError, Problem
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.priors import GaussianMixturePrior, Prior, fit_best_mixture
 from gcvae.numerics.generators import AnyGenerator, generator_for, normal
@@ -134,6 +134,7 @@ class ConditionedModel:
         *,
         reveals_probability: bool = True,
         n_columns: int | None = None,
+        expected: str | None = None,
     ) -> ConditionedModel:
         """Fits the proposal of latent vectors by a pilot run.
 
@@ -143,6 +144,7 @@ class ConditionedModel:
             seed: Seed of the pilot.
             reveals_probability: Whether an error message may contain the probability.
             n_columns: Number of columns that the condition names; None for those with a region.
+            expected: What an error message says is possible; None for nothing.
 
         Raises:
             ConditionError: The condition is too improbable under the model.
@@ -163,7 +165,7 @@ class ConditionedModel:
         best = max(rounds, key=lambda one: one.effective_share)
         if n_columns is None:
             n_columns = sum(region is not None for region in regions)
-        best._refuse_the_impossible(reveals_probability, n_columns)
+        best._refuse_the_impossible(reveals_probability, n_columns, expected)
         return best
 
     @property
@@ -200,17 +202,20 @@ class ConditionedModel:
             chosen = systematic(particles.log_weight[None], rows, generator)[0]
             return complete(self.model, self.regions, particles.take(chosen), generator)
 
-    def _refuse_the_impossible(self, reveals_probability: bool, n_columns: int) -> None:
+    def _refuse_the_impossible(
+        self, reveals_probability: bool, n_columns: int, expected: str | None
+    ) -> None:
         """Raises a ConditionError if the probability or the effective share is too small."""
         least = n_columns * math.log(LEAST_PROBABILITY)
         probability = f"{math.exp(self.log_probability):.3g}"
         revealed = f"of {probability}, " if reveals_probability else ""
         if not self.has_density and self.log_probability < least:
-            raise ConditionError(
+            message = (
                 f"the model gives the condition a probability {revealed}"
                 f"under the least of {math.exp(least):.0e} (a millionth for each column that it "
                 "names)"
             )
+            raise ConditionError(Problem(message, expected=expected))
         if self.effective_share < LEAST_EFFECTIVE_SHARE:
             estimated = (
                 f", whose probability the model estimates as {probability}" * reveals_probability

@@ -51,7 +51,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Rule
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import has_offset, is_time_of_day
+from gcvae.spelling.date_text import is_time_of_day
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
@@ -66,10 +66,13 @@ class Condition:
         regions: Region of possible cells of each modelled column; None for an unconditioned column.
         grouped: For conditioned columns in which several levels share one code, by index: the mask
             of possible levels.
+        expected: Range in the training table of the computed columns that the condition requires to
+            lie beyond it, in words; None if there are none.
     """
 
     regions: list[AnyRegion | None]
     grouped: dict[int, Mask] = field(default_factory=dict)
+    expected: str | None = None
 
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
@@ -134,7 +137,18 @@ def read_condition(
     for j, region in found.items():
         if condition.regions[j] is None:
             condition.regions[j] = region
-    return condition
+    limits = ", ".join(_beyond(targets, codec.schema))
+    expected = f"{limits}, as in the training table" if limits else None
+    return replace(condition, expected=expected)
+
+
+def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:
+    """Yields the limits of each column all of whose possible values lie beyond them."""
+    for name, target in targets.items():
+        grid, limits = grid_of(schema[name]), " ".join(_limits(schema[name]))
+        is_within = (target.low <= grid.high) & (target.high >= grid.low)
+        if limits and not is_within.any() and not target.missing.any():
+            yield f"{name} {limits}"
 
 
 def _broken_rules(
@@ -224,8 +238,11 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
         time = pd.Timestamp(wanted)
         if time.tzinfo is None:
             time = in_utc(time, column)
-        elif time.tzinfo is not None and has_offset(column.date_format):
+        elif column.zone is not None:
             time = time.tz_convert("UTC").tz_localize(None)
+        else:
+            message = f"{wanted} has a time zone, but the column has none"
+            raise _NotUnderstoodError(message, "a time without a zone")
         return _date_text(time, column)
     if isinstance(wanted, time_of_day) and is_time_of_day(column.date_format):
         return _date_text(pd.Timestamp(END_READERS[column.kind](wanted, column)), column)
@@ -329,11 +346,12 @@ def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
     """
     cells = {}
     for name, wanted in given.items():
-        is_one = name in codec.schema and codec.schema[name].is_modelled
-        document = _as_document(wanted, codec.schema[name]) if is_one else None
-        if document is None or isinstance(document, list | Mapping):
+        if name not in codec.schema or not codec.schema[name].is_modelled:
             continue
         with suppress(_NotUnderstoodError):  # reported when the column itself is read
+            document = _as_document(wanted, codec.schema[name])
+            if document is None or isinstance(document, list | Mapping):
+                continue
             typed = _typed([document], codec.schema[name])
             if typed.notna().all():
                 cells[name] = typed

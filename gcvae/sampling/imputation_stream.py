@@ -55,6 +55,7 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
     """Yields the CSV file block by block."""
     from pandas.api.types import infer_dtype
 
+    from gcvae.cells.data_frames import with_columns
     from gcvae.cells.values import format_table
     from gcvae.files.delimited import write_delimited
 
@@ -65,7 +66,7 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
             if name == DRAW_COLUMN and name not in schema:
                 written[name] = block[name].astype(str)
             elif not is_text:
-                values = block[[name]].assign(**_dropped_cells(block[[name]], schema))
+                values = with_columns(block[[name]], _dropped_cells(block[[name]], schema))
                 written[name] = format_table(values, schema)[name]
         header = shard.is_first and number == 0
         separator = block.attrs.get("separator", schema.separator)
@@ -74,11 +75,12 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
 
 def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:
     """Yields the blocks with cells of the columns' dtypes."""
+    from gcvae.cells.data_frames import with_columns
     from gcvae.cells.values import parse_table
 
     for block in blocks:
         names = [name for name in block.columns if name in schema]
-        typed = parse_table(block[names], schema).assign(**_dropped_cells(block, schema))
+        typed = with_columns(parse_table(block[names], schema), _dropped_cells(block, schema))
         typed = typed[[name for name in schema.names if name in typed]]
         types = block.attrs.get("parquet_types", {})
         passed_on = (c.name for c in schema if c.kind.outcomes is Outcomes.KEYS)

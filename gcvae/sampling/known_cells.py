@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from gcvae.arrays import Mask
+from gcvae.cells.data_frames import with_columns
 from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import listed_levels
-from gcvae.cells.values import parse_table, refuse_unknown_columns
+from gcvae.cells.values import in_column_zones, parse_table, refuse_unknown_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, HardRuleError, Problem, TableError
@@ -28,6 +29,8 @@ from gcvae.schema.kinds import Outcomes
 BLOCK_ROWS = 512
 """Number of rows of a block. Each block has its own random generator, seeded by (seed, block
 number)."""
+_MOST_SHOWN = 10
+"""Maximum number of rows that an error lists."""
 _MOST_ROUNDS = 50
 """Maximum number of times that a completion is drawn, until it satisfies the hard rules."""
 
@@ -66,9 +69,10 @@ class KnownRows:
             raise TableError("there are no rows of known cells")
         refuse_unknown_columns(list(frame.columns), schema)
         absent = [c.name for c in schema if c.is_modelled and c.name not in frame]
-        whole = _with_columns(frame, dict.fromkeys(absent))
+        whole = with_columns(frame, dict.fromkeys(absent))
         whole.attrs = dict(frame.attrs)
-        typed = _nearest(parse_table(whole, schema), codec).reset_index(drop=True)
+        typed = parse_table(in_column_zones(whole, schema), schema)
+        typed = _nearest(typed, codec).reset_index(drop=True)
         numbers = frame.attrs.get("lines")
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
@@ -193,9 +197,10 @@ class KnownRows:
                 if self.blanks_missing:
                     self._check_kept(completed, at.start, effective)
                 return completed, effective
-        row = at.start + int(pending[0])
+        never = np.zeros(len(self), dtype=bool)
+        never[at.start + pending.numpy()] = True
         message = "no completion of the row keeps the hard rules"
-        raise HardRuleError(self._problem(row, message))
+        raise HardRuleError(self._problem(never, message))
 
     def _positioned(
         self,
@@ -236,17 +241,19 @@ class KnownRows:
         problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():
-                row = int(np.argmax(differ))
                 source = self.constrained.codec.copies[copy]
                 message = (
                     f"columns {copy!r} and {source!r} differ; they are equal in every row of the "
                     "training table"
                 )
-                problems.append(self._problem(row, message))
-        broken = ~self.constrained.allowed(self.typed, blanks_unknown=True)
-        if broken.any():
-            row = int(np.argmax(broken))
-            problems.append(self._problem(row, "the known cells break a hard rule"))
+                problems.append(self._problem(differ, message))
+        hard_rules = self.constrained.hard_rules
+        broken = ~hard_rules.kept(self.typed, blanks_unknown=True)
+        problems += [
+            self._problem(broken[:, i], f"the known cells break a hard rule: {rule}")
+            for i, rule in enumerate(hard_rules.rules)
+            if broken[:, i].any()
+        ]
         if problems:
             raise ConditionError(*problems)
 
@@ -256,20 +263,25 @@ class KnownRows:
 
         No completion contains a combination of cells that the model's rules exclude.
         """
-        lost = (effective == 0.0).nonzero()[:, 0].tolist()
-        reduction = self.constrained.codec.reduction
+        problems = []
         n_outputs = len(completed) // max(len(effective), 1)
-        for row in lost if len(reduction) else ():
-            own = self.typed.iloc[[first + row] * n_outputs].reset_index(drop=True)
-            found = completed.iloc[row * n_outputs : (row + 1) * n_outputs].reset_index(drop=True)
-            for rewriting in reduction.rewritings:
-                for name in (rewriting.column, *rewriting.parents):
-                    known = own[name].notna().to_numpy()
-                    if _differ(own[name][known], found[name][known]).any():
-                        message = (
-                            f"no row of the model is found that has its known cells: {rewriting}"
-                        )
-                        raise ConditionError(self._problem(first + row, message, column=name))
+        lost = (effective == 0.0).nonzero()[:, 0].numpy()
+        rewritings = self.constrained.codec.reduction.rewritings
+        for rewriting in rewritings if len(lost) else ():
+            differ = np.zeros(len(self), dtype=bool)
+            for name in (rewriting.column, *rewriting.parents):
+                own = self.typed[name].iloc[first + lost.repeat(n_outputs)].reset_index(drop=True)
+                at = (lost[:, None] * n_outputs + np.arange(n_outputs)).ravel()
+                found = completed[name].iloc[at].reset_index(drop=True)
+                known = own.notna().to_numpy()
+                wrong = np.zeros(len(own), dtype=bool)
+                wrong[known] = _differ(own[known], found[known])
+                differ[first + lost] |= wrong.reshape(-1, n_outputs).any(axis=1)
+            if differ.any():
+                message = f"no row of the model is found that has its known cells: {rewriting}"
+                problems.append(self._problem(differ, message, column=rewriting.column))
+        if problems:
+            raise ConditionError(*problems)
 
     def _made_up(self) -> list[Problem]:
         """Returns a problem for each identifier with known cells."""
@@ -292,28 +304,35 @@ class KnownRows:
             unseen = are_unseen[:, j].numpy()
             if not unseen.any():
                 continue
-            row, name = int(np.argmax(unseen)), column.name
+            name = column.name
             names = [name, *(c for c, s in self.constrained.codec.copies.items() if s == name)]
+            row = int(np.argmax(unseen))
             cell = next(written[n].iloc[row] for n in names if pd.notna(self.typed[n].iloc[row]))
-            message = f"{shortened(str(cell))} is no level of the column"
-            if are_hidden[row, j]:
-                message = f"{message} in the model, which has no levels of few rows"
             rewriting = self.constrained.codec.reduction.rewritten.get(name)
             if rewriting is not None:
-                message = (
-                    f"{shortened(str(cell))} breaks a rule that every row of the training table "
-                    f"keeps: {rewriting}"
-                )
-                problems.append(self._problem(row, message, column=name))
-                continue
-            expected = listed_levels(column.column)
-            problems.append(self._problem(row, message, column=name, expected=expected))
+                message = f"breaks a rule that every row of the training table keeps: {rewriting}"
+                expected = None
+            else:
+                hidden = " in the model, which has no levels of few rows" * bool(are_hidden[row, j])
+                message = f"is no level of the column{hidden}"
+                expected = listed_levels(column.column)
+            message = f"{shortened(str(cell))} {message}"
+            problems.append(self._problem(unseen, message, column=name, expected=expected))
         return problems
 
-    def _problem(self, row: int, message: str, **place: Any) -> Problem:
-        """Returns a problem of a row, with its line in the file if there is one."""
-        numbers = {"row": row} if self.lines is None else {"line": self.lines[row]}
-        return Problem(message, **numbers, **place)
+    def _problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
+        """Returns a problem of some rows, placed at the first: by line if they have lines.
+
+        Shape: (n,).
+        """
+        rows = np.flatnonzero(wrong).tolist()
+        places = rows if self.lines is None else [self.lines[row] for row in rows]
+        if len(places) > 1:
+            shown = ", ".join(map(str, places[1:_MOST_SHOWN]))
+            more = f", ... ({len(places):,} in all)" if len(places) > _MOST_SHOWN else ""
+            message = f"{message}; the same at {shown}{more}"
+        row, line = (places[0], None) if self.lines is None else (None, places[0])
+        return Problem(message, row=row, line=line, **place)
 
 
 def with_missing(
@@ -351,7 +370,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
             differ = differ.copy()
             differ[differ] = _differ(own[differ], back[differ])
         near[name] = own.mask(differ, back)
-    return _with_columns(typed, near)
+    return with_columns(typed, near)
 
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
@@ -372,16 +391,6 @@ def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
             if at is not None and codec.columns[at].has_missing:
                 found[:, at] |= is_word
     return found
-
-
-def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Returns a copy of the frame with additional columns; unlike `assign`, one may be called
-    self.
-    """
-    whole = frame.copy()
-    for name, cells in columns.items():
-        whole[name] = cells
-    return whole
 
 
 def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> Mask:

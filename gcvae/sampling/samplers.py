@@ -168,7 +168,12 @@ class ConditionSampler:
         condition = read_condition(given, constrained.codec, model.order, functions)
         model, regions = constrained.model, condition.regions
         conditioned = ConditionedModel.fit(
-            model, regions, seed, reveals_probability=reveals_probability, n_columns=len(given)
+            model,
+            regions,
+            seed,
+            reveals_probability=reveals_probability,
+            n_columns=len(given),
+            expected=condition.expected,
         )
         return cls(constrained, seed, condition, conditioned, reveals_probability)
 

@@ -13,9 +13,11 @@ may be absent; `infer_schema` infers them from a table. This module loads withou
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import timezone
 from typing import Any
 
 from gcvae.errors import Problem, SchemaError, UnknownColumnError, json_pointer
@@ -27,6 +29,7 @@ from gcvae.schema.rules import Rule
 from gcvae.schema.schema_table import schema_table
 from gcvae.schema.steps import Step, read_endings, read_steps
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name, unknown_names
+from gcvae.spelling.date_text import has_offset, offset_of
 from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
 
 SCHEMA_VERSION = 1
@@ -167,11 +170,20 @@ class Column:
         return (False, True) if is_pair else self.levels or ()
 
     def word(self, truth: bool) -> str:
-        """Returns the text for false or true: the column's level for a boolean, else "False" or
-        "True"."""
-        if self.kind.outcomes is Outcomes.TRUTH_VALUES and len(self.levels or ()) == 2:
-            return str((self.levels or ())[truth])
-        return str(truth)
+        """Returns the text for false or true: the column's level for a boolean and for levels 0 and
+        1, else "False" or "True"."""
+        levels = self.levels or ()
+        is_pair = self.kind.outcomes is Outcomes.TRUTH_VALUES and len(levels) == 2
+        return str(levels[truth] if is_pair or levels == (0, 1) else truth)
+
+    @property
+    def zone(self) -> str | timezone | None:
+        """Time zone of dates, as a name or an offset from UTC; None if they have no zone."""
+        named = re.search(r"tz=([^\]]+)\]", self.parquet_type or "")
+        if named is not None:
+            return named[1]
+        has_zone = self.datetime_format is not None and has_offset(self.datetime_format)
+        return timezone(offset_of(self.date_format)) if has_zone else None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the column as a member of the schema's JSON document, without default values."""

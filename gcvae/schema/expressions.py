@@ -32,8 +32,16 @@ _SLIPS = (
     (re.compile(r"=>|=<|<>"), "; comparisons are ==, !=, <, <=, > and >="),
     (re.compile(r"(?<![=<>!])=(?!=)"), "; values are compared with =="),
     (re.compile(r"\b(AND|OR|NOT)\b|&&|\|\|"), "; terms are joined by and, or, not"),
+    (re.compile("`"), "; a backtick has no partner; one within a name is doubled"),
+    (
+        re.compile(r"^\s*(if|when)\b|\bthen\b", re.I),
+        "; a premise follows its rule: b > 50 if a > 3",
+    ),
+    (re.compile(r"\bbetween\b", re.I), "; a range is written 3 <= a <= 5"),
 )
-"""Patterns of operators from other languages, each with a hint that names the right operator."""
+"""Patterns of slips, such as operators from other languages, each with a hint that says what is
+right."""
+_ENDS = "; something is missing at the end"
 _NAMES = "; a name with spaces or signs, or a word such as class, stands in backticks"
 _MOST_SHOWN = 200  # characters of an expression in a message
 _DEEPEST = 100  # nested terms, far under Python's limit of recursion
@@ -46,6 +54,13 @@ _ALLOWED_NODES = (
 )  # fmt: skip
 
 
+_COMPARED = "; values are compared with ==, and is_missing(x) is true where x is missing"
+_INSTEAD: dict[type[ast.AST], str] = {
+    ast.Is: _COMPARED,
+    ast.IsNot: _COMPARED,
+    ast.Attribute: "; a name with a full stop stands in backticks",
+}
+"""Hints to what stands for nodes that are not allowed."""
 MOST_CHARACTERS = 20_000
 """Maximum length of an expression; longer ones are refused."""
 
@@ -79,21 +94,24 @@ def parse_expression(text: str) -> ast.expr:
         longer.extend([match.end()] * (len(code) - len(match[0])))
         return code
 
-    source = _NOT_PYTHON.sub(as_python, text)
+    source = outside_quotes(_NOT_PYTHON.sub(as_python, text), _in_one_line)
     before = len(source) - len(source.lstrip())
     source = source.strip()
+    if not source:
+        raise ValueError("the expression is empty")
     outside = unquoted(source)
     if _CONDITIONAL.search(outside) and not _ELSE.search(outside):
         source += " else True"  # Python requires an else
     try:
         tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
-        lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
-        end = len("".join(source.splitlines()[-1:])) + 1
-        place = _position(before + sum(map(len, lines)) + (error.offset or end), longer)
-        hint = next((hint for slip, hint in _SLIPS if slip.search(text)), _NAMES)
+        place = _position(before + (error.offset or len(source) + 1), longer)
+        hint = next((hint for slip, hint in _SLIPS if slip.search(unquoted(text))), None)
+        if hint is None and error.msg == "invalid syntax":
+            hint = _ENDS if place > len(text.rstrip()) else _NAMES
         raise ValueError(
-            f"the expression {_short(text)} can not be read: {error.msg} at character {place}{hint}"
+            f"the expression {_short(text)} can not be read: {error.msg} at character {place}"
+            f"{hint or ''}"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"the expression {_short(text)} can not be read: {error}") from None
@@ -121,6 +139,11 @@ class Percentage(float):
     def percent(self) -> str:
         """The percentage without its sign, such as "19.5"."""
         return f"{(Decimal(float.__repr__(self)) * 100).normalize():f}"
+
+
+def _in_one_line(part: str) -> str:
+    """Returns a part of an expression with spaces for comments and line breaks."""
+    return re.sub(r"#[^\r\n]*|[\r\n]", lambda match: " " * len(match[0]), part)
 
 
 def _position(place: int, longer: Sequence[int]) -> int:
@@ -231,14 +254,13 @@ def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) 
     """
     where = ""
     if isinstance(node, ast.expr):
-        lines = source.splitlines(keepends=True)
-        own = lines[node.lineno - 1].encode()[: node.col_offset].decode()
-        place = before + sum(map(len, lines[: node.lineno - 1])) + len(own) + 1
+        place = before + len(source.encode()[: node.col_offset].decode()) + 1
         where = f" at character {_position(place, longer)}"
     if not isinstance(node, _ALLOWED_NODES):
-        raise ValueError(f"{type(node).__name__} is not allowed in an expression{where}")
+        hint = _INSTEAD.get(type(node), "")
+        raise ValueError(f"{type(node).__name__} is not allowed in an expression{where}{hint}")
     if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):
-        hint = "; is_missing(column) is true of blanks" if node.value is None else ""
+        hint = "; is_missing(x) is true where x is missing" if node.value is None else ""
         raise ValueError(f"{node.value!r} is not allowed in an expression{where}{hint}")
     if isinstance(node, ast.IfExp) and getattr(node.orelse, "value", None) is not True:
         raise ValueError(f"`a if b` has no else{where}: it is true wherever b is not")

@@ -369,6 +369,7 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
                 (f"column {name!r} {what}: no rule can use it", "columns that are modelled")
             )
     if not found and rule.keep == "soft" and is_condition:
-        message = f"{rule} says nothing of one column that can be computed"
-        found.append((message, 'y == f(x), y <= f(x), determines(a; y), or "keep": "hard"'))
+        message = f"{rule} computes no column, and such a rule can not be soft"
+        forms = "y == f(x), y <= f(x), determines(a; y) or is_missing(y) if is_missing(x)"
+        found.append((message, f'"keep": "hard", or a rule of the form {forms}'))
     return found

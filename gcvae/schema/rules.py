@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -34,6 +34,7 @@ from gcvae.schema.expressions import (
     parse_expression,
     quoted_name,
     unquoted,
+    written,
 )
 
 Keep = Literal["soft", "hard", "off"]
@@ -284,6 +285,32 @@ def read_form(text: str) -> Form:
             )
         return Formula(form.column, "≈", form.value, form.parents, (), tolerance)
     return form or Condition(names_in(tree), tree)
+
+
+def implied_formulas(rules: Iterable[Rule]) -> list[Rule]:
+    """Returns the formulas and inequalities among the terms of hard conditions.
+
+    A model keeps them by construction, and rejection only the other terms: the first two of
+    "net < gross and gross == net + tax and net != 5". Users do not see them as rules.
+    """
+    trees: list[ast.expr] = []
+    for rule in rules:
+        if rule.keep == "hard" and isinstance(rule.form, Condition):
+            tree = rule.form.tree
+            is_joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
+            trees += tree.values if is_joined else [tree]  # type: ignore[attr-defined]
+    texts = (written(_not_strict(tree)) for tree in trees)
+    return [Rule(text, share=1.0) for text in texts if isinstance(read_form(text), Formula)]
+
+
+def _not_strict(tree: ast.expr) -> ast.expr:
+    """Returns a term with <= for < and >= for >."""
+    match tree:
+        case ast.Compare(ops=[ast.Lt()]):
+            return ast.Compare(tree.left, [ast.LtE()], tree.comparators)
+        case ast.Compare(ops=[ast.Gt()]):
+            return ast.Compare(tree.left, [ast.GtE()], tree.comparators)
+    return tree
 
 
 def _without_tolerance(text: str) -> tuple[str, float, bool]:

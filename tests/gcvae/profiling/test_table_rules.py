@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,3 +139,40 @@ def test_what_a_search_leaves_out_is_told() -> None:
     assert note.startswith(f"{told} columns; put")
     for given, table in ((None, wide.iloc[:, :40]), ({"rules": []}, wide)):
         assert not any("searched only" in note for note in infer_schema(table, given).warnings)
+
+
+@pytest.mark.parametrize("keep", ["soft", "hard"])
+@pytest.mark.parametrize(
+    "text",
+    ["total == net / (tax - tax)", "total <= net % 0", "total >= early + late"],
+)
+def test_a_given_formula_that_has_a_value_in_no_row_is_refused(
+    text: str, keep: str, tmp_path: Path
+) -> None:
+    halves = [str(i % 37) if i < 100 else "" for i in range(200)]
+    rows = table().assign(early=halves, late=halves[::-1])
+    given = {"rules": [{"rule": text, "keep": keep}]}
+    with refuses(SchemaError, "/rules/0"):
+        infer_schema(rows, given)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    with refuses(SchemaError, "/rules/0"):
+        infer_schema(tmp_path / "rows.csv", given)
+    for other in ({"keep": "off"}, {"source": "found", "keep": "soft"}):
+        [rule] = infer_schema(rows, {"rules": [{"rule": text} | other]}).schema.rules or ()
+        assert rule.share is None
+    assert infer_schema(rows, {"rules": [{"rule": "total == net / (tax - 5)"}]}).schema.rules
+
+
+@pytest.mark.parametrize("find_rules", [True, False])
+def test_a_strict_inequality_is_listed_once_and_kept_by_construction(find_rules: bool) -> None:
+    rows = table().assign(high=[str(int(net) + 1 + i % 7) for i, net in enumerate(table()["net"])])
+    texts = ["high > net", "net < total + 1 and tax >= 0"]
+    given = {"rules": [{"rule": text, "keep": "hard"} for text in texts], "find_rules": find_rules}
+    schema = infer_schema(rows, given).schema
+    assert [rule.text for rule in schema.rules or () if rule.source == "given"] == texts
+    assert not any("high" in rule.columns for rule in (schema.rules or ())[2:])
+    model = Synthesizer.fit(rows, schema=given, preset="fast", settings={"max_steps": 2})
+    assert "high" in model.codec.reduction.rewritten or "net" in model.codec.reduction.rewritten
+    assert model.schema.rules == schema.rules
+    drawn = model.sample(200, seed=1).astype(int)
+    assert (drawn["high"] > drawn["net"]).all()

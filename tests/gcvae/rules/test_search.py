@@ -199,3 +199,13 @@ def test_a_part_of_a_date_is_no_rule_of_words_that_it_is_not() -> None:
         }
     )
     assert {finding.rule.column for finding in found_in(table).values()} <= {"word"}
+
+
+def test_a_column_may_be_called_self_in_a_rule() -> None:
+    random = np.random.default_rng(0)
+    cells = {"self": random.integers(10, 99, 300), "b": random.integers(2, 20, 300)}
+    frame = pd.DataFrame(cells).astype(float)
+    frame["total"] = frame["self"] * frame["b"]
+    frame["part"] = frame["b"] / frame["self"]
+    rules = infer_schema(frame.round(2)).rules
+    assert any({"self", "b", "total"} == {*rule["columns"]} for rule in rules)

@@ -93,7 +93,7 @@ def test_rows_with_blanks_have_a_score_where_whole_rows_have() -> None:
     assert np.isfinite(fitted().log_likelihood(rows.mask(blank))["log_likelihood"]).all()
 
 
-def visits(n: int, seed: int) -> pd.DataFrame:
+def stays(n: int, seed: int) -> pd.DataFrame:
     """Stays in hospital: a rule gives an exact admission, others a year of them or a weekday."""
     random = np.random.default_rng(seed)
     born = pd.Series(
@@ -118,15 +118,15 @@ def visits(n: int, seed: int) -> pd.DataFrame:
 
 
 @cache
-def of_visits() -> Synthesizer:
-    """A model of visits."""
-    return Synthesizer.fit(visits(1_500, 0), preset="fast", seed=0, device="cpu")
+def of_stays() -> Synthesizer:
+    """A model of stays."""
+    return Synthesizer.fit(stays(1_500, 0), preset="fast", seed=0, device="cpu")
 
 
 @pytest.mark.parametrize("unknown", [["came"], ["came", "days"], ["came", "left"], ["born"]])
 def test_of_several_rules_the_ones_that_leave_least_give_the_cell(unknown: list[str]) -> None:
-    model = of_visits()
-    rows = visits(60, 1)
+    model = of_stays()
+    rows = stays(60, 1)
     known = rows.assign(**dict.fromkeys(unknown))
     assert np.isfinite(model.log_likelihood(known)["log_likelihood"]).all()
     if unknown == ["came"]:

@@ -10,6 +10,7 @@ import pytest
 from gcvae.errors import SchemaError
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
+from gcvae.schema.expressions import written
 from gcvae.schema.rules import Condition, Dependency, Formula, Missingness, Rule
 from tests.wordings import refuses
 
@@ -331,3 +332,46 @@ def test_words_of_the_language_within_quotes_are_text(word: str) -> None:
     assert rule.columns == ("note",)
     assert Rule(f"`{word}` == price").form == Formula(word, "==", rule.form.tree, ("price",))
     assert isinstance(Rule(f"is_missing(note) if note != '{word}'", keep="hard").form, Condition)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "the expression is empty"),
+        ("a == b and", "something is missing at the end"),
+        ("a ==\n  b + ", "at character 11; something is missing at the end"),
+        ("`a`b` <= y", "a backtick has no partner; one within a name is doubled"),
+        ("a`b <= y", "a backtick has no partner; one within a name is doubled"),
+        ("if a > 3: b > 50", "a premise follows its rule: b > 50 if a > 3"),
+        ("a between 3 and 5", "a range is written 3 <= a <= 5"),
+        ("a is not None", "is_missing(x) is true where x is missing"),
+        ("net.price > 3", "a name with a full stop stands in backticks"),
+        ("net price > 3", "stands in backticks"),
+    ],
+)
+def test_the_hint_of_an_unreadable_expression_is_about_its_slip(text: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=r"the expression|not allowed") as raised:
+        Rule(text)
+    assert str(raised.value).endswith(hint if hint != "stands in backticks" else f"class, {hint}")
+
+
+@pytest.mark.parametrize("text", ["y == (a == 'x', b'", "a == (b", "a == b)"])
+def test_a_bracket_or_quote_without_a_partner_is_all_that_is_said(text: str) -> None:
+    with pytest.raises(ValueError, match=r"at character [0-9]+$"):
+        Rule(text)
+
+
+@pytest.mark.parametrize("text", ["y ==\n  a\r\n + b", "y == a # net\n + b", "\n y == a + b"])
+def test_a_rule_may_stand_in_several_lines(text: str) -> None:
+    form = Rule(text).form
+    assert isinstance(form, Formula)
+    assert (written(form.value), form.parents) == ("a + b", ("a", "b"))
+
+
+@pytest.mark.parametrize("premise", ["a == 1", "not is_missing(a)", "a > b"])
+def test_a_soft_rule_on_missing_cells_names_the_form_that_may_be_soft(premise: str) -> None:
+    rule = {"rule": f"is_missing(y) if {premise}"}
+    rows = pd.DataFrame({"y": ["", "1", "2"] * 9, "a": range(27), "b": range(9, 36)}).astype(str)
+    with refuses(SchemaError, "/rules/0") as raised:
+        infer_schema(rows.assign(a=rows["a"].str[-1], b=rows["b"].str[-1]), {"rules": [rule]})
+    assert "is_missing(y) if is_missing(x)" in str(raised.value)
