@@ -163,7 +163,7 @@ _ALL = (
         "foresight",
         Stage.CONDITIONS,
         (Seam("gcvae.sampling.particles:lookahead_regions", always({}), bool),),
-        ("gcvae/sampling/lookahead.py",),
+        ("gcvae/sampling/lookahead.py", "gcvae/sampling/lookahead_columns.py"),
         has_conditions=True,
     ),
     Switch(

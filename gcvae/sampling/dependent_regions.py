@@ -31,6 +31,7 @@ from gcvae.sampling.target_intervals import TargetIntervals, indices_of_rows, re
 
 if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
+    from gcvae.sampling.lookahead import LookaheadRegion
 
 _MOST_LATER = 2
 """Maximum number of unknown columns of a formula drawn after a proposed one; each doubles the
@@ -111,12 +112,12 @@ class RegionsByRow:
     """
 
     regions: tuple[DependentRegion | JointRegion | SolvedRegion, ...]
-    plain: Region | None = None
+    plain: Region | LookaheadRegion | None = None
 
     @property
     def has_density(self) -> bool:
         """Whether the region of a row is a single number whose probability is a density."""
-        return self.plain is not None and self.plain.has_density
+        return isinstance(self.plain, Region) and self.plain.has_density
 
     def take(self, rows: Tensor | None) -> RegionsByRow:
         """Returns the regions for the rows with the given indices; None stands for all rows."""
@@ -144,7 +145,10 @@ class RegionsByRow:
         at = torch.from_numpy(np.flatnonzero(is_open))
         if len(at):
             plain = None if self.plain is None else self.plain.take(at)
-            drawn.put(at, column.take(at).draw_within(plain, noise[at]))
+            if plain is None or isinstance(plain, Region):
+                drawn.put(at, column.take(at).draw_within(plain, noise[at]))
+            else:
+                drawn.put(at, plain.draw(column.take(at), noise[at], codes[at], values[at]))
         return drawn
 
 

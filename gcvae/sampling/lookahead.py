@@ -14,14 +14,13 @@ Source: look-ahead in sequential importance sampling; Lin, Chen and Liu 2013.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from gcvae.codec.region import Drawn, Region, WalkedColumn
-from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 
 _LOG_SILENT = math.log(0.1)
@@ -34,10 +33,41 @@ exceptions.
 
 @dataclass(frozen=True)
 class LookaheadRegion:
-    """Region of a column that helps to determine a conditioned later column.
+    """Region of a column that helps to determine conditioned later columns.
 
     Attributes:
         own: Region of the column itself.
+        dependencies: Dependencies with a conditioned later column; h is the product of theirs.
+    """
+
+    own: Region
+    dependencies: tuple[Dependency, ...]
+
+    def take(self, rows: Tensor | None) -> LookaheadRegion:
+        """Returns the region for the rows with the given indices; None stands for all rows."""
+        if rows is None:
+            return self
+        dependencies = tuple(each.take(rows) for each in self.dependencies)
+        return LookaheadRegion(self.own.take(rows), dependencies)
+
+    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+        """Draws a cell for each of N particles, with the log of Z / h as its log weight.
+
+        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
+        (N,); codes and values (N, D), the columns drawn so far.
+        """
+        n_codes = self.own.log_share.shape[-1]
+        log_h = torch.stack([each.log_h(codes, n_codes) for each in self.dependencies]).sum(0)
+        drawn = column.draw_within(replace(self.own, log_share=self.own.log_share + log_h), noise)
+        taken = log_h.gather(-1, drawn.codes.long()[:, None])[:, 0]
+        return replace(drawn, log_prob=drawn.log_prob - taken)
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A functional dependency as one of its columns sees it, while it is drawn.
+
+    Attributes:
         function: Functional dependency with a conditioned later column.
         pairs: Combinations of codes that satisfy the dependency of r columns on one, with one row
             for each code of this column. Shape: (m, r + 1).
@@ -47,33 +77,19 @@ class LookaheadRegion:
             Shape: (n, K), or (1, K) for all rows alike.
     """
 
-    own: Region
     function: LevelFunction
     pairs: Tensor
     at: int
     earlier: tuple[int, ...]
     possible: Mapping[int, Tensor]
 
-    def take(self, rows: Tensor | None) -> LookaheadRegion:
-        """Returns the region for the rows with the given indices; None stands for all rows."""
-        if rows is None:
-            return self
+    def take(self, rows: Tensor) -> Dependency:
+        """Returns the dependency for the rows with the given indices."""
         taken = {i: p if len(p) == 1 else p[rows] for i, p in self.possible.items()}
-        return replace(self, own=self.own.take(rows), possible=taken)
+        return replace(self, possible=taken)
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles, with the log of Z / h as its log weight.
-
-        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
-        (N,); codes and values (N, D), the columns drawn so far.
-        """
-        log_h = self._log_h(codes)
-        drawn = column.draw_within(replace(self.own, log_share=self.own.log_share + log_h), noise)
-        taken = log_h.gather(-1, drawn.codes.long()[:, None])[:, 0]
-        return replace(drawn, log_prob=drawn.log_prob - taken)
-
-    def _log_h(self, codes: Tensor) -> Tensor:
-        """Returns log h of the column's codes, given the earlier columns.
+    def log_h(self, codes: Tensor, n_codes: int) -> Tensor:
+        """Returns log h of the column's K = `n_codes` codes, given the earlier columns.
 
         Shape: (N, D) -> (N, K).
         """
@@ -85,57 +101,12 @@ class LookaheadRegion:
         fits = listed.clone()
         for i, possible in self.possible.items():
             fits &= possible[:, pairs[:, i]]
-        shape = len(codes), self.own.log_share.shape[-1]
         own = pairs[:, self.at]
         is_listed, is_fit = (
-            torch.zeros(shape).index_add(1, own, flags.float()) > 0 for flags in (listed, fits)
+            torch.zeros(len(codes), n_codes).index_add(1, own, flags.float()) > 0
+            for flags in (listed, fits)
         )
         log_break = math.log(max(self.function.exceptions, _LEAST))
         silent = torch.where(is_listed, log_break, torch.tensor(_LOG_SILENT, dtype=torch.float64))
         is_free = torch.stack([p.all(-1).expand(len(codes)) for p in self.possible.values()]).all(0)
         return torch.where(is_fit | is_free[:, None], 0.0, silent)
-
-
-def lookahead_regions(
-    model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
-) -> dict[int, LookaheadRegion]:
-    """Returns, by index, the lookahead regions of columns that the decoder generates (`order`)
-    before a conditioned column of their dependency. A column of several dependencies uses the one
-    with the fewest exceptions.
-    """
-    found: dict[int, LookaheadRegion] = {}
-    if order is None:
-        return found
-    rank = {j: place for place, j in enumerate(order)}
-    for function in reversed(model.decoder.functions):
-        columns = function.columns
-        for at, j in enumerate(columns):
-            n_codes = model.marginals.columns[j].n_codes
-            own = Region.everything(n_codes) if regions[j] is None else regions[j]
-            later = {i: regions[k] for i, k in enumerate(columns) if rank[k] > rank[j]}
-            is_conditioned = any(isinstance(region, Region) for region in later.values())
-            if j in found or not is_conditioned or not isinstance(own, Region):
-                continue
-            found[j] = LookaheadRegion(
-                own,
-                function,
-                torch.from_numpy(function.pairs_by_code(at, n_codes)),
-                at,
-                tuple(i for i, k in enumerate(columns) if rank[k] < rank[j]),
-                {
-                    i: _possible(function, ~torch.isneginf(r.log_share))
-                    for i, r in later.items()
-                    if isinstance(r, Region)
-                },
-            )
-    return found
-
-
-def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
-    """Converts a mask of K possible codes to the coding of the dependency's pairs.
-
-    Shape: (n, K) -> (n, K or 2).
-    """
-    if function.blanks is None:
-        return codes
-    return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -243,6 +243,18 @@ class SolvedRegion:
         is_open = _of_rows(self.is_open, at)
         return replace(self, constraint=self.constraint.take(at), is_open=is_open, others=others)
 
+    def fixed_codes(self) -> Tensor | None:
+        """Returns the mask of the K codes of the column's solutions; None if the solutions differ
+        between particles. Shape: (n, K).
+        """
+        constraint, codec = self.constraint, self.constraint.codec
+        if not isinstance(constraint, ColumnConstraint) or constraint.parent in (
+            codec.reduction.rewritten
+        ):
+            return None
+        region = region_of_wholes(codec.column_codec(self.part), constraint.target)
+        return ~torch.isneginf(region.log_share)
+
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """Draws a cell for each of N particles, with log p - log q of its proposal q as its log
         weight.

@@ -29,7 +29,6 @@ from gcvae.schema.rules import Rule
 from gcvae.schema.schema_table import schema_table
 from gcvae.schema.steps import Step, read_endings, read_steps
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name, unknown_names
-from gcvae.spelling.date_text import has_offset, offset_of
 from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
 
 SCHEMA_VERSION = 1
@@ -179,6 +178,8 @@ class Column:
     @property
     def zone(self) -> str | timezone | None:
         """Time zone of dates, as a name or an offset from UTC; None if they have no zone."""
+        from gcvae.spelling.date_text import has_offset, offset_of  # needs numpy
+
         named = re.search(r"tz=([^\]]+)\]", self.parquet_type or "")
         if named is not None:
             return named[1]

@@ -93,6 +93,26 @@ def test_rows_with_blanks_have_a_score_where_whole_rows_have() -> None:
     assert np.isfinite(fitted().log_likelihood(rows.mask(blank))["log_likelihood"]).all()
 
 
+def taxed(n: int, seed: int) -> pd.DataFrame:
+    """Sales with the tax rate of their country."""
+    random = np.random.default_rng(seed)
+    at = random.integers(0, 60, n)
+    country, rate = np.char.add("land ", at.astype(str)), np.round(0.1 + 0.002 * at, 3)
+    net = np.round(20.0 + random.gamma(3.0, 20.0, n), 2)  # so that net and gross give the rate
+    return pd.DataFrame(
+        {"country": country, "rate": rate, "net": net, "gross": np.round(net * (1 + rate), 2)}
+    )
+
+
+def test_a_dependency_holds_in_each_row_whatever_is_blank_in_others() -> None:
+    model = Synthesizer.fit(taxed(3_000, 0), preset="fast", seed=0, device="cpu")
+    rows = taxed(600, 1)
+    known = rows.mask(np.random.default_rng(2).random(rows.shape) < 0.4)
+    filled = model.impute(known, seed=1)
+    rate_of = dict(zip(rows["country"], rows["rate"], strict=True))
+    np.testing.assert_allclose(filled["country"].map(rate_of), filled["rate"])
+
+
 def stays(n: int, seed: int) -> pd.DataFrame:
     """Stays in hospital: a rule gives an exact admission, others a year of them or a weekday."""
     random = np.random.default_rng(seed)
