@@ -91,14 +91,17 @@ def _is_typed(dtype: Any, column: Column) -> bool:
 
 
 def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns a user's rows in which times without a zone have that of their column, if it has one.
+    """Returns a user's rows in which times without a zone have that of their column's dtype, if it
+    has one.
 
-    As in conditions, they are times of its clock; of a repeated hour the first.
+    As in conditions, they are times of its clock; of a repeated hour the first. In a column of
+    texts with an offset from UTC, times without a zone are in UTC, as in generated rows.
     """
     rows = frame.copy(deep=False)
     for column in schema:
         name = column.name
-        if name not in frame or column.zone is None or not column.has_times:
+        has_zone = column.has_times and "tz=" in (column.parquet_type or "")
+        if name not in frame or column.zone is None or not has_zone:
             continue
         if not isinstance(frame[name].dtype, pd.DatetimeTZDtype) and not is_text(frame[name]):
             times = plain_cells(plain_series(frame[name]))

@@ -275,7 +275,8 @@ class KnownRows:
                 found = completed[name].iloc[at].reset_index(drop=True)
                 known = own.notna().to_numpy()
                 wrong = np.zeros(len(own), dtype=bool)
-                wrong[known] = _differ(own[known], found[known])
+                if known.any():
+                    wrong[known] = _differ(own[known], found[known])
                 differ[first + lost] |= wrong.reshape(-1, n_outputs).any(axis=1)
             if differ.any():
                 message = f"no row of the model is found that has its known cells: {rewriting}"

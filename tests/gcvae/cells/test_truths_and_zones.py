@@ -11,7 +11,7 @@ import polars
 import pytest
 
 from gcvae import Synthesizer
-from gcvae.cells.values import parse_table
+from gcvae.cells.values import format_table, parse_table
 from gcvae.errors import ConditionError, TableError
 from gcvae.schema.columns import TableSchema
 from tests.wordings import refuses
@@ -131,3 +131,17 @@ def test_times_with_a_zone_are_refused_where_the_column_has_none(model: Synthesi
     for wanted in (zoned["naive"][1], {"min": zoned["naive"][1]}):
         with refuses(ConditionError, "/given/naive"):
             model.sample(1, given={"naive": wanted})
+
+
+def test_generated_times_of_a_text_column_with_offsets_are_read_as_they_were_meant(
+    tmp_path: Path,
+) -> None:
+    texts = table()["naive"].dt.strftime("%Y-%m-%d %H:%M:%S+02:00")
+    path = tmp_path / "times.csv"
+    pd.DataFrame({"at": texts, "x": range(N)}).to_csv(path, index=False)
+    model = Synthesizer.fit(path, preset="fast", settings={"max_steps": 20}, seed=0)
+    drawn = model.sample(20, seed=1)
+    assert drawn["at"].dtype == "datetime64[us]"
+    written = format_table(drawn, model.schema)
+    assert written["at"].str.endswith("+02:00").all()
+    assert scores(model, drawn) == pytest.approx(scores(model, written))
