@@ -55,7 +55,7 @@ class Measured:
         cpu_seconds: Of the process; what else the machine did meanwhile is not in them.
         resident_bytes: Of the process, the pages of mapped files that it touched included; the
             kernel takes those back when others need the room.
-        anonymous_bytes: Of the process without them: what can not be taken back.
+        anonymous_bytes: Of the process without them: what cannot be taken back.
         files_bytes: Of the temporary files.
     """
 

@@ -13,8 +13,8 @@ GcvaeError
 │   ├── ScoringError        request for a score from a model that was published without scoring
 │   └── BudgetError         private models of a table that together exceed its privacy cap
 ├── ArtifactError           unreadable model file
-├── UnwritableFileError     file that can not be written
-├── TrainingError           training that can not go on
+├── UnwritableFileError     file that cannot be written
+├── TrainingError           training that cannot go on
 │   └── DivergedError       training loss that is not finite
 ├── MissingPackageError     optional package that is needed and not installed
 └── CancelledError          stop requested by the progress callback
@@ -99,7 +99,7 @@ class InputError(GcvaeError):
 
 
 class TableError(InputError):
-    """Raised if a file is not a table that can be read, or its cells can not be used."""
+    """Raised if a file is not a table that can be read, or its cells cannot be used."""
 
 
 class EmptyTableError(TableError):
@@ -153,7 +153,7 @@ class ArtifactError(GcvaeError):
 
 
 class UnwritableFileError(GcvaeError, OSError):
-    """Raised if a file can not be written, for example because its folder does not exist."""
+    """Raised if a file cannot be written, for example because its folder does not exist."""
 
     def __str__(self) -> str:
         """Returns the path of the file and the cause."""
@@ -165,7 +165,7 @@ class ModelVersionError(ArtifactError):
 
 
 class TrainingError(GcvaeError):
-    """Raised if training can not continue."""
+    """Raised if training cannot continue."""
 
 
 class DivergedError(TrainingError):

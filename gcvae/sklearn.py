@@ -64,7 +64,7 @@ class _TableEstimator(BaseEstimator):
     def __getstate__(self) -> Any:
         """Returns the state to pickle, with the model as the bytes of its file.
 
-        The `Synthesizer` itself contains compiled rules, which can not be pickled.
+        The `Synthesizer` itself contains compiled rules, which cannot be pickled.
         """
         state = dict(super().__getstate__())
         return state | {"model_": state["model_"].to_bytes()} if "model_" in state else state
@@ -201,7 +201,7 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
 
         Raises:
             ValueError, TypeError: X is not a table, or its columns are not those of `fit`.
-            InputError: A cell can not be converted to its column's type.
+            InputError: A cell cannot be converted to its column's type.
         """
         check_is_fitted(self)
         frame = self._frame(X, reset=False)
@@ -303,7 +303,7 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
 
         Raises:
             ValueError, TypeError: X is not a table, or its columns are not those of `fit`.
-            InputError: A cell can not be converted to its column's type.
+            InputError: A cell cannot be converted to its column's type.
         """
         check_is_fitted(self)
         return self._scores(self._frame(X, reset=False))

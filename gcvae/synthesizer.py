@@ -233,7 +233,7 @@ class Synthesizer:
         Raises:
             TableError: No column of the table can be modelled.
             SchemaError: The schema contradicts the table, a row of the table violates a hard rule,
-                or the model can not generate rows that satisfy a hard rule.
+                or the model cannot generate rows that satisfy a hard rule.
             HardRuleError: Too few rows of the trained model satisfy the hard rules.
             SettingError: The preset, a setting or the device is unknown or out of range.
             DivergedError: The training loss is no longer finite.
@@ -404,7 +404,7 @@ class Synthesizer:
             given: Condition on all rows, by column: a value, a list of allowed values, {"min": ...,
                 "max": ...}, or None for a missing cell.
             given_rows: Table of known cells; the sampler generates the remaining cells of each of
-                its rows once. Can not be combined with another condition.
+                its rows once. Cannot be combined with another condition.
             distribution: {column: {level: share}}, the target shares of one column's levels.
 
         Raises:
@@ -565,7 +565,7 @@ class Synthesizer:
             `flag`, the only column is `is_rare`.
 
         Raises:
-            TableError: The frame has no modelled column, or a cell can not be parsed.
+            TableError: The frame has no modelled column, or a cell cannot be parsed.
             SettingError: An option is out of range, or not allowed if `scoring` is `flag`.
             ScoringError: `scoring` is `off`.
         """
@@ -617,7 +617,7 @@ class Synthesizer:
             SettingError: The kind is unknown, `local` comes without `row` or `z`, or another kind
                 comes with one.
             UnknownColumnError: `row` names a column that is not in the table.
-            TableError: A cell of `row` can not be parsed, or the row has probability 0.
+            TableError: A cell of `row` cannot be parsed, or the row has probability 0.
             InputError: The number of components of `z` is not that of the latent space.
             HardRuleError: Too few of the model's rows satisfy the hard rules.
             LeftOutError: The kind is `data` or `difference`, and the model's file is minimal.
@@ -641,7 +641,7 @@ class Synthesizer:
                 `targets` (columns to predict) and `progress`, as for `make_report`.
 
         Raises:
-            TableError: A table can not be read, lacks a column of the model, or has too few rows.
+            TableError: A table cannot be read, lacks a column of the model, or has too few rows.
             UnknownColumnError: A table or `targets` names a column that is not in the model.
         """
         # SciPy's statistics take a second to load.
@@ -657,7 +657,7 @@ class Synthesizer:
         `standard_deviation_K`. Missing cells and absent columns count as unknown.
 
         Raises:
-            TableError: The frame has no modelled column, or a cell can not be parsed.
+            TableError: The frame has no modelled column, or a cell cannot be parsed.
         """
         return of_kind(pd.concat(self.encode_blocks(frame)), kind_of(frame))
 
@@ -694,7 +694,7 @@ class Synthesizer:
             options: `minimal` and `scoring`, as for `to_bytes`.
 
         Raises:
-            UnwritableFileError: The folder does not exist, or the file can not be written.
+            UnwritableFileError: The folder does not exist, or the file cannot be written.
             SettingError: `scoring` is unknown, or less restrictive than this model's.
         """
         write_artifact(path, self.to_bytes(**options))

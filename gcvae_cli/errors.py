@@ -1,7 +1,7 @@
 """Exceptions of the command line.
 
 CommandError              the command failed (exit code 1)
-├── OutputError           the result can not be written to the requested file or folder
+├── OutputError           the result cannot be written to the requested file or folder
 ├── NotInstalledError     the command needs a package that is not installed
 ├── UnfinishedJobError    a job of the service failed or was cancelled
 ├── ServerError           a server process did not start, or ended unexpectedly
@@ -22,7 +22,7 @@ class CommandError(Exception):
 
 
 class OutputError(CommandError):
-    """Raised if the result can not be written to the requested file or folder."""
+    """Raised if the result cannot be written to the requested file or folder."""
 
 
 class NotInstalledError(CommandError):
@@ -34,7 +34,7 @@ class UnfinishedJobError(CommandError):
 
 
 class ServerError(CommandError):
-    """Raised if a server process does not start, ends unexpectedly, or can not reach its data."""
+    """Raised if a server process does not start, ends unexpectedly, or cannot reach its data."""
 
 
 class WrongUsageError(CommandError):

@@ -289,7 +289,7 @@ class Client(Reports):
         return found
 
     def restrict_scoring(self, model: Resource, scoring: str) -> Model:
-        """Restricts what a model reveals about rows, which can not be undone.
+        """Restricts what a model reveals about rows, which cannot be undone.
 
         Args:
             model: The model.

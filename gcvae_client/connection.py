@@ -112,7 +112,7 @@ class Connection:
         """Writes the response to an empty file, and resumes after interruptions by range requests.
 
         Raises:
-            IncompleteError: The connection broke off and the download can not be resumed, or the
+            IncompleteError: The connection broke off and the download cannot be resumed, or the
                 checksum of the file is wrong.
         """
         tag, n_failed = "", 0

@@ -38,7 +38,7 @@ class Entity(dict[str, Any], ABC):
         """Client that returned the object.
 
         Raises:
-            ClientError: The client is an `AsyncClient`, whose methods this class can not call.
+            ClientError: The client is an `AsyncClient`, whose methods this class cannot call.
         """
         if self._client is None:
             kind = type(self).__name__.lower()

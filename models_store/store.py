@@ -294,7 +294,7 @@ def _translated(key: str) -> Iterator[None]:
         raise MissingObjectError(key) from error
     except (BaseError, OSError) as error:
         first_line = str(error).split("\n", 1)[0]
-        raise UnavailableError(f"the store can not do this for {key!r}: {first_line}") from error
+        raise UnavailableError(f"the store cannot do this for {key!r}: {first_line}") from error
 
 
 def folder_store(folder: Path) -> Store:

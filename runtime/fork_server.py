@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket")
     arguments = parser.parse_args()
     step_back()
-    if sys.platform == "linux":  # on other systems torch's dependencies can not be forked
+    if sys.platform == "linux":  # on other systems torch's dependencies cannot be forked
         with _watching(arguments.parent), _folder_of_imports():
             import_module(arguments.imports)
     gc.freeze()  # existing objects stay in shared pages

@@ -103,7 +103,7 @@ class _NamedFiles(PydanticBaseSettingsSource):
         try:
             text = Path(named).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{name}_FILE: {named} can not be read ({error})") from error
+            raise SettingsError(f"{name}_FILE: {named} cannot be read ({error})") from error
         return text.removesuffix("\n").removesuffix("\r"), field_name, False
 
     def __call__(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def check_database(
         encoding: Encoding of text files; None for UTF-8.
 
     Raises:
-        TableError: The file is not a ZIP file of tables, a table can not be modelled, keys are not
+        TableError: The file is not a ZIP file of tables, a table cannot be modelled, keys are not
             unique, or foreign keys do not exist.
         SchemaError: The schema is malformed, or names an unknown table or column.
         TableLimitError, TooLargeError: As for `service.ingestion.check_table`, for all tables

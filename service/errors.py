@@ -5,7 +5,7 @@ Errors whose message does not say how to proceed carry `advice`, which the respo
     ServiceError
     ├── RequestError            the request is not valid; carries `problems`
     ├── MediaTypeError          the endpoint does not accept bodies of this media type
-    ├── NotAcceptableError      the endpoint can not respond in an accepted type
+    ├── NotAcceptableError      the endpoint cannot respond in an accepted type
     ├── NotOfferedError         a valid request that this version does not support
     ├── LimitError              a limit is exceeded; carries its setting and value
     │   ├── TooLargeError       bytes of a body or table
@@ -26,7 +26,7 @@ Errors whose message does not say how to proceed carry `advice`, which the respo
     ├── UnauthorizedError       the request has no valid key
     ├── MissingScopeError       the key lacks a scope
     ├── ForeignSiteError        another site's page calls a service without keys
-    └── StartError              the service can not start with this configuration
+    └── StartError              the service cannot start with this configuration
     CutOffError (BaseException) a response was cut off after its start, and this was logged
 """
 
@@ -142,7 +142,7 @@ class TooManyRequestsError(LimitError):
 
 
 class InvalidModelError(ServiceError):
-    """The uploaded file is not a model, or is a model that this service can not use."""
+    """The uploaded file is not a model, or is a model that this service cannot use."""
 
     def __init__(self, why: str) -> None:
         expected = "a model file, as written by `gcvae train` or downloaded as a model's `artifact`"
@@ -247,7 +247,7 @@ class ForeignSiteError(ServiceError):
 
 
 class StartError(ServiceError):
-    """The service can not start with the current settings, for example if the port is taken."""
+    """The service cannot start with the current settings, for example if the port is taken."""
 
 
 class CutOffError(BaseException):

@@ -121,7 +121,7 @@ def check_rows(
         is_json: Whether the file was made from the `rows` of a JSON body.
 
     Raises:
-        TableError: The file is not a table, has no modelled column, or has a cell that can not be
+        TableError: The file is not a table, has no modelled column, or has a cell that cannot be
             converted to its column's kind.
         UnknownColumnError: A column is not in the schema.
         TableLimitError, TooLargeError: As for `check_table`.

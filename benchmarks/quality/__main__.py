@@ -124,7 +124,7 @@ def _summary(run: dict[str, Any]) -> str:
 def _is_installed(model: str) -> bool:
     package = absent_package(model)
     if package is not None:
-        _say(f"{model}: can not run, the package {package} is not installed (extra `bench`)")
+        _say(f"{model}: cannot run, the package {package} is not installed (extra `bench`)")
     return package is None
 
 

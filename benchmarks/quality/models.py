@@ -20,7 +20,7 @@ class Model(Protocol):
     """A generative model of a table. Made with a seed, and of gcvae's presets also with settings.
 
     `log_masses` gives each row's log probability in nats as `written_cells` defines it, or None
-    where the model can not score rows.
+    where the model cannot score rows.
     """
 
     def fit(self, train: pd.DataFrame, schema: TableSchema) -> None:

@@ -135,7 +135,7 @@ def _keep_a_log(cursor: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and writes later can not wait for another writer in SQLite
+    # A transaction that reads first and writes later cannot wait for another writer in SQLite
     # (it fails at once); taking the write lock at the beginning makes it wait its turn.
     writes = connection.get_execution_options().get(_WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -42,7 +42,7 @@ def upgrade(database_url: str, revision: str = "head") -> None:
             command.upgrade(_config(connection), revision)
         except CommandError as error:
             raise SchemaVersionError(
-                f"the database can not be brought to revision {newest_revision()}: {error}; use "
+                f"the database cannot be brought to revision {newest_revision()}: {error}; use "
                 "the gcvae that made it, or an empty database"
             ) from None
 

@@ -100,7 +100,7 @@ def _final_status(outcome: Outcome) -> JobStatus:
 
 def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
     model = session.get(ModelRow, row.model_id, with_for_update=True)
-    assert model is not None, "a model can not be deleted while its job is active"
+    assert model is not None, "a model cannot be deleted while its job is active"
     if isinstance(outcome, Trained):
         make_ready(model, outcome)
         if not TrainSpec.from_json(row.spec).is_private:

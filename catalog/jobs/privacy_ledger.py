@@ -127,7 +127,7 @@ def release(session: Session, job_id: str) -> None:
 def note_unbounded(session: Session, job: JobRow) -> None:
     """Records that a training without differential privacy has made a model of its table."""
     dataset = session.get(DatasetRow, job.dataset_id)
-    assert dataset is not None, "a dataset can not be deleted while a training reads it"
+    assert dataset is not None, "a dataset cannot be deleted while a training reads it"
     session.add(
         UnboundedRow(
             model_id=str(job.model_id),

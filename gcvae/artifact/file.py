@@ -1,6 +1,6 @@
 """Reads and writes model files: safetensors with a versioned JSON manifest in the metadata.
 
-No pickle is used, so reading a file can not run code.
+No pickle is used, so reading a file cannot run code.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _read_manifest(text: str) -> dict[str, Any]:
         manifest = json.loads(text, parse_constant=_finite, parse_float=_finite)
         json.dumps(manifest, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"the file's manifest can not be read: {error}") from error
+        raise ArtifactError(f"the file's manifest cannot be read: {error}") from error
     if not isinstance(manifest, dict):
         raise ArtifactError("the file's manifest is no JSON object")
     return manifest
@@ -98,7 +98,7 @@ def write_artifact(path: str | Path, data: bytes) -> None:
         data: Content of the file.
 
     Raises:
-        UnwritableFileError: The file can not be written; the error names `path`, not the temporary
+        UnwritableFileError: The file cannot be written; the error names `path`, not the temporary
             file.
     """
     path = Path(path)
@@ -120,7 +120,7 @@ def read_artifact(path: str | Path) -> bytes:
     """Returns the bytes of a model file.
 
     Raises:
-        ArtifactError: The file does not exist or can not be read.
+        ArtifactError: The file does not exist or cannot be read.
     """
     try:
         return Path(path).read_bytes()

@@ -364,7 +364,7 @@ def plain_cells(series: Any) -> Any:
         series = series.sparse.to_dense()
     if series.dtype == object:
         held = pd.api.types.infer_dtype(series, skipna=True)
-        series = series.mask(series.isna(), None)  # pd.NA can not be converted to float
+        series = series.mask(series.isna(), None)  # pd.NA cannot be converted to float
         if held in _HELD_DTYPES:
             try:
                 return series.astype(_HELD_DTYPES[held])
@@ -424,7 +424,7 @@ def _distinct(series: Any, name: str) -> tuple[Any, Any]:
     except TypeError:
         raise TableError(
             Problem(
-                "the column holds lists or other objects that can not be cells",
+                "the column holds lists or other objects that cannot be cells",
                 column=name,
                 expected="text, numbers, booleans or dates",
             )
@@ -451,4 +451,4 @@ def _object_texts(found: Any, name: str, number_format: NumberFormat | None) -> 
         written = pc.coalesce(written_in(texts, number_format), texts)
         return pc.if_else(are_texts, texts, written)
     except UnicodeError:
-        raise TableError(Problem("a cell can not be written as text", column=name)) from None
+        raise TableError(Problem("a cell cannot be written as text", column=name)) from None

@@ -75,7 +75,7 @@ def arrow_cells(column: Any, name: str) -> Any:
     """
     kind = column.type
     if not is_cell(kind):
-        raise TableError(Problem(f"values of type {kind} can not be cells", column=name,
+        raise TableError(Problem(f"values of type {kind} cannot be cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _times(column, name)
@@ -116,7 +116,7 @@ def _times(column: Any, name: str) -> Any:
     except pa.ArrowInvalid:
         is_far = True
     if is_far:
-        message = "a time is of a year that can not be written"
+        message = "a time is of a year that cannot be written"
         raise TableError(Problem(message, column=name, expected="years 1 to 9999"))
     return times
 

@@ -44,7 +44,7 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     does not learn may be absent. Levels that the schema does not list are kept.
 
     Raises:
-        TableError: A modelled column is absent, or a cell can not be of its column's kind.
+        TableError: A modelled column is absent, or a cell cannot be of its column's kind.
         UnknownColumnError: The schema does not have a column of the frame.
     """
     frame = data_frame(frame)
@@ -65,7 +65,7 @@ def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Returns the frame with the dtypes of `parse_table` in place of a user's dtypes.
 
     Raises:
-        TableError: A cell can not be of its column's kind.
+        TableError: A cell cannot be of its column's kind.
     """
     known = {column.name: column for column in schema}
     others = [
@@ -120,7 +120,7 @@ def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
     Raises:
         UnknownColumnError: The schema does not have a column of the frame.
-        TableError: A cell can not be of its column's kind.
+        TableError: A cell cannot be of its column's kind.
     """
     frame = values_of(frame, schema)
     columns = {name: _format_column(frame[name], schema[name]) for name in frame.columns}
@@ -280,7 +280,7 @@ def read_column(
 ) -> tuple[Values, npt.NDArray[np.int64]]:
     """Returns (distinct values of a column, index of each row's value, -1 for missing).
 
-    Shape: (U,), (n,). Cells that can not be of the column's kind are added to `problems`.
+    Shape: (U,), (n,). Cells that cannot be of the column's kind are added to `problems`.
     """
     present = cells.select(~are_missing(cells, column))
     return READERS[column.kind](present, column, problems), present.codes

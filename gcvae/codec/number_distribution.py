@@ -45,7 +45,7 @@ _GAP_ROWS = 0.02
 _LEAST_GAIN = 0.01
 """Minimum gain in log-likelihood, in nats per row, for steps at repeated numbers to be used."""
 _LEAST_CELL = 1e-13
-"""Minimum mass of S in a rounding cell; smaller masses can not be resolved in floating point."""
+"""Minimum mass of S in a rounding cell; smaller masses cannot be resolved in floating point."""
 _LEAST_MASS = 1e-12
 """Minimum mass of a rounding cell that is computed as a difference of F; for smaller ones, the
 density at the centre is used."""

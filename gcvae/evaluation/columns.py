@@ -48,7 +48,7 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
         return pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise TableError(
-            Problem(f"a cell can not be measured: {error}", column=column.name, expected="numbers")
+            Problem(f"a cell cannot be measured: {error}", column=column.name, expected="numbers")
         ) from None
 
 

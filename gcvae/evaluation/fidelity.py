@@ -273,7 +273,7 @@ def c2st_fine(
 def _fewest_rows(real: pd.DataFrame, synthetic: pd.DataFrame, n_folds: int) -> int:
     n_rows = min(len(real), len(synthetic))
     if n_rows < n_folds:
-        raise TableError(f"a table of {n_rows} rows can not be cut into {n_folds} folds")
+        raise TableError(f"a table of {n_rows} rows cannot be cut into {n_folds} folds")
     return n_rows
 
 

@@ -504,7 +504,7 @@ def _comparison(left: Term, operator: ast.cmpop, right: Term) -> Term:
     text = f"{left.text} {_SIGNS[type(operator)]} {right.text}"
     if left.type is not right.type:
         raise ValueError(
-            f"{text} can not be compared: {left.text} is {left.type} and {right.text} {right.type}"
+            f"{text} cannot be compared: {left.text} is {left.type} and {right.text} {right.type}"
         )
     if left.last is not None or right.last is not None:
         return replace(_compared_with_span(left, operator, right), text=text)

@@ -98,7 +98,7 @@ def with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     try:
         return _with_dtype(series, column).set_axis(series.index)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
-        message = f"a value can not be of dtype {column.dtype}: {error}"
+        message = f"a value cannot be of dtype {column.dtype}: {error}"
         expected = "values that it can hold, or another dtype in the schema"
         raise TableError(Problem(message, column=column.name, expected=expected)) from None
 
@@ -181,7 +181,7 @@ def _name_of(series: pd.Series[Any]) -> str | None:
 
 
 def _type_of(series: pd.Series[Any]) -> str | None:
-    """Returns the name of the Arrow type of a column's values; None if cells can not have this
+    """Returns the name of the Arrow type of a column's values; None if cells cannot have this
     type."""
     dtype = series.dtype
     try:

@@ -153,7 +153,7 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
             problems.append(Problem(f"{name} is not a table", expected=f"files in {_listed()}"))
         elif len(table) > _MOST_NAME or not name.isprintable():
             expected = f"at most {_MOST_NAME} printable characters"
-            problems.append(Problem(f"{name!r} can not be the name of a table", expected=expected))
+            problems.append(Problem(f"{name!r} cannot be the name of a table", expected=expected))
         elif (same := _folded(table)) in known:
             message = f"{known[same]} and {name} are the same table"
             expected = "one file for each table"
@@ -203,7 +203,7 @@ def _is_of_system(member: ZipInfo) -> bool:
 
 
 def _member_problem(member: ZipInfo) -> Problem | None:
-    """Returns a problem if a file in an archive can not be read, else None."""
+    """Returns a problem if a file in an archive cannot be read, else None."""
     name = member.orig_filename
     steps = name.split("/")
     if "\\" in name or ".." in steps or "" in steps or ":" in steps[0]:
@@ -233,7 +233,7 @@ def _damage_as_error(name: str | None = None) -> Iterator[None]:
         raise
     except _DAMAGES as error:
         what = "the ZIP file" if name is None else f"{name} in the ZIP file"
-        problem = Problem(f"{what} can not be read: {error}", expected="a whole ZIP file")
+        problem = Problem(f"{what} cannot be read: {error}", expected="a whole ZIP file")
         raise TableError(problem) from error
 
 

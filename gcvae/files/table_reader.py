@@ -130,7 +130,7 @@ class TableReader:
         """Context manager that returns the file, opened and at its beginning.
 
         Raises:
-            TableError: The file can not be opened.
+            TableError: The file cannot be opened.
         """
         self.fraction, self.rows = 0.0, 0
         if not isinstance(self._source, Path):
@@ -144,7 +144,7 @@ class TableReader:
                 raise TableError(f"{message} (expected: a file; write it to one first)")
             file = self._source.open("rb")
         except OSError as error:
-            raise TableError(f"{self._source} can not be read: {error.strerror}") from None
+            raise TableError(f"{self._source} cannot be read: {error.strerror}") from None
         with file:
             yield file
 
@@ -182,7 +182,7 @@ class TableReader:
                 if leave_out < len(chunk):
                     yield chunk.frame().iloc[leave_out:], self.fraction
         except OSError as error:
-            raise TableError(f"{self._source} can not be read: {error.strerror}") from None
+            raise TableError(f"{self._source} cannot be read: {error.strerror}") from None
 
     def _regrouped(
         self, frames: Iterator[tuple[pd.DataFrame, float]], rows: int
@@ -238,7 +238,7 @@ def given_frame(rows: Rows) -> pd.DataFrame:
     """Converts a table to a pandas data frame; a file is read completely.
 
     Raises:
-        TableError: The input is not a table, or the file can not be read.
+        TableError: The input is not a table, or the file cannot be read.
     """
     if isinstance(rows, TableReader):
         return rows.read()
@@ -260,7 +260,7 @@ def parsed_chunks(
             text file, and in a Parquet file if they are in the same row group.
 
     Raises:
-        TableError: No modelled column is in the table, or a cell can not be parsed.
+        TableError: No modelled column is in the table, or a cell cannot be parsed.
         UnknownColumnError: The table contains a column that is not in the schema.
     """
     rows = given_rows(rows)

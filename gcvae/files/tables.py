@@ -114,7 +114,7 @@ def _bytes_of(source: Source) -> bytes:
     try:
         return Path(source).read_bytes()
     except OSError as error:
-        raise TableError(f"{source} can not be read: {error.strerror}") from None
+        raise TableError(f"{source} cannot be read: {error.strerror}") from None
 
 
 def _format_of(destination: Destination) -> str:

@@ -120,7 +120,7 @@ class DecodedFile:
         return text.encode("utf-8", "surrogatepass")
 
     def _refusal(self, chunk: bytes, state: tuple[bytes, int], error: UnicodeError) -> TableError:
-        """Returns the error about bytes that can not be decoded, with their line."""
+        """Returns the error about bytes that cannot be decoded, with their line."""
         before = len(state[0])  # incomplete bytes of earlier chunks
         start = max(error.start - before, 0) if isinstance(error, UnicodeDecodeError) else 0
         self._decoder.setstate(state)

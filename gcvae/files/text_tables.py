@@ -255,7 +255,7 @@ class _Position:
         record).
 
         Raises:
-            TableError: The bytes after the complete records can not begin a record.
+            TableError: The bytes after the complete records cannot begin a record.
         """
         end = end_of_records(held, self.separator)
         data, rest = held[:end], held[end:]

@@ -94,7 +94,7 @@ def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     # Raised by Arrow and fromisoformat for values that do not fit the type; ArrowInvalid is a
     # ValueError.
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
-        message = f"a value can not be written as {kind}: {error}"
+        message = f"a value cannot be written as {kind}: {error}"
         expected = "values within its limits, or another parquet_type in the schema"
         raise TableError(Problem(message, column=column.name, expected=expected)) from None
 

@@ -125,7 +125,7 @@ def completed_schema(
 
     Raises:
         SchemaError: The document is malformed, or does not fit the tables.
-        TableError: A table can not be modelled.
+        TableError: A table cannot be modelled.
     """
     links = infer_database(frames, document)
     frames = without_blanks(frames)

@@ -82,7 +82,7 @@ class DatabasePart:
         contain `name`.
 
         Raises:
-            TableError: A column is missing, or a cell can not be parsed.
+            TableError: A column is missing, or a cell cannot be parsed.
         """
         with of_table(name):
             absent = [c for c in self.order if c not in frame]

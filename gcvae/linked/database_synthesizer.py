@@ -111,7 +111,7 @@ class DatabaseSynthesizer:
                 `Synthesizer.fit`.
 
         Raises:
-            TableError: A key is not unique, a reference leads to no row, or a table can not be
+            TableError: A key is not unique, a reference leads to no row, or a table cannot be
                 modelled.
             SchemaError: The schema names a table or column that does not exist.
             SettingError: `invalid_references` is another value, or a setting applies to single
@@ -250,7 +250,7 @@ class DatabaseSynthesizer:
             the index contains their keys.
 
         Raises:
-            TableError: A table or column is missing, a cell can not be parsed, a key is repeated,
+            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated,
                 or a reference leads to no row.
         """
         found = self._households(tables)
@@ -490,7 +490,7 @@ class DatabaseSynthesizer:
         """Writes the model to a file, which is replaced only once the new one is complete.
 
         Raises:
-            UnwritableFileError: The folder does not exist, or the file can not be written.
+            UnwritableFileError: The folder does not exist, or the file cannot be written.
         """
         write_artifact(path, self.to_bytes())
 

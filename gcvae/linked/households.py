@@ -148,7 +148,7 @@ class Households(LinkedRows):
         """Parses the tables and links their rows.
 
         Raises:
-            TableError: A table or column is missing, a cell can not be parsed, a key is repeated,
+            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated,
                 or a reference leads to no row.
         """
         self.parts = parts

@@ -1,7 +1,7 @@
 """Conditional densities of numbers with steps at change points of another column.
 
 If a category exists only after a date, the density of the date given the category ends abruptly,
-which a mixture of Gaussians can not represent. With g the mixture, e_1 < e_2 < ... the number's
+which a mixture of Gaussians cannot represent. With g the mixture, e_1 < e_2 < ... the number's
 change points and G_b the mass of g in bin b = [e_b, e_b+1),
 
     p(v | x) = g(v | x) exp(l_b(x)) / sum_c exp(l_c(x)) G_c(x),    b the bin of v,
@@ -74,7 +74,7 @@ class ChangePoints:
             np.asarray(document[key], dtype=float) for key in ("points", "log_ratio")
         )
         if columns[column].point_code is None or column == parent:
-            raise ValueError(f"{names[column]!r} can not have change points by {names[parent]!r}")
+            raise ValueError(f"{names[column]!r} cannot have change points by {names[parent]!r}")
         shape = columns[parent].n_codes, len(points) + 1
         if log_ratio.shape != shape or not np.isfinite(log_ratio).all():
             raise ValueError(f"the log ratios of {names[column]!r} are not {shape} finite numbers")

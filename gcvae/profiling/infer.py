@@ -333,7 +333,7 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
 
 
 def _is_strict(cells: Cells, draft: Draft) -> bool:
-    """Returns whether the cells are of a kind in which words can not be values, such as numbers."""
+    """Returns whether the cells are of a kind in which words cannot be values, such as numbers."""
     kind = draft.get("kind")
     if kind is not None:
         return bool(kind.is_strict)
@@ -408,7 +408,7 @@ def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat |
 def _unread_numbers(
     cells: Cells, found: InferredFormat | None, draft: Draft, pointer: str
 ) -> list[Problem]:
-    """Returns the problem of the first cell that the user's number format can not read."""
+    """Returns the problem of the first cell that the user's number format cannot read."""
     if "number_format" not in draft or found is None or found.fits.all():
         return []
     expected = f"a number such as {example(found.format)}, or a text named in missing.markers"

@@ -104,7 +104,7 @@ def refuse_misfits(schema: TableSchema) -> None:
     """Checks that each rule fits its columns and the other rules.
 
     Raises:
-        SchemaError: A rule has the wrong types, contradicts another one, or can not be soft. Every
+        SchemaError: A rule has the wrong types, contradicts another one, or cannot be soft. Every
             problem has the JSON pointer of its rule; problems of types come first.
     """
     rules = schema.rules or ()
@@ -206,7 +206,7 @@ def _senseless_combinations(
         return []
     message = (
         f"{n_single} of the {len(counts)} combinations of {', '.join(names)} stand in one row "
-        "only: numbers and dates that hardly repeat can not be generated again"
+        "only: numbers and dates that hardly repeat cannot be generated again"
     )
     expected = "columns of levels (kind categorical or ordinal)"
     return [Problem(message, pointer_of_rule(number), expected=expected)]

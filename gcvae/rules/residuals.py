@@ -412,7 +412,7 @@ class Residual(Computed):
         return lower, upper
 
     def _exempt_interval(self, i: int, low: Indices, high: Indices) -> tuple[Indices, Indices]:
-        """Returns the interval of the i-th exempt value's residual; empty if y can not be that
+        """Returns the interval of the i-th exempt value's residual; empty if y cannot be that
         value.
 
         Shape: (n, 1).

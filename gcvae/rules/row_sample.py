@@ -84,7 +84,7 @@ class RowSample:
         """
         random = np.random.default_rng(seed)
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
-        named = (c for c in schema if c.name)  # an expression can not name the others
+        named = (c for c in schema if c.name)  # an expression cannot name the others
         columns = tuple(c for c in named if c.is_modelled and c.name in table.columns)
         places = np.sort(chosen)
         frame = rows_at(table, places, [column.name for column in columns])

@@ -165,7 +165,7 @@ def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
     """Counts the rows of a parsed table that satisfy each rule.
 
-    Rules that can not be evaluated on their columns, for instance those that are off, count no
+    Rules that cannot be evaluated on their columns, for instance those that are off, count no
     rows.
     """
     counts = [_Counts() for _ in rules]

@@ -252,7 +252,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
-    """Returns a time as text in the table's format; the time itself if the format can not express
+    """Returns a time as text in the table's format; the time itself if the format cannot express
     it.
     """
     schema = TableSchema((column,))
@@ -277,7 +277,7 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
     do.
 
     Raises:
-        TableError: A value is beyond its column's limits, so that the model can not generate it.
+        TableError: A value is beyond its column's limits, so that the model cannot generate it.
     """
     problems = []
     computed = {each.column for each in codec.reduction.rewritings if each.parents}

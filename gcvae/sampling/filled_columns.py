@@ -51,7 +51,7 @@ def filled_columns(
 
     Raises:
         UnknownColumnError: The schema does not contain a named column.
-        SettingError: `columns` is empty, or a column can not be filled, or is both filled and kept.
+        SettingError: `columns` is empty, or a column cannot be filled, or is both filled and kept.
     """
     _check_names(schema, columns, "columns")
     _check_names(schema, keep_missing, "keep_missing")
@@ -113,7 +113,7 @@ def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) 
 
 
 def _unfillable(named: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
-    """Returns a problem for each column that can not be filled."""
+    """Returns a problem for each column that cannot be filled."""
     message = "identifiers and dropped columns are not filled"
     return [
         Problem(message, f"/columns/{i}", column=name, expected="a column that the model draws")

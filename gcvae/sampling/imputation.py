@@ -56,8 +56,8 @@ def impute_blocks(
         columns, keep_missing: As in `filled_columns`.
 
     Raises:
-        SettingError: `draws` is not a whole number of at least 1, or a column can not be filled.
-        TableError: All modelled columns are absent, or a cell can not be read.
+        SettingError: `draws` is not a whole number of at least 1, or a column cannot be filled.
+        TableError: All modelled columns are absent, or a cell cannot be read.
         UnknownColumnError: The schema does not contain a column of the table.
     """
     draws = whole_number("draws", draws, 1)

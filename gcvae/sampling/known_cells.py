@@ -61,7 +61,7 @@ class KnownRows:
 
         Raises:
             ConditionError: A known cell is impossible, or violates a hard rule.
-            TableError: A cell can not be parsed, or there are no rows.
+            TableError: A cell cannot be parsed, or there are no rows.
             UnknownColumnError: The schema does not contain a column of the frame.
         """
         schema, codec = constrained.codec.schema, constrained.codec
@@ -287,7 +287,7 @@ class KnownRows:
     def _made_up(self) -> list[Problem]:
         """Returns a problem for each identifier with known cells."""
         schema = self.constrained.codec.schema
-        message = "identifiers are made up anew and can not be known"
+        message = "identifiers are made up anew and cannot be known"
         return [
             Problem(message, column=column.name, expected="a table without the column")
             for column in schema

@@ -116,7 +116,7 @@ def make_sampler(
 
     Raises:
         ConditionError: The condition is malformed, unknown, or too improbable under the model.
-        TableError: A cell of `given_rows` can not be read.
+        TableError: A cell of `given_rows` cannot be read.
     """
     if given is not None and not isinstance(given, Mapping):
         message = f"a condition is no {type(given).__name__}"
@@ -124,7 +124,7 @@ def make_sampler(
         raise ConditionError(Problem(message, "/given", expected=expected))
     if given_rows is not None:
         if given is not None or distribution is not None:
-            message = "rows of known cells can not be joined with another condition"
+            message = "rows of known cells cannot be joined with another condition"
             raise ConditionError(Problem(message, "/given_rows", expected="one of them"))
         return RowsSampler(KnownRows.read(given_rows, constrained), seed)
     if distribution is not None:

@@ -336,11 +336,11 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
         )
     separator = document.get("separator")
     if separator is not None and separator not in SEPARATORS:
-        message = f"separator can not be {_shown(separator)}"
+        message = f"separator cannot be {_shown(separator)}"
         problems.append(Problem(message, "/separator", expected="one of , ; | and a tab"))
     drafts = _read_columns(document.get("columns") or [], problems)
     if not isinstance(document.get("find_rules", False), bool | None):
-        message = f"find_rules can not be {_shown(document['find_rules'])}"
+        message = f"find_rules cannot be {_shown(document['find_rules'])}"
         problems.append(Problem(message, "/find_rules", expected="true or false"))
     rules = document.get("rules")
     dates = {draft.get("name", "") for draft in drafts if draft.get("kind") == "datetime"}
@@ -416,7 +416,7 @@ def _field_problem(
 ) -> Problem:
     """Returns a problem that names a member with an invalid value."""
     name = item["name"] if isinstance(item.get("name"), str) else None
-    message = f"{key} can not be {_shown(value)}"
+    message = f"{key} cannot be {_shown(value)}"
     meant = meant_kind(value) if key == "kind" and isinstance(value, str) else None
     return Problem(message, f"{pointer}/{key}", column=name, expected=expected, suggestion=meant)
 

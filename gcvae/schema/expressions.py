@@ -110,11 +110,11 @@ def parse_expression(text: str) -> ast.expr:
         if hint is None and error.msg == "invalid syntax":
             hint = _ENDS if place > len(text.rstrip()) else _NAMES
         raise ValueError(
-            f"the expression {_short(text)} can not be read: {error.msg} at character {place}"
+            f"the expression {_short(text)} cannot be read: {error.msg} at character {place}"
             f"{hint or ''}"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"the expression {_short(text)} can not be read: {error}") from None
+        raise ValueError(f"the expression {_short(text)} cannot be read: {error}") from None
     _check_depth(tree)
     for node in ast.walk(tree):
         _check_node(node, source, before, longer)

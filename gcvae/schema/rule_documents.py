@@ -357,7 +357,7 @@ def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
 
 
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
-    """Returns (message, description of valid input) for each column that a rule can not use."""
+    """Returns (message, description of valid input) for each column that a rule cannot use."""
     found = []
     is_condition = isinstance(rule.form, Combination | Condition)
     for name in rule.columns:
@@ -369,7 +369,7 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
                 (f"column {name!r} {what}: no rule can use it", "columns that are modelled")
             )
     if not found and rule.keep == "soft" and is_condition:
-        message = f"{rule} computes no column, and such a rule can not be soft"
+        message = f"{rule} computes no column, and such a rule cannot be soft"
         forms = "y == f(x), y <= f(x), determines(a; y) or is_missing(y) if is_missing(x)"
         found.append((message, f'"keep": "hard", or a rule of the form {forms}'))
     return found

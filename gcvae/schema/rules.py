@@ -149,7 +149,7 @@ class Rule:
         tables: Lookup tables by name, for `name[key]` in the expression: `{"rate": {"G1": 0.02}}`.
 
     Raises:
-        ValueError: The expression can not be parsed; the message gives the character position.
+        ValueError: The expression cannot be parsed; the message gives the character position.
     """
 
     text: str
@@ -262,7 +262,7 @@ def read_form(text: str) -> Form:
     """Parses a rule's expression into a Formula, Dependency, Missingness, Combination or Condition.
 
     Raises:
-        ValueError: The expression can not be parsed.
+        ValueError: The expression cannot be parsed.
     """
     given, parts = text, unquoted(text).split(";")
     is_dependency = len(parts) == 2 and "," not in parts[1]

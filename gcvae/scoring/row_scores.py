@@ -121,7 +121,7 @@ class RowScorer:
                 many different sets of missing columns.
 
         Raises:
-            TableError: The table contains no modelled column, or a cell can not be read.
+            TableError: The table contains no modelled column, or a cell cannot be read.
             SettingError: The measure is the mass of bins and the model has none, or the model only
                 reveals whether rows are rare and an option is not the default.
         """
@@ -165,7 +165,7 @@ class RowScorer:
             seed: Seed of the random numbers.
 
         Raises:
-            TableError: The table contains no modelled column, or a cell can not be read.
+            TableError: The table contains no modelled column, or a cell cannot be read.
             SettingError: The model is not autoregressive.
         """
         if not self.has_anomalies:

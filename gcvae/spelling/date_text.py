@@ -118,7 +118,7 @@ def check_format(text: str) -> str:
     """Returns the format unchanged if it is valid.
 
     Raises:
-        ValueError: The format can not represent a date or time; the message describes a valid one.
+        ValueError: The format cannot represent a date or time; the message describes a valid one.
     """
     tokens = set(_TOKEN.findall(text)) - {"%%"}
     if not {"%Y", "%y"} & tokens and not is_time_of_day(text):

@@ -68,7 +68,7 @@ def are_numbers(texts: Texts) -> Mask:
     """Returns a mask of the texts that are finite numbers without leading zeros or separators of
     thousands.
 
-    Whole numbers beyond 64 bits are excluded, because float64 can not restore their digits.
+    Whole numbers beyond 64 bits are excluded, because float64 cannot restore their digits.
 
     >>> are_numbers(pa.array(["1.50", "-3e2", "007", "1,000", "nan"])).tolist()
     [True, True, False, False, False]

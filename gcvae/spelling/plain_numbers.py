@@ -56,7 +56,7 @@ class PlainNumbers:
         return self.longest <= MOST_SURE_CHARACTERS
 
     def are_shortest(self, *, with_point: bool) -> bool | None:
-        """Returns whether each text is the shortest one of its number; None if this can not be
+        """Returns whether each text is the shortest one of its number; None if this cannot be
         decided.
 
         Args:

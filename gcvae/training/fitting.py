@@ -63,7 +63,7 @@ def fit_prepared(
         device: Device on which the model is trained; the result is on the CPU.
 
     Raises:
-        SchemaError: The model can not enforce a functional dependency that it has to enforce.
+        SchemaError: The model cannot enforce a functional dependency that it has to enforce.
         DivergedError: The loss becomes infinite or NaN, also with smaller step sizes.
         HardRuleError: Too few generated rows satisfy the hard rules.
         CancelledError: Raised by the callback of `progress`.

@@ -67,7 +67,7 @@ def level_functions(
         Dependencies in the order in which the decoder applies them.
 
     Raises:
-        SchemaError: The model can not enforce a dependency that is a hard rule, or that the user
+        SchemaError: The model cannot enforce a dependency that is a hard rule, or that the user
             specified in the schema.
     """
     rewritten = codec.reduction.owners
@@ -116,7 +116,7 @@ def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: Train
     refused |= {("soft", "given")} if keeps_rules(config) else set()
     problems = [
         Problem(
-            f"the model can not keep it that {rule}",
+            f"the model cannot keep it that {rule}",
             f"/rules/{i}",
             column=rule.column,
             expected="columns of levels, or of few distinct numbers that no other rule gives, and a"

@@ -64,7 +64,7 @@ def with_outer_limits(
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
     """Returns what the user specified about a column: members by name, {} for nothing.
 
-    Returns None if `given` is a `TableSchema`, in which specified members can not be distinguished
+    Returns None if `given` is a `TableSchema`, in which specified members cannot be distinguished
     from inferred ones.
     """
     if isinstance(given, TableSchema):
@@ -245,6 +245,6 @@ def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
 
 
 def _microseconds(column: Column, text: Any) -> int | None:
-    """Returns a limit in microseconds since 1970; None if it can not be parsed by the format."""
+    """Returns a limit in microseconds since 1970; None if it cannot be parsed by the format."""
     time = read_dates(pa.array([str(text)]), column.date_format)[0]
     return None if np.isnat(time) else int(time.astype(np.int64))

@@ -48,7 +48,7 @@ def write_folder(
         files: Path of each table's original file, which determines file name and format.
 
     Raises:
-        OutputError: The folder exists already, or can not be written.
+        OutputError: The folder exists already, or cannot be written.
     """
     partial = folder.with_name(folder.name + ".partial")
     try:

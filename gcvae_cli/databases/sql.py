@@ -32,7 +32,7 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
         url: SQLAlchemy URL of the database.
 
     Raises:
-        WrongUsageError: The database can not be opened or read, or has no tables.
+        WrongUsageError: The database cannot be opened or read, or has no tables.
     """
     try:
         engine = _engine(url)
@@ -347,7 +347,7 @@ def _refer(
 def _values(table: sa.Table, frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Returns rows as dictionaries with values of the database driver's types.
 
-    Columns of unsupported types are NULL, or empty bytes if they can not be NULL.
+    Columns of unsupported types are NULL, or empty bytes if they cannot be NULL.
     """
     columns = {}
     for column in table.columns:

@@ -124,7 +124,7 @@ def train(
         warn(inferred.warnings)
         known = inferred.schema
     use_threads(threads)
-    # An output file that can not be written is reported before training.
+    # An output file that cannot be written is reported before training.
     with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
             table_reader(table, encoding),

@@ -138,7 +138,7 @@ def _read(path: Path) -> str:
 
 
 def _show_new(key: Key, written: str | None, as_json: bool) -> None:
-    """Prints a new key, which can not be shown again because only its hash is stored.
+    """Prints a new key, which cannot be shown again because only its hash is stored.
 
     Args:
         key: Record of the key.

@@ -88,7 +88,7 @@ async def once(
         with keys.answering(key):
             answer = await make()
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
-    # The resource exists even if the database can not record the response now.
+    # The resource exists even if the database cannot record the response now.
     await _record_or_retry(partial(keys.complete, response=document), key)
     return _response(answer)
 

@@ -1,7 +1,7 @@
-"""Sessions of web pages: a cookie that scripts can not read, and a header against forged requests.
+"""Sessions of web pages: a cookie that scripts cannot read, and a header against forged requests.
 
 The browser sends the cookie only to the API and only from our own pages (SameSite=Strict). In
-addition, each change requires a header that a form on another site can not set.
+addition, each change requires a header that a form on another site cannot set.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Main loop of a child process that runs models for the API.
 
 The pool (`service/inline/pool.py`) sends one call at a time and gets an `Answer` to each, with the
-result or the exception. Exceptions of the library, the store and the catalog can not be pickled
+result or the exception. Exceptions of the library, the store and the catalog cannot be pickled
 directly, because their constructors take other arguments than `Exception.args`.
 """
 
@@ -127,7 +127,7 @@ class Raised:
 
     @classmethod
     def of(cls, error: Exception) -> Raised:
-        """Converts an exception; if its attributes can not be pickled, to a RuntimeError."""
+        """Converts an exception; if its attributes cannot be pickled, to a RuntimeError."""
         trace = "".join(traceback.format_exception(error))
         raised = cls(type(error), error.args, vars(error), trace)
         try:

@@ -200,7 +200,7 @@ def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form:
     Raises:
         RequestError: The body has both a row and a latent vector, or neither.
         InputError: The latent vector has a wrong number of dimensions.
-        TableError: A cell can not be converted to its column's kind, or the row is impossible.
+        TableError: A cell cannot be converted to its column's kind, or the row is impossible.
         UnknownColumnError: A column is not in the model.
     """
     if (body.row is None) == (body.z is None):

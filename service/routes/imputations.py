@@ -125,7 +125,7 @@ def _check_options(
 
     Raises:
         UnknownColumnError: A column is not in the model.
-        RequestError: A column can not be imputed, or the table has a column named like that of
+        RequestError: A column cannot be imputed, or the table has a column named like that of
             draws.
         TableLimitError: There are too many draws.
     """

@@ -173,7 +173,7 @@ def _artifact(
 @router.patch("/{model_id}", response_model=ModelBody)
 def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) -> ModelBody:
     """Change the name of a model, or restrict its scoring to whether rows are rare (`flag`) or to
-    nothing (`off`). The restriction also applies to existing results and can not be undone.
+    nothing (`off`). The restriction also applies to existing results and cannot be undone.
     """
     if body.scoring is not None:
         _refuse_of_database(workspace.models.get(model_id), {}, body.scoring)

@@ -31,7 +31,7 @@ class Hit:
 
     Attributes:
         victims: jobs that ran when it came, with their attempts.
-        kills: whether those attempts can not go on: others must.
+        kills: whether those attempts cannot go on: others must.
         over_at: when the fault itself was over (time.time).
         recovered_at: when its victims were well again, and the API too unless a worker was hit;
             None until then.

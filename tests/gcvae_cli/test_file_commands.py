@@ -169,7 +169,7 @@ def test_every_problem_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     asked = ["train", str(table), "--schema", str(schema), "-o", str(tmp_path / "m.gcvae")]
     assert main(asked) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "gcvae: /columns/0/kind, column 'größe': kind can not be 'contnuous'; "
+        "gcvae: /columns/0/kind, column 'größe': kind cannot be 'contnuous'; "
         "did you mean 'continuous'?",
         "gcvae: /columns/1/minimun, column 'b': there is no such member; did you mean 'minimum'?",
     ]

@@ -296,7 +296,7 @@ client = Client({url!r})
 
 
 def _without(client_url: str, blocked: list[str], code: str) -> str:
-    """What a program prints that can not import some packages."""
+    """What a program prints that cannot import some packages."""
     program = BLOCKED.format(blocked=blocked, url=client_url, code=code)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

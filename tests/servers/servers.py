@@ -26,7 +26,7 @@ _STOP_SECONDS = 20.0
 
 
 class ServerError(Exception):
-    """A server can not be had, or does not start."""
+    """A server cannot be had, or does not start."""
 
 
 class Server(ABC):

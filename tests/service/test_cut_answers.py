@@ -86,7 +86,7 @@ def events(
 ) -> tuple[dict[str, list[dict[str, Any]]], str, httpx.Response]:
     """The lines of each request, the whole log, and what a request got that was not begun.
 
-    A client leaves; a process of inline work is killed; and SIGTERM finds an answer that can not
+    A client leaves; a process of inline work is killed; and SIGTERM finds an answer that cannot
     go on, and a request that waits behind it.
     """
     log = tmp_path_factory.mktemp("cut") / "log"

@@ -95,7 +95,7 @@ def damage(_bench: InlineContext) -> None:
 
 
 class HeldError(Exception):
-    """Holds what can not leave the process."""
+    """Holds what cannot leave the process."""
 
     def __init__(self) -> None:
         super().__init__("held")
@@ -103,5 +103,5 @@ class HeldError(Exception):
 
 
 def hold(_bench: InlineContext) -> None:
-    """An error that can not be pickled."""
+    """An error that cannot be pickled."""
     raise HeldError

@@ -28,7 +28,7 @@ class AdversarialForest:
         """Grows the forest and estimates its leaves' densities.
 
         Raises:
-            ValueError: A number is missing, which the package can not take.
+            ValueError: A number is missing, which the package cannot take.
         """
         _seed_everything(self._seed)
         self._schema = schema

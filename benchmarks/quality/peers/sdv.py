@@ -48,7 +48,7 @@ class SdvSynthesizer:
         return readable_frame(self._model.sample(n_rows)[_TABLE], self._schema)
 
     def log_masses(self, rows: pd.DataFrame) -> None:
-        """None: it can not score rows."""
+        """None: it cannot score rows."""
 
 
 class SdvTvae(SdvSynthesizer):

@@ -21,7 +21,7 @@ class RowLikelihoods:
 
     Attributes:
         members: Log-likelihood of members under the model.
-        unseen: Log-likelihood of unseen rows under the model; -inf if it can not generate the row.
+        unseen: Log-likelihood of unseen rows under the model; -inf if it cannot generate the row.
         percentiles: Percentile of each unseen row's score among the held-out rows, 0 to 100.
         independent: Log-likelihood of unseen rows under a model of independent columns.
         copula: Log-likelihood of unseen rows under a Gaussian copula without latent variables.

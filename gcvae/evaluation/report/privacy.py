@@ -63,7 +63,7 @@ def privacy_part(
         rows: Rows of the report, in random order.
         model_scores: Scores of the first `n_rows` members and then of the first `n_rows` unseen
             rows, by attack: `likelihood` under the model, and `likelihood_ratio`, relative to a
-            reference model. Empty if the model's scores can not be used. Shape: (2 n_rows,) each.
+            reference model. Empty if the model's scores cannot be used. Shape: (2 n_rows,) each.
         n_rows: Number of attacked members, and of attacked unseen rows.
         mismatch: Why unseen rows are not comparable with training rows, as a clause; else None.
         seed: Seed of the attacks.

@@ -176,7 +176,7 @@ def _check_grids(columns: Sequence[Column]) -> None:
         grid = Grid.of(column)
         if grid is None:
             expected = "days or times of day" if column.has_times else "at most 9 decimals"
-            message = "its values can not be counted as steps between its bounds"
+            message = "its values cannot be counted as steps between its bounds"
             problems.append(Problem(message, column=column.name, expected=expected))
         elif grid.low > grid.high:
             problems.append(Problem("its bounds have no value between them", column=column.name))

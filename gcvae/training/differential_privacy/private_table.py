@@ -79,7 +79,7 @@ def private_table(
         table: Real table.
         schema: The user's schema, which must specify limits and levels of every column.
         budget: Privacy budget, which is spent completely.
-        seed: Seed of all random numbers except the noise, which can not be repeated.
+        seed: Seed of all random numbers except the noise, which cannot be repeated.
         report: Function that is called with the progress, which depends only on noisy counts.
         on_first_query: Function that is called after the schema was checked and before the first
             query of the table.

@@ -52,7 +52,7 @@ def make_report(
             CancelledError in it to stop.
 
     Raises:
-        TableError: A table can not be read, lacks a column of the model, or has too few rows.
+        TableError: A table cannot be read, lacks a column of the model, or has too few rows.
         UnknownColumnError: A table contains a column, or `targets` a name, that is not in the
             model.
     """

@@ -100,6 +100,6 @@ def _plain_scores(
 
 
 def _likelihood_ratios(scores: Numbers, reference: Numbers) -> Numbers:
-    """Returns scores minus reference scores; -inf for rows that a model can not generate."""
+    """Returns scores minus reference scores; -inf for rows that a model cannot generate."""
     is_known = np.isfinite(scores) & np.isfinite(reference)
     return np.where(is_known, scores - np.where(is_known, reference, 0.0), -np.inf)

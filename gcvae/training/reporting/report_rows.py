@@ -87,7 +87,7 @@ def rows_of_report(
         seed: Seed of the samples and generated rows.
 
     Raises:
-        TableError: A table can not be read, lacks a column of the model, or has too few rows.
+        TableError: A table cannot be read, lacks a column of the model, or has too few rows.
         UnknownColumnError: A table contains a column that is not in the model.
         OSError: The disk is full.
     """

@@ -49,7 +49,7 @@ async function problemOf(response) {
   try {
     return new Problem(await response.json());
   } catch {
-    const detail = `The service answered with status ${response.status} and gave no reason.`;
+    const detail = `The service answered with status ${response.status} without an explanation. Try again; if it happens again, tell the operator.`;
     return new Problem({ title: "Unexpected answer", detail, status: response.status });
   }
 }
@@ -76,7 +76,7 @@ export function upload(path, body, headers, onProgress) {
       try {
         document = parsed(request.responseText);
       } catch {
-        document = { title: "Unexpected answer", detail: `The service answered with status ${request.status} and gave no reason.`, status: request.status };
+        document = { title: "Unexpected answer", detail: `The service answered with status ${request.status} without an explanation. Try again; if it happens again, tell the operator.`, status: request.status };
       }
       if (request.status < 300) resolve(document);
       else reject(new Problem(document));
@@ -129,7 +129,7 @@ export async function rowsOf(response, path, signal, onJob) {
   const job = await follow(result.job_id, signal, onJob);
   if (job.status !== "succeeded") {
     const title = job.status === "failed" ? "The job failed" : "The job was cancelled";
-    throw new Problem({ title, detail: job.error?.message ?? "The job gave no reason.", status: 0, job_id: job.id });
+    throw new Problem({ title, detail: job.error?.message ?? "The job stopped without an error message. Try again; if it fails again, tell the operator.", status: 0, job_id: job.id });
   }
   return ask(`${path}/${result.id}/content`, { signal });
 }

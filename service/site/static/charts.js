@@ -84,7 +84,7 @@ function paper() {
 export function curves(lines, { xName = "step", yName = "nats per row" } = {}) {
   const [width, height, left, low] = [paper(), 240, 56, 26];
   const all = lines.flatMap((line) => line.points);
-  if (all.length < 2) return h("p.soft", {}, "The curves start with the first evaluation.");
+  if (all.length < 2) return h("p.soft", {}, "The curves will appear after the first evaluation.");
   const [x0, x1] = range(all.map((point) => point[0]));
   const [y0, y1] = padded(range(all.map((point) => point[1])));
   const x = (v) => left + ((v - x0) / (x1 - x0 || 1)) * (width - left - 12);
@@ -125,7 +125,7 @@ function ticks(low, high) {
 /** Returns a histogram of numbers with vertical bars. `marks` are vertical lines: [value, text]. */
 export function histogram(values, name, marks = []) {
   const finite = values.filter(Number.isFinite);
-  if (!finite.length) return h("p.soft", {}, "No row has a finite value.");
+  if (!finite.length) return h("p.soft", {}, "Nothing to plot: the value is infinite or missing in every row.");
   const [low, high] = range(finite);
   const n = Math.min(48, Math.max(8, Math.round(2 * Math.sqrt(finite.length))));
   const counts = Array(n).fill(0);

@@ -6,9 +6,9 @@ import { fill, freshId, h } from "./elements.js";
 import { capital, COLUMN_KINDS, count, figure, many, shareText, writtenLevels } from "./words.js";
 
 const MEANT = {
-  identifier: "Not modelled: new values are generated.",
-  constant: "One value in every row.",
-  ordinal: "Only values of the table are generated.",
+  identifier: "The model does not learn this column; it is filled with new, made-up values.",
+  constant: "The same value in every row.",
+  ordinal: "Only values that occur in the table are generated.",
 };
 
 /** Returns the table. `patch` collects unsaved changes, `change(patch)` saves them, `undo()` discards them; warnings that are shown beside their column are added to `shown`. */
@@ -87,9 +87,9 @@ function editor(column, set) {
     isNumber || column.kind === "datetime" ? [field("Minimum", "minimum", column.minimum, number), field("Maximum", "maximum", column.maximum, number)] : null,
     isNumber ? field("Decimals", "decimals", column.decimals, Number) : null,
     column.kind === "datetime" ? field("Format", "datetime_format", column.datetime_format, String) : null,
-    field("Texts that mean missing, separated by commas", "missing", markers.filter((marker) => marker !== "").join(", "),
+    field("Entries that mean “missing”, separated by commas", "missing", markers.filter((marker) => marker !== "").join(", "),
       (text) => ({ allowed: true, markers: ["", ...text.split(",").map((marker) => marker.trim()).filter(Boolean)] }), "an empty cell"),
-    column.personal ? h("label.field", {}, "Personal data: replace all cells by generated values", h("input", { type: "checkbox", checked: true, onchange: (event) => set(column.name, "personal", event.target.checked ? column.personal : false) })) : null,
+    column.personal ? h("label.field", {}, "Personal data: replace every value with a generated one", h("input", { type: "checkbox", checked: true, onchange: (event) => set(column.name, "personal", event.target.checked ? column.personal : false) })) : null,
     column.levels ? levelsField(column, set) : null);
 }
 

@@ -19,7 +19,7 @@ export function comparison(models, signal) {
   const compare = (event) => pressed(event.target, found, async () => {
     const ids = fields.map((field) => field.querySelector("select").value);
     fill(found, sideBySide(...await Promise.all(ids.map((id) => whole(id, signal)))));
-    say("The models are compared.");
+    say("The comparison is ready.");
   });
   return h("div.stack", {}, h("div.row.foot", {}, fields, h("button", { type: "button", onclick: compare }, "Compare models")), found);
 }
@@ -34,10 +34,10 @@ function sideBySide(...models) {
   const of = (label, cell) => [label, ...models.map(cell)];
   const rows = [
     of("Preset", ({ training }) => training.preset),
-    of("Memorisation of single rows", ({ training }) => training.memory ?? "normal"),
+    of("Memorisation of individual rows", ({ training }) => training.memory ?? "normal"),
     of("Differential privacy", ({ training: { differential_privacy: promise } }) => (promise ? `epsilon ${figure(promise.epsilon)}` : "none")),
     of("Training rows", ({ record }) => count(record.rows)), of("Training time", ({ record }) => duration(record.seconds)),
-    of("Held-out log-likelihood (nats)", (model) => figure(model.bound_held_out, 4)), of("Size", (model) => bytes(model.artifact_bytes)),
+    of("Held-out log-likelihood (nats per row)", (model) => figure(model.bound_held_out, 4)), of("Size", (model) => bytes(model.artifact_bytes)),
     ...PARTS.flatMap((part) => reportRows(part, models))];
   return [dataTable("Models side by side", ["", ...models.map((model) => model.name)], rows, "table"), h("p.tiny.soft", {}, LOG_LIKELIHOOD)];
 }

@@ -141,7 +141,7 @@ export async function uploadInto(place, path, files, again, fields = {}) {
   }
 }
 
-/** Asks the user to confirm an action that can not be undone; resolves to whether it is confirmed. */
+/** Asks the user to confirm an action that cannot be undone; resolves to whether it is confirmed. */
 export function confirmed(title, text, action) {
   return new Promise((resolve) => {
     const id = freshId("title");

@@ -71,11 +71,11 @@ export function balanceForm(schema) {
     inputs = (column?.levels ?? []).map((level) => [level, h("input", { type: "number", min: 0, step: "any", value: Number(even), "aria-label": `Share of ${level} in percent` })]);
     fill(fields, inputs.map(([level, input]) => h("label.field", {}, `${level} (%)`, input)));
   };
-  const name = h("select", { "aria-label": "Column with target shares", onchange: choose }, h("option", { value: "" }, "none"), columns.map((column) => h("option", { value: column.name }, column.name)));
+  const name = h("select", { "aria-label": "Column whose category shares you want to set", onchange: choose }, h("option", { value: "" }, "none"), columns.map((column) => h("option", { value: column.name }, column.name)));
   const read = () => {
     if (!name.value) return null;
     const total = inputs.reduce((sum, [, input]) => sum + Number(input.value), 0) || 1;
     return { [name.value]: Object.fromEntries(inputs.map(([level, input]) => [String(level), Number(input.value) / total])) };
   };
-  return { element: columns.length ? h("div.stack", {}, h("label.field", {}, "Column with target shares", name), fields) : h("p.soft", {}, "No column has at most 30 categories."), read };
+  return { element: columns.length ? h("div.stack", {}, h("label.field", {}, "Column whose category shares you want to set", name), fields) : h("p.soft", {}, "Shares cannot be set: this needs a column with 30 categories or fewer, and this model has none."), read };
 }

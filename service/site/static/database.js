@@ -28,7 +28,7 @@ function draw(page) {
     page.told,
     warningList(dataset.warnings),
     h("section.stack", { "aria-label": "Tables" },
-      h("div.row.ends", {}, h("h2", {}, "Tables and keys"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: each row is generated given the rows that it refers to.")),
+      h("div.row.ends", {}, h("h2", {}, "Tables and keys"), h("span.soft", {}, "Inferred from all rows. Correct any errors before training: keys decide which rows are generated together.")),
       tableDiagram(dataset.tables, dataset.schema.tables)),
     h("section.card.stack", { "aria-label": "Keys" }, dataset.tables.map((table) => tableEditor(page, table)), dirtyForm(page)),
     page.training,
@@ -53,7 +53,7 @@ function tableEditor(page, table) {
   const save = h("button.main", { type: "button", onclick: () => tried(told, save, () => change(page, { tables: { [table.name]: {
     primary_key: names(primary.value), foreign_keys: keys.map((key) => key.read()), order: order.value || null, keep: keep.value ? keep.value === "true" : null } } })) }, "Save");
   return h("details", {}, h("summary", {}, `Keys of ${table.name}`), h("div.stack", {},
-    h("div.edit", {}, h("label.field", {}, "Primary key (columns separated by commas)", primary), h("label.field", {}, "Order of the rows of one parent", order), h("label.field", {}, "The table is", keep)),
+    h("div.edit", {}, h("label.field", {}, "Primary key (columns separated by commas)", primary), h("label.field", {}, "Column that orders the rows under the same parent row", order), h("label.field", {}, "The table is", keep)),
     h("h3", {}, "Foreign keys"), list,
     h("div.row", {}, h("button", { type: "button", onclick: () => { keys.push(reference()); drawKeys(); } }, "Add foreign key"), save), told,
     firstRows(page.dataset.id, page.signal, table.name)));

@@ -93,8 +93,8 @@ export function heading(dataset, go) {
 function privacySpent(privacy) {
   const { epsilon, delta, cap } = privacy;
   const facts = [
-    ["Epsilon of all models together", epsilon === null ? "no bound" : figure(epsilon, 3)], ["At delta", figure(delta, 2)],
-    ["Rho spent", figure(privacy.rho_spent, 3)], ["Rho reserved by queued trainings", figure(privacy.rho_set_aside, 3)],
+    ["Total epsilon of all models", epsilon === null ? "no bound" : figure(epsilon, 3)], ["At delta", figure(delta, 2)],
+    ["Rho spent", figure(privacy.rho_spent, 3)], ["Budget (rho) reserved for queued trainings", figure(privacy.rho_set_aside, 3)],
     ["Cap", cap ? `epsilon ${figure(cap.epsilon, 3)} at delta ${figure(cap.delta, 2)}` : "none"],
   ];
   return h("section.stack", { "aria-label": "Differential privacy" }, h("h2", {}, "Privacy budget spent"),
@@ -121,7 +121,7 @@ async function changeSchema(page, patch) {
     read(`/v1/datasets/${dataset.id}/profile`, { signal }), read(`/v1/datasets/${dataset.id}/presets`, { signal }),
   ]);
   const lines = changed.changes.summary;
-  fill(page.told, h("div.note.calm", { role: "status" }, h("strong", {}, lines.length ? "Saved. " : "Saved. Nothing changed."), lines.join("; ")));
+  fill(page.told, h("div.note.calm", { role: "status" }, h("strong", {}, lines.length ? "Saved. " : "There were no changes to save."), lines.join("; ")));
   const at = window.scrollY;
   Object.assign(page, { dataset: changed, profile });
   showEstimates(page.training, presets.presets);

@@ -20,8 +20,8 @@ export function show({ place, model, signal }) {
   const table = h("select", {}, h("option", { value: "" }, "all, as a ZIP archive"), names.map((name) => h("option", { value: name }, name)));
   const amount = h("div");
   const showAmount = () => fill(amount, by === "scale"
-    ? h("label.field", {}, "Rows as a multiple of the real tables", scale)
-    : h("label.field", {}, "Rows of each table that refers to no other", parents));
+    ? h("label.field", {}, "Size relative to the real tables (1: as many rows)", scale)
+    : h("label.field", {}, "Number of rows in each table without a parent", parents));
   const body = () => ({ ...(by === "scale" ? { scale: Number(scale.value) } : { parents: Number(parents.value) }), ...(seed.value === "" ? {} : { seed: Number(seed.value) }) });
   const draw = async (more, name) => {
     const query = name ? `?${new URLSearchParams({ table: name })}` : "";
@@ -44,7 +44,7 @@ export function show({ place, model, signal }) {
   });
   showAmount();
   fill(place, h("p.soft", {}, "Generates a synthetic database: every primary key is unique, and every foreign key refers to a row."),
-    h("div.row", {}, segments("Size", [["scale", "By scale"], ["parents", "By number of parent rows"]], by, (value) => { by = value; showAmount(); })),
+    h("div.row", {}, segments("Size", [["scale", "By scale"], ["parents", "Set the number of parent rows"]], by, (value) => { by = value; showAmount(); })),
     h("div.row.foot", {}, amount, h("label.field", {}, "Seed", seed), h("label.field", {}, "Table", table), h("label.field", {}, "File format", format),
       h("button", { type: "button", onclick: preview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),
     told);

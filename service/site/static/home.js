@@ -81,7 +81,7 @@ function datasetLine(dataset) {
 
 function failedLine(job) {
   return h("li", {}, h("div", {}, h("a", { href: `/jobs/${job.id}` }, `${jobTitle(job)} failed`),
-    h("div.tiny.soft", {}, job.error?.message ?? "No reason was given.")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
+    h("div.tiny.soft", {}, job.error?.message ?? "It stopped without an error message.")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
 }
 
 function firstSteps() {

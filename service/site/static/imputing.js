@@ -31,7 +31,7 @@ export function show({ place, model, signal }) {
         const rows = csvObjects(await blob.text());
         fill(found, shown(rows, await cellsOf(file, rows.length), () => save(blob, `${model.name}-completed.csv`)));
       }
-      say("The missing values are imputed.");
+      say("The missing values have been filled in.");
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(found, problemBox(error));
@@ -42,12 +42,12 @@ export function show({ place, model, signal }) {
     hint: isDatabase ? "A ZIP file of the database's tables. Missing cells are filled table by table, parents first; keys and personal columns stay missing."
       : "The model draws each missing value given the known cells of its row. Known cells are not changed. You choose the columns." });
   fill(top, drop());
-  fill(place, top, isDatabase ? null : h("div.row", {}, h("label.field", {}, "Imputations per row", draws)), found);
+  fill(place, top, isDatabase ? null : h("div.row", {}, h("label.field", {}, "Completed copies of each row", draws)), found);
 }
 
 function completedTables(download) {
   return h("section.card.stack", { "aria-label": "Completed tables" },
-    h("div.row.ends", {}, h("h2", {}, "The tables are complete"), h("button.small", { type: "button", onclick: download }, "Download the tables")));
+    h("div.row.ends", {}, h("h2", {}, "The tables are ready"), h("button.small", { type: "button", onclick: download }, "Download the tables")));
 }
 
 /** Returns the columns that a model can impute. */
@@ -55,7 +55,7 @@ function fillable(schema) {
   return schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
 }
 
-/** Returns the columns with missing cells in the file: [{column, count}]; null if the page can not read the file. */
+/** Returns the columns with missing cells in the file: [{column, count}]; null if the page cannot read the file. */
 async function blanksOf(file, schema) {
   const rows = await rowsIn(file);
   if (!rows) return null;

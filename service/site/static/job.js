@@ -94,7 +94,7 @@ function ending(job, model) {
   if (job.status === "failed") {
     const { message, code, problems = [], ...more } = job.error ?? {};
     return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"),
-      problems.length > 1 ? findingList(problems) : h("p", {}, message ?? "The job gave no reason."),
+      problems.length > 1 ? findingList(problems) : h("p", {}, message ?? "The job stopped without an error message. Try again; if it fails again, tell the operator."),
       Object.entries(more).filter(([, value]) => typeof value !== "object").map(([name, value]) => h("p.tiny", {}, `${spoken(name)}: ${value}`)),
       h("p", {}, "“Try again” queues the job once more. If it fails with the same message, correct what the message names first.",
         job.dataset_id ? [" ", h("a", { href: `/datasets/${job.dataset_id}` }, "Go to the dataset")] : null));

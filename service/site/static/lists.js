@@ -19,7 +19,7 @@ const LISTS = {
   },
   models: {
     title: "Models", filters: { status: states(MODEL_STATES), sort: SORTS }, hasSearch: true, more: { brief: "true" },
-    heads: ["Name", "Status", ["Held-out log-likelihood", "number"], "Sharing the rows", ["Size", "number"], "Created", "Id"],
+    heads: ["Name", "Status", ["Held-out log-likelihood", "number"], "May the rows be shared?", ["Size", "number"], "Created", "Id"],
     cells: (one) => [
       link(one.status === "training" ? `/jobs/${one.job_id}` : `/models/${one.id}`, one.name), status(one.status),
       figure(one.bound_held_out, 4), worst(one.report), bytes(one.artifact_bytes), when(one.created_at), code(one.id)],
@@ -65,7 +65,7 @@ function controls(list, asked, find, table) {
   };
   const chooser = ([name, options]) => h("select", { "aria-label": spoken(name), onchange: (event) => { asked.set(name, event.target.value); soon(0); } },
     options.map(([value, text]) => h("option", { value, selected: asked.get(name) === value }, text)));
-  const search = h("input", { type: "search", "aria-label": "Search by name or id", placeholder: "Search by name or id", value: asked.get("search") ?? "",
+  const search = h("input", { type: "search", "aria-label": "Search by name or ID", placeholder: "Search by name or ID", value: asked.get("search") ?? "",
     oninput: (event) => { asked.set("search", event.target.value.trim()); soon(200); } });
   return h("div.row", { role: "search" }, list.hasSearch ? search : null, Object.entries(list.filters).map(chooser));
 }

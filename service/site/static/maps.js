@@ -13,7 +13,7 @@ const KINDS = {
   expected: ["Copula", "The dependence that the decoder's copula adds, averaged over the latent space. Dependence through the latent vector is not included."],
   within: ["Within", "The part of the correlation that remains once the latent vector of a row is known. Within and between add up to the correlation."],
   between: ["Between", "The part of the correlation that comes from the latent vector. Within and between add up to the correlation."],
-  local: ["At one row", "The dependence that the copula has for one row, averaged over the latent vectors that fit its known values. Enter some values; the others are integrated out."],
+  local: ["For one row", "The dependence that the copula has for one row, averaged over the latent vectors that fit its known values. Enter some values; the others are integrated out."],
 };
 
 export async function show({ place, model, signal }) {
@@ -64,7 +64,7 @@ function shown(map, model, hasFiles = true) {
   const place = (format) => h("a.button.small", { href: `/v1/models/${model.id}/dependencies?kind=${map.kind}&format=${format}`, download: `${model.name}-${map.kind}.${format}` }, format.toUpperCase());
   return h("div.grid.map", {},
     h("figure.card", {}, heatmap(names, value), h("div.row.tiny.soft", {}, legend("−1", "--cold"), legend("0", null), legend("1", "--warm"), nominal.size ? h("span", {}, "grey: strength only (categories without an order)") : null)),
-    h("div.stack", {}, h("h3", {}, "Strongest pairs"), strongest(names, value), nominal.size ? h("p.tiny.soft", {}, "* strength only: the pair has no sign") : null,
+    h("div.stack", {}, h("h3", {}, "Strongest pairs"), strongest(names, value), nominal.size ? h("p.tiny.soft", {}, "* strength only: this pair has no direction (positive or negative)") : null,
       hasFiles ? h("div.row", {}, h("span.soft", {}, "Download:"), place("png"), place("svg"), place("csv")) : null,
       h("details", {}, h("summary", {}, "How this map is computed, and its limits"), h("ul.tiny.soft", {}, (map.notes ?? []).map((note) => h("li", {}, capital(note)))))));
 }
@@ -80,7 +80,7 @@ function heatmap(names, value) {
   const cell = n > 40 ? 12 : n > 20 ? 20 : n > 14 ? 26 : 34;
   const left = Math.min(165, 12 + 7.2 * Math.max(...names.map((name) => Math.min(20, [...name].length))));
   const top = left * 0.78 + 8;
-  const told = s("text.strong", { x: left, y: 12 }, "Point at a cell, or use the arrow keys");
+  const told = s("text.strong", { x: left, y: 12 }, "Point at a cell, or move with the arrow keys, to see its value");
   const say = (a, b, found) => { told.textContent = a === b ? a : `${short(a, 18)} × ${short(b, 18)}: ${figure(found.value)}${found.hasSign ? "" : " (no sign)"}`; };
   const cells = names.flatMap((a, i) => names.map((b, j) => {
     const found = value(a, b);

@@ -51,7 +51,7 @@ function heading(model, go) {
   const button = h("button.danger", { type: "button", onclick: remove }, "Delete");
   const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "" }, `Download model (${bytes(model.artifact_bytes)})`);
   const minimal = h("a.button", { href: `/v1/models/${model.id}/artifact?minimal=true`, download: "",
-    title: "The model without records of its training table: its training record, scores of held-out rows, data map, checksum and counts. Use it to share a model." }, "Download minimal model");
+    title: "A copy for sharing. It leaves out everything that is recorded about the training table: training record, scores of held-out rows, data map, checksum and counts." }, "Download minimal model");
   const crumbs = [["Models", "/models"]];
   if (model.dataset_id) crumbs.push(["Dataset", `/datasets/${model.dataset_id}`]);
   return h("div.stack", {}, head({ crumbs, title: model.name,
@@ -71,11 +71,11 @@ function tabs(model, word) {
 
 function notReady(model) {
   const job = h("a.button.main", { href: `/jobs/${model.job_id}` }, "View training");
-  if (model.status === "training") return empty("The model is in training", "This page shows the model when training has finished.", job);
+  if (model.status === "training") return empty("The model is being trained", "This page shows the model when training has finished.", job);
   return empty(model.status === "failed" ? "The training failed" : "The training was cancelled", "The job shows the reason. You can try again there.", job);
 }
 
-const SCORING = { full: "full", flag: "rare or not", off: "off" };
+const SCORING = { full: "full", flag: "only whether a row is rare", off: "off" };
 
 /** Returns the first section: quality, training and content of the model. */
 function summary({ place, model }) {

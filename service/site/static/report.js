@@ -136,7 +136,7 @@ async function none(page, error) {
   const button = h("button.main", { type: "button", onclick: () => again(page, button, told, model.dataset_id ? {} : { dataset_id: real.value.trim() }) }, "Make report");
   const real = h("input", { placeholder: "ds_…", size: 34 });
   fill(place, empty("No report yet", `${capital(detail)}. A report measures fidelity, utility and privacy of the synthetic rows.`,
-    model.dataset_id ? null : h("label.field", {}, "Id of the dataset that the model was trained on", real), button), told);
+    model.dataset_id ? null : h("label.field", {}, "ID of the dataset that the model was trained on", real), button), told);
   return null;
 }
 

@@ -39,7 +39,7 @@ export function show({ place, model, signal }) {
     fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "synthetic row")} downloaded. ${facts(response)}`));
   });
   fill(place, h("div.grid.two", {},
-    h("section.card.stack", { "aria-label": "Conditions" }, h("h3", {}, "Conditions"), h("p.soft", {}, "Every generated row satisfies all conditions. Rare conditions are as fast as frequent ones."), given.element),
+    h("section.card.stack", { "aria-label": "Conditions" }, h("h3", {}, "Conditions"), h("p.soft", {}, "Every generated row satisfies all conditions. Rare conditions take no longer than common ones."), given.element),
     h("section.card.stack", { "aria-label": "Target shares" }, h("h3", {}, "Target shares"), h("p.soft", {}, "Set the shares of the categories of one column. The other columns keep their dependence on it."), balance.element)),
   h("div.row.foot", {}, h("label.field", {}, "Rows", rows), h("label.field", {}, "Seed", seed), h("label.field", {}, "File format", format),
     h("button", { type: "button", onclick: showPreview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),

@@ -11,7 +11,7 @@ const LEAST = 25;
 const ODD = 0.05;  // p-value up to which the most anomalous cell of a row is framed
 
 const NO_SCORES = "Scoring was turned off for this model and cannot be turned on again. "
-  + "Train another model on the dataset to get scores; this requires a key with the scope write.";
+  + "Train another model on the dataset to get scores; this requires a key with the “write” scope.";
 
 export function show({ place, model, signal }) {
   if (model.scoring === "off") return fill(place, empty("Scoring is off for this model", NO_SCORES));
@@ -35,7 +35,7 @@ export function show({ place, model, signal }) {
     fill(top, drop());
   };
   const drop = () => dropPlace({ title: "Upload rows to score", small: true, take,
-    hint: model.kind === "database" ? "A ZIP file of the database's tables. Each row of a table without a parent is scored with all rows below it; the most anomalous come first."
+    hint: model.kind === "database" ? "A ZIP file of the database's tables. Each row of a table without a parent is scored with all rows that refer to it, directly or indirectly; the most anomalous come first."
       : model.scoring === "flag"
       ? "A table with the model's columns. This model reports only whether each row is rare."
       : "A table with the model's columns. Missing cells are integrated out: they count neither for nor against a row. The most anomalous rows come first." });

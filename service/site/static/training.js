@@ -21,7 +21,7 @@ export function trainingForm(page, saveColumns) {
   const seed = h("input", { type: "number", min: 0, value: 0 });
   const steps = h("input", { type: "number", min: 1, placeholder: "set by the preset" });
   const share = h("input", { type: "number", min: 0, max: 0.5, step: 0.05, placeholder: dataset.rows >= 1000 ? "0.1" : "0" });
-  const memory = h("select", {}, h("option", { value: "" }, "normal"), h("option", { value: "low" }, "low: learns less of single rows, slightly less realistic"));
+  const memory = h("select", {}, h("option", { value: "" }, "normal"), h("option", { value: "low" }, "low: learns less about individual rows; the synthetic rows are slightly less realistic"));
   const budget = h("input", { type: "number", min: 0, step: "any", placeholder: "no guarantee" });
   const delta = h("input", { type: "number", min: 0, max: 1, step: "any", value: 1e-6 });
   const isDatabase = dataset.kind === "database";
@@ -46,18 +46,18 @@ export function trainingForm(page, saveColumns) {
   };
   const form = h("form.card.stack", { onsubmit: submit },
     h("fieldset.choices", {}, h("legend.hidden-words", {}, "Preset"), known.map((preset) => choice(preset, preset.name === "default"))),
-    others.length ? h("details", {}, h("summary", {}, "Models of the paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
+    others.length ? h("details", {}, h("summary", {}, "Models from the research paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
     h("details", {}, h("summary", {}, "More settings"), h("div.edit", {},
       h("label.field", {}, "Seed", seed), h("label.field", {}, "Maximum number of steps", steps),
       isDatabase ? null : h("label.field", {}, "Share of rows held out for the report", share))),
     isDatabase ? null : h("details", {}, h("summary", {}, "Privacy"), h("div.edit", {},
-      h("label.field", {}, "Memorisation of single rows", memory), h("label.field", {}, "Differential privacy: epsilon", budget),
-      h("label.field", {}, "Differential privacy: delta", delta), h("label.field", {}, "Target column of later predictions", target)),
+      h("label.field", {}, "Memorisation of individual rows", memory), h("label.field", {}, "Differential privacy: epsilon", budget),
+      h("label.field", {}, "Differential privacy: delta", delta), h("label.field", {}, "Column that you want to predict later", target)),
     h("p.tiny.soft", {}, "With an epsilon, for example 3, the training is differentially private: one row more or less changes the probability of any result by at most a factor of e^epsilon, up to delta. A smaller epsilon is safer and gives less realistic rows. ",
       "The schema must then declare kinds, limits and categories; an error names what is not declared. Each such training spends part of the table's privacy budget.")),
     h("div.row", {}, h("label.field", {}, "Model name", name), button), told,
     h("p.tiny.soft", {}, "Estimates assume one idle processor core. Training stops earlier if the model no longer improves. ",
-      isDatabase ? "The tables are trained one after the other. Reports on databases are not available yet." : dataset.rows < 1000 ? "Tables under 1,000 rows get no report by default: to get one, set a share of rows held out for the report under More settings." : "By default a tenth of the rows is held out of training, and a report follows."));
+      isDatabase ? "The model learns the tables one after another. Reports on databases are not available yet." : dataset.rows < 1000 ? "Tables under 1,000 rows get no report by default: to get one, set a share of rows held out for the report under More settings." : "By default a tenth of the rows is held out of training, and a report follows."));
   const section = h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
   showEstimates(section, presets);
   return section;

@@ -88,7 +88,7 @@ export function spoken(word) {
   return capital(String(word).replaceAll("_", " "));
 }
 
-export const LOG_LIKELIHOOD = "Log-likelihood: how probable the model finds a row, on average over the rows (a lower bound, in nats per row; higher is better).";
+export const LOG_LIKELIHOOD = "Log-likelihood: how probable the rows are under the model, on average (a lower bound, in nats per row; higher is better).";
 
 export const COLUMN_KINDS = {
   continuous: "Number", integer: "Whole number", ordinal: "Ordered categories", categorical: "Categories", boolean: "Yes or no",

@@ -24,7 +24,7 @@ function draw(place, work) {
   const facts = [["Waiting", sum("queued")], ["Running", sum("running")], ["Workers", workers.length], ["Slots", slots]];
   fill(place,
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, count(value))))),
-    slots ? null : h("div.problem", { role: "alert" }, h("h2", {}, "No worker is running"), h("p", {}, "Jobs wait until you start one: ", h("code", {}, "gcvae worker"))),
+    slots ? null : h("div.problem", { role: "alert" }, h("h2", {}, "No worker is running"), h("p", {}, "Jobs stay queued until a worker is started: ", h("code", {}, "gcvae worker"))),
     part("Queues", "No jobs are waiting or running.", ["Workspace", "Queue", ["Waiting", "number"], ["Running", "number"], "Longest waiting time"],
       work.queues.map((one) => [one.workspace, one.queue, count(one.queued), count(one.running), since(one.oldest_queued_at, work.now)])),
     part("Leases", "No worker is running a job.", ["Job", "Workspace", "Progress", "Worker", ["Attempt", "number"], ["Time", "number"], "Lease"],

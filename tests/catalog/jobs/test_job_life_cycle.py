@@ -242,7 +242,7 @@ class TestAttempts:
     def test_attempts_that_a_server_failed_are_not_counted_but_end_some_time(
         self, catalog: Catalog, training: Job
     ) -> None:
-        away = Failed("server_away", "the store can not do this")
+        away = Failed("server_away", "the store cannot do this")
         for _ in range(30):
             claim = _claim(catalog, training)
             assert catalog.leases.release(claim, away, is_counted=False) is JobStatus.QUEUED
@@ -251,7 +251,7 @@ class TestAttempts:
         job = catalog.workspace("default").jobs.get(training.id)
         assert job.status is JobStatus.FAILED
         assert job.error is not None
-        assert "the store can not do this" in job.error["message"]
+        assert "the store cannot do this" in job.error["message"]
 
     def test_attempts_that_vanish_are_counted_too(self, catalog: Catalog, training: Job) -> None:
         for _ in range(3):

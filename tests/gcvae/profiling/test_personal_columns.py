@@ -74,7 +74,7 @@ def test_a_user_can_say_what_a_column_holds() -> None:
     [("people", "false, or one of first_name, last_name, name, email"), (True, "false, or one of")],
 )
 def test_another_word_is_refused(member: object, expected: str) -> None:
-    with pytest.raises(SchemaError, match="personal can not be") as caught:
+    with pytest.raises(SchemaError, match="personal cannot be") as caught:
         inferred(MAILS, personal=member)
     [problem] = caught.value.problems
     assert problem.pointer == "/columns/0/personal"

@@ -12,12 +12,12 @@ from tests.gcvae.schema.test_schema import TEXT, problems_of
     [
         (
             {"name": "age", "datetime_format": "%Y-%m-%0"},
-            "/columns/0/datetime_format, column 'age': datetime_format can not be '%Y-%m-%0'"
+            "/columns/0/datetime_format, column 'age': datetime_format cannot be '%Y-%m-%0'"
             " (expected: a format with a letter behind each %, and %% for a % of its own)",
         ),
         (
             {"name": "age", "datetime_format": "%Y-%m-%d %-d"},
-            "/columns/0/datetime_format, column 'age': datetime_format can not be '%Y-%m-%d %-d'"
+            "/columns/0/datetime_format, column 'age': datetime_format cannot be '%Y-%m-%d %-d'"
             " (expected: a format that has %d once)",
         ),
     ],

@@ -137,7 +137,7 @@ def test_a_peer_that_is_not_installed_is_said_to_be_absent(tmp_path: Path) -> No
     done = run_benchmark(
         tmp_path, "--tables", str(tmp_path / "mixed.csv"), "--models", absent[0], *QUICK
     )
-    assert f"{absent[0]}: can not run, the package {absent_package(absent[0])}" in done.stdout
+    assert f"{absent[0]}: cannot run, the package {absent_package(absent[0])}" in done.stdout
 
 
 def test_dated_results_are_shown_beside_ones_own(

@@ -159,7 +159,7 @@ def test_two_models_of_a_table_stand_side_by_side(
     page.get_by_role("button", name="Compare models").click()
     table = page.get_by_role("region", name="Models side by side")
     memory = table.get_by_role("row").filter(has_text="Memorisation").get_by_role("cell")
-    expect(memory).to_have_text(["Memorisation of single rows", "normal", "low"])
+    expect(memory).to_have_text(["Memorisation of individual rows", "normal", "low"])
     expect(table.get_by_role("columnheader")).to_have_count(3)
     watched.assert_accessible()
     site.http.delete(f"/v1/models/{other}").raise_for_status()
@@ -235,7 +235,7 @@ def test_a_training_may_be_private_and_its_refusal_is_told_after_columns_are_sav
     form = page.get_by_role("region", name="Train a model")
     form.get_by_text("Privacy", exact=True).click()
     page.get_by_label("Differential privacy: epsilon").fill("0")
-    page.get_by_label("Target column of later predictions").select_option("paid")
+    page.get_by_label("Column that you want to predict later").select_option("paid")
     watched.assert_accessible()
     page.get_by_label("Kind of product").select_option("ordinal")
     with page.expect_request("**/v1/models") as asking:

@@ -50,7 +50,7 @@ def train_a_little(watched: Watched) -> None:
     page.get_by_text("Privacy", exact=True).click()
     page.get_by_label("Maximum number of steps").fill("20")
     page.get_by_label("Share of rows held out for the report").fill("0")
-    page.get_by_label("Memorisation of single rows").select_option("low")
+    page.get_by_label("Memorisation of individual rows").select_option("low")
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Training of café orders")
     expect(page.get_by_role("progressbar", name="Training, progress")).to_be_visible()
