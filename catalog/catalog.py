@@ -20,8 +20,8 @@ from catalog.workspace import Workspace
 class Catalog:
     """Gives access to the records of one database.
 
-    Requests access the records of one workspace (tenant) through `workspace`. The attributes serve
-    all workspaces, for workers, operators and authentication.
+    Requests access the records of one workspace (tenant) through `workspace`. The attributes, such
+    as `keys` and `leases`, serve all workspaces, for workers, operators and authentication.
 
     Every method of these classes is one transaction and returns frozen copies.
     `catalog.database.migrate.upgrade` creates the tables.
@@ -31,7 +31,7 @@ class Catalog:
         attempts_limit: Maximum number of attempts at a job without a new checkpoint.
         resend_seconds: Pause before a job's message to the workers is sent again; it doubles each
             time.
-        resend_limit_seconds: Maximum pause.
+        resend_limit_seconds: Maximum of this pause.
         answer_seconds: Time limit of a statement in PostgreSQL.
         running_jobs_limit: Maximum number of jobs of one workspace that run at the same time, in
             each queue; None for no limit.

@@ -57,7 +57,7 @@ class Datasets:
 
         Args:
             dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,
-                warnings, encoding: As in `Dataset`.
+                warnings, encoding: Values of these members of the new `catalog.records.Dataset`.
             given_schema: The part of the schema that the user specified; None if it is inferred
                 completely.
             tables: Name, format, rows, columns and schema of each table of a database; None for a
@@ -114,8 +114,8 @@ class Datasets:
         Args:
             limit: Maximum number of datasets on the page.
             cursor: `next_cursor` of the previous page; None for the first page.
-            search: Text in the name (ignoring case) or at the start of the id; None for all
-                datasets.
+            search: String contained in the name (ignoring case) or at the start of the id; None for
+                all datasets.
             order: Order of the list.
 
         Raises:
@@ -141,7 +141,8 @@ class Datasets:
             schema: The new, complete schema.
             given_schema: The part of the new schema that the user specified.
             warnings: Data-quality warnings.
-            tables: The tables of a database with their new schemas; None for a single table.
+            tables: JSON objects of a database's tables with their new schemas; None for a single
+                table.
 
         Raises:
             NotFoundError: The dataset was deleted.
@@ -181,7 +182,6 @@ class Datasets:
         the caller or by garbage collection.
 
         Args:
-            dataset_id: Id of the dataset.
             cascade: Whether to delete also the models that were trained on the dataset, with their
                 results.
 

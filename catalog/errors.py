@@ -114,7 +114,8 @@ class ReservationLostError(CatalogError):
 
 
 class LeaseLostError(CatalogError):
-    """The attempt must stop without writing: its job has ended or belongs to another attempt."""
+    """An attempt at a job must stop without writing: the job has ended or belongs to another
+    attempt."""
 
     def __init__(self, job_id: str, attempt: int) -> None:
         super().__init__(f"attempt {attempt} no longer owns job {job_id}")

@@ -34,7 +34,7 @@ _answering: ContextVar[tuple[str, str] | None] = ContextVar("answering", default
 
 @dataclass(frozen=True)
 class Made:
-    """A record that was created by a request whose response is not stored (yet).
+    """A record that was created by a request whose response has not been stored.
 
     Attributes:
         id: Id of the dataset, the imported model, or the job.
@@ -47,7 +47,7 @@ def note_made(session: Session, made_id: str) -> None:
     """Stores the id of a created record with the current request's idempotency key, if it has one.
 
     Raises:
-        IdempotencyBusyError: Another request took over the key; the transaction must fail.
+        IdempotencyBusyError: Another request took over the key, so that the transaction must fail.
     """
     held = _answering.get()
     if held is None:
@@ -119,7 +119,8 @@ class Idempotency:
             _answering.reset(token)
 
     def keep(self, key: str) -> None:
-        """Renews the key of a request in progress; the caller repeats this every `KEEP_SECONDS`."""
+        """Prevents the key of a request in progress from expiring; the caller repeats this every
+        `KEEP_SECONDS`."""
         with self._database.writing() as session:
             session.execute(
                 update(IdempotencyRow)
@@ -132,8 +133,7 @@ class Idempotency:
             )
 
     def complete(self, key: str, response: Document) -> None:
-        """Stores the response to the request with this key; the caller defines the response's
-        members."""
+        """Stores the response to the request with this key; `response` is any JSON object."""
         with self._database.writing() as session:
             row = session.get(IdempotencyRow, (self._workspace, key), with_for_update=True)
             if row is not None:

@@ -103,7 +103,6 @@ class SampleSpec(JobSpec):
 
     Attributes:
         rows: Number of rows; None for a database.
-        seed: Seed of the random generator.
         format: File format: csv, parquet, json or jsonl.
         given: Condition that every row must satisfy, by column; None for none.
         distribution: Target shares of the levels of one column; None for none.
@@ -147,10 +146,10 @@ class TableSpec(JobSpec):
     """Base class of specifications of jobs that read a stored table.
 
     Attributes:
-        table_key: Store key of the table: a dataset's, or under the job's `input_prefix`.
+        table_key: Store key of the table, which is a dataset or was uploaded as the job's input.
         table_sha256: Checksum of the table's bytes.
-        table_format: File format, as in `Dataset.format`.
-        table_encoding: Text encoding, as in `Dataset.encoding`.
+        table_format: File format, such as csv, parquet, or zip for a database.
+        table_encoding: Python's name of a text file's encoding; None for UTF-8 and for Parquet.
     """
 
     internal = ("table_key",)
@@ -166,12 +165,13 @@ class ScoreSpec(TableSpec):
     """Specification of a job that computes a log-likelihood score for each row of a stored table.
 
     Attributes:
-        seed: Seed of the random generator.
         format: Format of the scores: csv or json.
         draws: Number of latent vectors sampled for each row; None to continue until `tolerance` is
             reached.
-        tolerance, jitters, measure, score_missingness: As in
-            `gcvae.scoring.score_options.ScoreOptions`.
+        jitters: Number of random jitters of discrete cells for each draw; 0 integrates exactly.
+        measure: Measure of continuous values: `density`, `rounding_cell` or `pmf`.
+        score_missingness: Whether a missing cell contributes its probability of being missing.
+        tolerance: Target standard error of a score, in nats; None for the default.
     """
 
     tells_scores = True
@@ -191,7 +191,6 @@ class ImputeSpec(TableSpec):
 
     Attributes:
         draws: Number of imputations of each row.
-        seed: Seed of the random generator.
         format: Format of the completed table: csv, parquet, json or jsonl.
         columns: Columns to fill; None for all except those in `keep_missing`.
         keep_missing: Columns whose missing cells are kept as values; None for those that the schema
@@ -222,7 +221,6 @@ class ReportSpec(JobSpec):
 
     Attributes:
         dataset_id: Dataset with the real rows: the model's training table, or a similar one.
-        seed: Seed of the random generator.
         holdout_dataset_id: Dataset of rows that were not used in training; None to use the rows
             that training set aside, if any.
         columns: Columns that the report predicts to measure utility; None for all with enough rows.
@@ -241,7 +239,8 @@ SCORE_DRAWS = 8
 
 
 class JobKind(StrEnum):
-    """Kind of a job; its value is also the name of the worker's module and function."""
+    """Kind of a job. Its value is also the name of the worker's module and function for the kind,
+    and its attributes name the queue, the specification and the REST paths of its jobs."""
 
     queue: Queue
     """Queue in which jobs of this kind wait."""

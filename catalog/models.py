@@ -43,8 +43,6 @@ class Models:
         """Records an imported model whose bytes are already stored, under a prefix reserved before.
 
         Args:
-            model_id: Id of the model, from `new_id`.
-            name: Name of the model.
             trained: Store key and description of the artifact.
             training: Preset and settings with which the model was trained.
             kind: Whether the model is of a table or a database.
@@ -89,7 +87,8 @@ class Models:
             cursor: `next_cursor` of the previous page; None for the first page.
             dataset_id: Only models that were trained on this dataset; None for all.
             status: Only models with this status; None for all.
-            search: Text in the name (ignoring case) or at the start of the id; None for all models.
+            search: String contained in the name (ignoring case) or at the start of the id; None for
+                all models.
             order: Order of the list.
 
         Raises:
@@ -110,7 +109,6 @@ class Models:
         """Changes a model's scoring, its name or both, and returns the model.
 
         Args:
-            model_id: Id of the model.
             scoring: New limit on the scores that the model may return, as strict as the current one
                 or stricter; None leaves it.
             name: New name; None leaves it.

@@ -21,8 +21,8 @@ from catalog.errors import ReservationLostError
 
 
 class Orphans:
-    """Lists key prefixes of the object store whose bytes have no record and are to be deleted at a
-    given time."""
+    """Manages the list of key prefixes of the object store under which bytes lie that no record
+    refers to, each with the time at which they may be deleted."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,11 +41,11 @@ class Orphans:
                 _insert(session, prefix, seconds)
 
     def abandon(self, prefix: str) -> bool:
-        """Makes the reservation of a key prefix expire now; returns False if there is none because
-        its record was created.
+        """Ends the reservation of a key prefix of the object store now, so that bytes under it are
+        deleted.
 
-        The return value tells a caller who lost the database's response whether the record was
-        created.
+        Returns True if the prefix was reserved, False if its record was created. A caller who lost
+        the database's response thus learns whether the record exists.
         """
         with self._database.writing() as session:
             found = session.execute(

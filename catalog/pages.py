@@ -45,10 +45,10 @@ def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
 
 
 def named_like(query: Select[Any], row_type: Any, search: str | None) -> Select[Any]:
-    """Restricts a query to rows with the search text in their name, ignoring case, or at the start
-    of their id.
+    """Restricts a query to rows whose name contains `search`, ignoring case, or whose id begins
+    with it.
 
-    An empty or missing text does not restrict the query.
+    An empty `search` or None does not restrict the query.
     """
     if not search:
         return query
@@ -65,19 +65,17 @@ def read_page(
     cursor: str | None,
     order: Order = Order.NEWEST,
 ) -> Page[RecordT]:
-    """Runs a query and returns the page of at most `limit` records after `cursor`.
+    """Returns one page of a list: at most `limit` records, beginning after the previous page.
 
     Args:
-        session: Database session.
-        query: Query for all rows of the list.
+        query: Query for the rows of the complete list, in any order.
         row_type: Class of the database rows.
-        record_type: Class of the returned records.
-        limit: Maximum number of records.
+        record_type: Dataclass to which each row is copied, by field name.
         cursor: `next_cursor` of the previous page, in the same order; None for the first page.
-        order: Order of the list; records of the same name are listed from the oldest to the newest.
+        order: Order of the list: newest first, oldest first, or by name and then oldest first.
 
     Raises:
-        CursorError: The cursor is not from a page.
+        CursorError: The cursor is not from a page of a list in this order.
     """
     if cursor is not None:
         query = query.where(_behind(row_type, _decode_cursor(cursor), cursor, order))

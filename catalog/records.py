@@ -16,7 +16,7 @@ DEFAULT_WORKSPACE = "default"
 
 
 class DataKind(StrEnum):
-    """Whether a dataset or a model's training data is a single table or a database of linked
+    """Kind of a dataset, or of a model's training data: a single table, or a database of linked
     tables."""
 
     TABLE = "table"
@@ -78,7 +78,7 @@ class Key:
     """Record of an API key, without its secret.
 
     Attributes:
-        scopes: Values of `Scope`.
+        scopes: Permissions of the key: values of `Scope`.
         expires_at, revoked_at, last_used_at: None if the key does not expire, is not revoked, or
             was never used.
     """
@@ -112,12 +112,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """An entry of the audit log. The other members are as in `catalog.access.audit.Deed`.
+    """An entry of the audit log: who did what, from where and with what result (members of
+    `catalog.access.audit.Deed`).
 
     Attributes:
         at: Time in UTC, ISO 8601.
         number: Number of the entry in the log of all workspaces, from 1.
-        digest: SHA-256 over this entry and the previous digest, as in `catalog.access.audit`.
+        digest: SHA-256 over this entry and the previous digest; it reveals later changes of the
+            log.
     """
 
     id: str
@@ -178,7 +180,7 @@ class Promise:
 
     Attributes:
         epsilon, delta: Parameters of (epsilon, delta)-differential privacy.
-        nano_rho: The cost as rho of zero-concentrated differential privacy, in billionths.
+        nano_rho: The cost as rho of zero-concentrated differential privacy, times 10⁹.
         threshold_delta: Part of delta that is used to discover levels privately.
     """
 
@@ -248,15 +250,15 @@ class Job:
             job.
         n_shards: Number of shards; 0 if one attempt does all the work.
         open_shards: Number of shards that have not ended; the job waits for them.
-        part: For a shard that has succeeded, its result, as `Produced`; otherwise None.
+        part: For a shard that has succeeded, its result, a `Produced` as JSON; otherwise None.
         queue: Queue in which the job waits.
         priority: Priority among the waiting jobs of its workspace and queue; higher runs sooner.
-        estimate: Estimated cost, as `gcvae.training.costs.Cost`; None if unknown.
+        estimate: Estimated time and memory (`gcvae.training.costs.Cost`); None if unknown.
         smaller_batch: Whether training ran out of GPU memory and continues with half the batch
             size.
         attempt: Number of attempts that were started.
-        attempts_since_checkpoint: Number of attempts since the last new checkpoint, without those
-            not counted.
+        attempts_since_checkpoint: Number of attempts since the last new checkpoint, except those
+            that a shutdown or an unavailable server ended.
         lease_owner, lease_expires_at: Worker that owns the job, and until when; None if nobody
             does.
         cancel_requested: Whether a user has asked to cancel the running job.
@@ -385,7 +387,11 @@ class Produced:
     """Outcome of a job or shard that has succeeded: its table or report is stored.
 
     Attributes:
-        object_key, sha256, size_bytes, manifest_sha256: As in `Result`.
+        object_key: Store key of the bytes, or of a manifest that lists the objects with the bytes.
+        sha256, size_bytes: Checksum and size of the (concatenated) bytes.
+        rows: Number of rows of the table.
+        summary: Statistics of the result, as JSON.
+        manifest_sha256: Checksum of the manifest; None without one.
     """
 
     object_key: str
@@ -407,8 +413,9 @@ class Failed:
 
     Attributes:
         code: Error code for programs; it does not change between versions.
-        message: Text for people.
-        problems: Single problems of the input, each as a JSON object; empty for other errors.
+        message: Description for people.
+        problems: The problems found in the input, as JSON objects with a location; empty for other
+            errors.
     """
 
     code: str

@@ -55,7 +55,7 @@ class KindState:
 
 
 class Statistics:
-    """Computes statistics of all workspaces; each method runs a few short queries."""
+    """Computes statistics of jobs and stored bytes in all workspaces, for monitoring."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -16,11 +16,8 @@ from catalog.usage import Usage
 class Workspace:
     """Gives access to the records of one workspace (tenant) and to no others.
 
-    Its attributes take no workspace argument, so no call can forget to restrict a query.
-    `Catalog.workspace` creates instances.
-
-    Attributes:
-        name: Name of the workspace.
+    The methods of its attributes, such as `datasets` and `jobs`, take no workspace argument, so no
+    call can forget to restrict a query. `Catalog.workspace` creates instances.
     """
 
     def __init__(self, database: Database, name: str, resend_seconds: float) -> None:

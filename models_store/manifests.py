@@ -55,7 +55,8 @@ class Manifest:
         """Reads the manifest stored under `key`, whose bytes must have the checksum `sha256`.
 
         Raises:
-            MissingObjectError, CorruptedError, UnavailableError: As `Store.read`.
+            MissingObjectError, CorruptedError: Nothing is stored under the key, or other bytes are.
+            UnavailableError: The store does not respond.
         """
         document = json.loads(store.read(key, sha256))
         shards = tuple(Published(**shard) for shard in document["parts"])
@@ -77,9 +78,9 @@ class Manifest:
         checked after its last chunk.
 
         Raises:
-            MissingObjectError, CorruptedError, UnavailableError: As `Store.stream`. An
-                error in opening the first shard is raised by the call itself, all others during the
-                iteration.
+            MissingObjectError, CorruptedError, UnavailableError: A shard is missing or damaged, or
+                the store does not respond. An error in opening the first shard is raised by the
+                call itself, all others during the iteration.
         """
         first, *rest = self.shards
         begun = store.stream(first.key, first.sha256)
@@ -91,7 +92,7 @@ class Manifest:
         `end`, without checking checksums.
 
         Raises:
-            MissingObjectError, UnavailableError: As `Store.stream_range`.
+            MissingObjectError, UnavailableError: A shard is missing, or the store does not respond.
         """
         first = 0
         for shard in self.shards:

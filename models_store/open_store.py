@@ -48,7 +48,7 @@ def open_store_of(settings: StoreSettings) -> Store:
     """Opens the object store that the settings name.
 
     Raises:
-        StoreUrlError: As `open_store`.
+        StoreUrlError: The URL in the settings is invalid, or only one of two credentials is given.
     """
     keys = settings.store_access_key, settings.store_secret_key
     return open_store(settings.store_url, *keys)

@@ -57,7 +57,7 @@ class Store:
     key, one of them fails. `delete` of a prefix is not atomic.
 
     Args:
-        objects: Object store of the package obstore.
+        objects: The object store, as an object of the package obstore.
         folder: Path of the store if it is a local folder; None for S3.
     """
 
@@ -72,7 +72,6 @@ class Store:
         response was lost can be repeated.
 
         Args:
-            key: Key.
             data: The bytes, the path of a file that contains them, or an iterable of chunks.
 
         Raises:
@@ -139,7 +138,9 @@ class Store:
         """Copies the bytes stored under `key` into the file `destination`.
 
         Raises:
-            MissingObjectError, CorruptedError, UnavailableError: As `stream`.
+            MissingObjectError: Nothing is stored under the key.
+            CorruptedError: The bytes do not have the checksum `sha256`.
+            UnavailableError: The store does not respond.
         """
         with destination.open("wb") as file:
             file.writelines(self.stream(key, sha256))

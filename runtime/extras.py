@@ -14,7 +14,7 @@ def require_extra(setting: str, extra: str, name: str, *packages: str) -> None:
     Args:
         setting: Field name of the setting that needs the packages.
         extra: pip extra that installs the packages.
-        name: Name of the packages in the error message.
+        name: Name of the packages for people, in the error message.
         *packages: Names of the modules to look for.
 
     Raises:

@@ -21,9 +21,9 @@ def step_back() -> None:
 
 
 def step_back_as_before() -> None:
-    """Lowers the priority of a child process whose parent has called `step_back`.
+    """Lowers the scheduling priority of this process, whose parent has called `step_back`.
 
-    The child inherits the niceness of the process, but must start a new session, as in `step_back`.
+    The niceness is inherited, but Linux may schedule by session first, so a new session is started.
     """
     with contextlib.suppress(PermissionError):  # already the leader of its session
         os.setsid()

@@ -76,8 +76,8 @@ class ForkServer:
                 )
 
     def fork(self, live: Callable[..., object], *arguments: Any) -> Process:
-        """Starts a process that calls `live(its end of the pipe, *arguments)` and returns a handle
-        of it.
+        """Starts a process that calls `live(pipe, *arguments)`, where `pipe` is its end of a pipe
+        to this process, and returns a handle of it.
 
         Args:
             live: Function defined at the top level of a module.
@@ -127,7 +127,7 @@ class Process:
     `kill`.
 
     Attributes:
-        pipe: This side's end of the pipe to the process.
+        pipe: End of the pipe to the process that this process uses.
         exit_code: Exit code, or the negative number of the signal that killed the process; None
             until `wait` or `kill` has seen its end.
     """
@@ -143,8 +143,8 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the forked process is still running; call it only while the process is not
-        answering a question.
+        """Whether the forked process is still running. Use it only while no call of `ask` waits for
+        an answer.
 
         The closed pipe shows the end before the exit code arrives.
         """
@@ -187,7 +187,7 @@ class Process:
             self.wait()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits at most `seconds` for the forked process to end, without limit if None; returns
+        """Waits for the forked process to end, at most `seconds` (None: without limit); returns
         whether it has ended."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._lock:

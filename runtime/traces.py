@@ -86,8 +86,9 @@ class OtlpTraces:
 
     @contextmanager
     def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
-        """Yields a span that ends, and is queued for sending, at the end of the block; arguments as
-        in `Traces.span`."""
+        """Context manager that yields a span, which ends and is queued for sending at the end of
+        the block. `parent` is the `traceparent` of a span of another process; None starts a new
+        trace."""
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

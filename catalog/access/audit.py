@@ -40,7 +40,8 @@ class Deed:
 
     Attributes:
         workspace: Name of the workspace (tenant).
-        actor: Id of an API key, or OPERATOR or ANYONE.
+        actor: Id of an API key, `operator` for a command, or `anyone` if the service requires no
+            keys.
         action: HTTP method and route, or the command.
         subject: Path of the request, with its ids.
         made: Path of the created resource; None if nothing was created.
@@ -66,8 +67,8 @@ class Audit:
         self._database = database
 
     def append(self, deed: Deed) -> AuditEntry:
-        """Appends an entry for an action to the audit log, with the next number and digest, and
-        returns it."""
+        """Appends an entry for an action to the audit log and returns it. Its digest depends on all
+        earlier entries, so that later changes are detected."""
         with self._database.writing() as session:
             if session.get_bind().dialect.name == "postgresql":  # SQLite has a single writer
                 lock = text("SELECT pg_advisory_xact_lock(:number)")

@@ -49,18 +49,18 @@ class Keys:
         expires_at: datetime | None = None,
         text: str | None = None,
     ) -> tuple[Key, str]:
-        """Creates an API key and returns (its record, its text). The text is not stored.
+        """Creates an API key and returns (its record, the key string), of which only a hash is
+        stored.
 
         Args:
             workspace: Workspace to which the key gives access.
-            name: Name of the key.
             scopes: Permissions.
             expires_at: Time of expiry; None if the key does not expire.
-            text: Text of a key that was generated elsewhere, such as in a file of secrets; None to
+            text: Key string that was generated elsewhere, such as in a file of secrets; None to
                 generate one.
 
         Raises:
-            BadKeyError: The text does not have the form of a key.
+            BadKeyError: `text` is not formatted as an API key.
             ConflictError: A key with this id and another secret exists.
         """
         key_id, secret = _new_parts() if text is None else _parts(text)
@@ -80,7 +80,7 @@ class Keys:
         the old one.
 
         Returns:
-            The record of the new key and its text, which is not stored.
+            (record of the new key, key string), of which only a hash is stored.
 
         Raises:
             NotFoundError: The key does not exist.
@@ -124,12 +124,11 @@ class Keys:
             return session.scalar(select(KeyRow.id).limit(1)) is not None
 
     def verify(self, text: str) -> Key:
-        """Returns the record of the valid API key with this text; valid and invalid keys take the
-        same time.
+        """Returns the record of the API key whose string is `text`. The time taken does not reveal
+        whether the key is valid.
 
         Raises:
-            BadKeyError: The text does not have the form of a key, or the key is unknown, expired or
-                revoked.
+            BadKeyError: The key is malformed, unknown, expired or revoked.
         """
         try:
             key_id, secret = _parts(text)
@@ -156,7 +155,8 @@ class Keys:
 
 
 def in_force(row: KeyRow, now: datetime | None) -> Key:
-    """Returns the API key of a database row if it is valid at the time `now`.
+    """Returns the API key of a database row if it was not revoked and expires after `now`; if `now`
+    is None, expiry is not checked.
 
     Raises:
         BadKeyError: The key is expired or revoked.

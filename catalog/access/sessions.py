@@ -30,9 +30,7 @@ class Sessions:
 
     def open(self, key_id: str, seconds: float) -> tuple[str, datetime]:
         """Opens a web session for an API key that lasts `seconds`; returns (token, time of expiry).
-
-        The token is not stored.
-        """
+        Only a hash of the token is stored."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         with self._database.writing() as session:
             session.execute(delete(SessionRow).where(SessionRow.expires_at <= database_clock()))

@@ -25,7 +25,10 @@ process reports all jobs."""
 
 
 class Counted(StrEnum):
-    """Names of the counters and histograms. Labels have few, fixed values, never ids."""
+    """Names of the counters and histograms of jobs that the database keeps for monitoring.
+
+    The labels with which they are counted have a limited set of values, never ids.
+    """
 
     CREATED = "jobs_created"
     ATTEMPTS = "job_attempts"
@@ -38,16 +41,18 @@ class Counted(StrEnum):
 
 
 def count(session: Session, what: Counted, by: float = 1.0, **labels: str) -> None:
-    """Adds `by` to the counter with this name and these labels when the session's transaction is
+    """Adds `by` to the counter `what` with these labels when the session's transaction is
     committed."""
     unwritten: Counter[tuple[str, str]] = session.info.setdefault(_UNWRITTEN, Counter())
     unwritten[what.value, json.dumps(labels, sort_keys=True)] += by  # type: ignore[assignment]
 
 
 def observe(session: Session, what: Counted, seconds: float, **labels: str) -> None:
-    """Adds a duration to a histogram when the session's transaction is committed.
+    """Adds a duration to the histogram `what` with these labels when the session's transaction is
+    committed.
 
-    It increments the count of the duration's bucket (label `le`) and the sum of all durations.
+    It adds 1 to the bucket of the duration (label `le`, its upper bound) and the duration to the
+    sum.
     """
     bound = next((str(bound) for bound in BUCKETS_SECONDS if seconds <= bound), "+Inf")
     count(session, what, 1.0, le=bound, **labels)
@@ -55,8 +60,8 @@ def observe(session: Session, what: Counted, seconds: float, **labels: str) -> N
 
 
 def write_counts(session: Session) -> None:
-    """Writes the collected counts to the database; this must be the last statement of a
-    transaction.
+    """Writes the counts that `count` and `observe` have collected in a session to the database;
+    this must be the last statement of the transaction.
 
     Counters are updated in sorted order, so concurrent transactions lock them in the same order.
     Nothing is locked afterwards, so counters cause no deadlocks.

@@ -93,7 +93,7 @@ class SpendingRow(Base):
     model, job or dataset is deleted.
 
     Attributes:
-        caps: Caps that applied when the budget was reserved.
+        caps: Limits on the joint budget of the table's models that applied when it was reserved.
     """
 
     __tablename__ = "spendings"
@@ -260,7 +260,8 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Database row of a store prefix whose bytes have no record.
+    """Database row of a key prefix of the object store; no record refers to the bytes under it
+    (yet).
 
     Attributes:
         sweep_at: Time from which the bytes may be deleted.
@@ -285,7 +286,7 @@ class CountRow(Base):
 
 
 class IdempotencyRow(Base):
-    """Database row of an idempotency key with the response to its request; None until it is
+    """Database row of an idempotency key; `response` is None until the key's request is
     complete."""
 
     __tablename__ = "idempotency_keys"

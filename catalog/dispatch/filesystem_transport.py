@@ -87,9 +87,9 @@ class Channel(virtual.Channel):
 
 
 class Transport(virtual.Transport):
-    """kombu transport of the broker in a folder.
+    """kombu transport whose broker is a folder of message files, without a server.
 
-    Its options are `folder` and `polling_interval` (seconds).
+    Its transport options are `folder` and `polling_interval` (seconds).
     """
 
     Channel = Channel

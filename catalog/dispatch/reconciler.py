@@ -19,8 +19,8 @@ _IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
 class Reconciler:
-    """Makes the message queue agree with the jobs in the database. Several instances may run at
-    once."""
+    """Sends messages about queued jobs that the broker has lost or not accepted, and closes
+    abandoned jobs. Several instances may run at once."""
 
     def __init__(self, catalog: Catalog, dispatcher: Dispatcher) -> None:
         self._catalog = catalog
@@ -32,7 +32,8 @@ class Reconciler:
         self.run_once()
 
     def run_once(self) -> None:
-        """Closes abandoned jobs that may not be retried, and sends all messages that are due."""
+        """Closes jobs that no worker runs any more and that may not be retried, and sends all
+        messages that are due."""
         for job_id in self._catalog.leases.close_abandoned():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job in self._catalog.leases.take_due():

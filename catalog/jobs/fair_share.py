@@ -35,11 +35,13 @@ def serialize_claims(session: Session) -> None:
 def next_job(
     queues: Collection[Queue], claimable: ColumnElement[bool], running_limit: int | None
 ) -> Select[str]:
-    """Returns a query for the id of the job that a free worker should take next.
+    """Returns a query for the id of the job that a free worker should take next: of the workspace
+    with the fewest running jobs in the queue (then of the one served longest ago), the job with the
+    highest priority.
 
     Args:
         queues: Queues that the worker serves.
-        claimable: SQL condition that a job may be taken.
+        claimable: SQL condition that a job satisfies if it may be taken.
         running_limit: Maximum number of running jobs of a workspace in each queue; None for no
             limit.
     """

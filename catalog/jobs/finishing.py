@@ -39,7 +39,7 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
     ends too. For a shard, the caller has locked the job before (`catalog.jobs.shards.lock_parent`).
 
     All changes are in the caller's transaction, so a job never appears as succeeded while its model
-    is not ready or its fraction is below one.
+    is not ready or its progress is below 100 %.
     """
     row.status = _final_status(outcome)
     row.error = outcome.to_json() if isinstance(outcome, Failed) else None

@@ -66,9 +66,7 @@ class Jobs:
         workers.
 
         Args:
-            dataset_id: Dataset to train on.
-            name: Name of the model.
-            training: Preset, seed, device and settings.
+            training: JSON object with preset, seed, device and settings.
             priority: Priority among the workspace's jobs; higher runs sooner.
             estimate: Estimated cost; None if unknown.
             scoring: Limit on the scores that the model may return.
@@ -110,9 +108,6 @@ class Jobs:
         """Creates a queued job that uses a ready model; the caller then notifies workers.
 
         Args:
-            kind: Kind of the job.
-            model_id: Id of the model.
-            spec: Specification of the job.
             dataset_id: Dataset that the job reads; None for none.
             job_id: Id from `new_id` if the job's input table is already stored under the reserved
                 prefix `input_prefix(job_id)`; None to create an id.
@@ -230,7 +225,6 @@ class Jobs:
         """Queues a failed or cancelled job again; the caller then notifies workers.
 
         Args:
-            job_id: Id of the job.
             privacy: Privacy cost to reserve, as in `enqueue_training`: a private training queries
                 the table again, and spends the same budget again.
 

@@ -48,14 +48,14 @@ class HeartbeatAnswer:
 
 
 class Leases:
-    """Claims, renews and ends jobs from the workers' side, in all workspaces.
+    """Gives jobs of all workspaces to workers as leases (temporary ownership), renews the leases,
+    and records how jobs end.
 
     Args:
-        database: Database with the jobs.
         attempts_limit: Maximum number of attempts at a job without a new checkpoint.
         resend_seconds: First pause before a message is sent again or a failed job is retried; it
             doubles each time.
-        resend_limit_seconds: Maximum pause.
+        resend_limit_seconds: Maximum of this pause.
         running_jobs_limit: Maximum number of running jobs of one workspace in each queue; None for
             no limit.
     """
@@ -155,7 +155,6 @@ class Leases:
         should continue.
 
         Args:
-            claim: Claim of the attempt.
             progress: New progress to store; None if unchanged.
         """
         values: dict[str, Any] = {"lease_expires_at": database_clock(claim.lease_seconds)}
@@ -179,7 +178,6 @@ class Leases:
         A new checkpoint is progress, so the count of attempts restarts.
 
         Args:
-            claim: Claim of the attempt.
             key: Store key of the checkpoint.
             sha256: Checksum of the checkpoint.
 
@@ -201,7 +199,7 @@ class Leases:
         Args:
             claim: Claim of the attempt.
             promise: Maximum privacy cost of the training.
-            admits: Raises an exception if the cost exceeds a cap.
+            admits: Function that raises an exception if the cost exceeds a cap.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job and must not query the table.
@@ -215,8 +213,6 @@ class Leases:
         """Writes the outcome of a job, and of its model or result, in one transaction.
 
         Args:
-            claim: Claim of the attempt.
-            outcome: Outcome of the job.
             progress: Last progress; None if it is already stored.
 
         Raises:
@@ -229,8 +225,8 @@ class Leases:
             close_job(session, row, outcome)
 
     def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
-        """Queues those shards of a job again whose results the store has lost; the claim on the job
-        ends.
+        """Queues again the shards of a job whose results the store has lost. The job waits for
+        them, and the claim on it ends.
 
         Args:
             claim: Claim of the attempt that joins the shards.
@@ -248,10 +244,9 @@ class Leases:
         """Ends a failed attempt: the job is queued again, or it fails if its attempts are used up.
 
         Args:
-            claim: Claim of the attempt.
-            error: Error of the attempt.
+            error: The error, to be recorded with the job.
             is_counted: Whether the attempt counts; False if an unavailable server caused the error.
-                A job whose attempts do not count fails only after ten times as many.
+                A job whose attempts do not count fails only after ten times as many attempts.
             smaller_batch: Whether the next attempt uses half the batch size; checkpoints of this
                 attempt are then discarded.
 
@@ -297,7 +292,8 @@ class Leases:
         next message.
 
         A message is due for a queued job that nobody has taken since the last message, and for a
-        running job whose lease has expired. The pause doubles with every message, up to the limit.
+        running job whose lease has expired. The pause between messages doubles each time, up to a
+        maximum.
         """
         query = select(JobRow).where(self._due()).order_by(JobRow.id).limit(limit)
         if not self._any(query):

@@ -38,9 +38,9 @@ class PrivacyRequest:
 
     Attributes:
         promise: Maximum cost; None for a training without a privacy guarantee.
-        caps: Caps that the service sets on every table; those of a table are in its datasets'
-            records.
-        admits: Raises an exception if the training would exceed a cap.
+        caps: Limits on the joint cost that the service sets for every table, in addition to those
+            in the records of a table's datasets.
+        admits: Function that raises an exception if the training would exceed a cap.
     """
 
     promise: Promise | None
@@ -106,7 +106,8 @@ class PrivacyLedgers:
 
 
 def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
-    """Reserves the privacy cost of a training after checking all caps of its table.
+    """Reserves the privacy cost `asked` of a training job after checking all caps (limits on the
+    joint cost) of its table.
 
     Raises:
         BudgetError: A cap would be exceeded (raised by `asked.admits`).

@@ -76,8 +76,8 @@ def shard_rows(session: Session, job_id: str) -> Sequence[JobRow]:
 
 
 def begin(session: Session, shard_id: str) -> None:
-    """Sets a job to running if the given shard is its first to be claimed; does nothing for a job
-    without shards."""
+    """Marks the job of a shard as running if none of its shards has been claimed before; does
+    nothing if `shard_id` is the id of a job without shards."""
     parent_id = select(JobRow.parent_id).where(JobRow.id == shard_id).scalar_subquery()
     started_at = case((JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at)
     begun = session.execute(
@@ -151,11 +151,9 @@ def reset_shards(session: Session, job: JobRow) -> None:
 
 
 def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
-    """Queues those shards again whose results the store has lost; the job waits for them.
+    """Queues again the shards of a job whose results the store has lost; the job waits for them.
 
     Args:
-        session: Database session.
-        job: Database row of the job.
         numbers: Indices of the lost shards.
     """
     lost = [row for row in shard_rows(session, job.id) if row.spec["number"] in numbers]
