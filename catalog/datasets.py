@@ -112,7 +112,6 @@ class Datasets:
         """Returns one page of the workspace's datasets.
 
         Args:
-            limit: Maximum number of datasets on the page.
             cursor: `next_cursor` of the previous page; None for the first page.
             search: String contained in the name (ignoring case) or at the start of the id; None for
                 all datasets.

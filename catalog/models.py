@@ -83,7 +83,6 @@ class Models:
         """Returns one page of the workspace's models.
 
         Args:
-            limit: Maximum number of models on the page.
             cursor: `next_cursor` of the previous page; None for the first page.
             dataset_id: Only models that were trained on this dataset; None for all.
             status: Only models with this status; None for all.

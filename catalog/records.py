@@ -345,7 +345,6 @@ class Claim:
     Attributes:
         job: The job when it was claimed.
         owner: Name of the worker that owns the lease.
-        attempt: Number of the attempt.
         lease_seconds: Time from a heartbeat until the lease expires.
     """
 
@@ -367,8 +366,6 @@ class Trained:
     Attributes:
         artifact_key, artifact_sha256, artifact_bytes: Store key, checksum and size of the model's
             file.
-        schema: Schema of the training table.
-        record: Training record.
         next_job: Job to queue on the new model, with `kind`, `spec` and `estimate`; None for none.
         scoring: Limit on scores that is stored in the model's file.
     """

@@ -37,11 +37,8 @@ class KindState:
     are joined.
 
     Attributes:
-        kind: Kind of the jobs.
-        queued: Number of waiting jobs.
         oldest_seconds: Time for which the oldest job that has not begun has waited; 0 if there is
             none.
-        running: Number of running jobs.
         abandoned: Number of running jobs whose lease has expired, because their worker died.
         rows_per_second: Sum of the speeds that running jobs report.
     """

@@ -13,7 +13,8 @@ from gcvae_cli.errors import WrongUsageError
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
-    """Returns the settings in a list of `key=value` texts, with their values parsed.
+    """Returns the settings in a list of `key=value` strings, with values parsed and dotted keys
+    nested.
 
     >>> parse_assignments(["rank=2", "learning_rate=1e-3", "objective=exact", "d_latent=null"])
     {'rank': 2, 'learning_rate': 0.001, 'objective': 'exact', 'd_latent': None}

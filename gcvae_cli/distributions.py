@@ -15,7 +15,7 @@ _SERVER = "./server"
 
 
 class ClientCommand(TyperCommand):
-    """Command that needs the Python client, an optional package."""
+    """Typer command that checks that the Python client is installed before it runs."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command and returns its result.
@@ -28,7 +28,7 @@ class ClientCommand(TyperCommand):
 
 
 class ServerCommand(TyperCommand):
-    """Command that needs the server, an optional package."""
+    """Typer command that checks that the server is installed before it runs."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command and returns its result.
@@ -41,7 +41,7 @@ class ServerCommand(TyperCommand):
 
 
 class ServerGroup(TyperGroup):
-    """Group of subcommands that need the server, an optional package."""
+    """Group of Typer subcommands that checks that the server is installed before one runs."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the subcommand and returns its result.
@@ -54,7 +54,8 @@ class ServerGroup(TyperGroup):
 
 
 class DemoCommand(TyperCommand):
-    """Command that needs the Python client and the server, which are optional packages."""
+    """Typer command that checks that the Python client and the server are installed before it
+    runs."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command and returns its result.

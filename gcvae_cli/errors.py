@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """Base class of the command line's exceptions, whose text is one line for the user.
+    """Base class of the command line's exceptions, whose message is one line for the user.
 
     Attributes:
         exit_code: Exit code of the command.

@@ -85,7 +85,7 @@ def format_of(destination: str, formats: dict[str, str], *, standard_output: str
 
     Args:
         destination: Path of the file; `-` is standard output.
-        formats: Format by extension, of which the longest match counts.
+        formats: Format by extension; the longest matching extension counts.
         standard_output: Format for standard output and devices.
 
     >>> format_of("rows.csv.gz", {".csv": "csv", ".csv.gz": "csv.gz"}, standard_output="csv")
@@ -136,7 +136,8 @@ def answer(document: dict[str, Any]) -> None:
 
 
 def refuse_two_answers(output: str, as_json: bool) -> None:
-    """Raises a WrongUsageError if the result and `--json` would both go to standard output."""
+    """Raises a WrongUsageError if `output` is standard output (`-`), to which `--json` also
+    writes."""
     if as_json and output == STANDARD_OUTPUT:
         raise WrongUsageError("--json and -o - both write to standard output; give -o a file")
 

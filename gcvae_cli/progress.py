@@ -45,7 +45,7 @@ def progress_bar(title: str) -> Iterator[Bar]:
 
 
 def training_note(progress: Mapping[str, Any]) -> str:
-    """Returns the text to show next to the progress bar of a training.
+    """Returns the string to show next to the progress bar of a training.
 
     It contains the phase, the epoch, and the bounds on the log-likelihood in nats per row (higher
     is better), as far as they are known.

@@ -16,10 +16,11 @@ _AT_A_SERVICE = "{} " + _SERVER
 
 
 class Verbs(TyperGroup):
-    """Command group that selects the variant for a service if the option `--server` is given."""
+    """Command group whose subcommands work on files, or with a service if `--server` is given."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Returns (name, command, remaining arguments) of the subcommand to run."""
+        """Returns (name, command, remaining arguments) of the subcommand to run, which is the
+        variant for a service if the arguments contain `--server`."""
         name, command, rest = super().resolve_command(ctx, args)
         if any(given == _SERVER or given.startswith(f"{_SERVER}=") for given in rest):
             command = self.get_command(ctx, _AT_A_SERVICE.format(name)) or command

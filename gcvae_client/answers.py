@@ -22,13 +22,14 @@ Fill = Callable[[BinaryIO], None]
 
 @dataclass(frozen=True)
 class WantedTable:
-    """Form in which a call returns a table.
+    """How a call returns a table: as a data frame, as bytes, or as a saved file.
 
     Attributes:
         format: Format to request from the service: csv, parquet, json or jsonl.
         to: Path to save the table at; None to return it.
         is_frame: Whether to return a data frame instead of bytes.
-        like: Data frame whose library (pandas, polars, Arrow) the result has; None for pandas.
+        like: Data frame whose library (pandas, polars, Arrow) is used for the result; None for
+            pandas.
     """
 
     format: str
@@ -65,13 +66,13 @@ class WantedTable:
 def wanted_table(
     format: str | None, to: Place | None, like: Frame | None, of_frame: str
 ) -> WantedTable:
-    """Returns the form of a result: a file if `to` is given, bytes if only `format` is, else a
-    frame.
+    """Returns how a call returns its table: as a file if `to` is given, as bytes if only `format`
+    is given, otherwise as a data frame.
 
     Args:
         format: Format of the file or bytes; None for the format of the extension of `to`.
-        to: Path to save the table at, or None.
-        like: Data frame whose library the result has; None for pandas.
+        to: Path to save the table at; None not to save it.
+        like: Data frame whose library is used for the result; None for pandas.
         of_frame: Format to request from the service if the result is a frame.
 
     Raises:
@@ -93,11 +94,10 @@ def copy(response: httpx.Response, file: BinaryIO) -> None:
 
 
 def format_by_ending(to: Place, endings: Sequence[str]) -> str:
-    """Returns the format that belongs to a file's extension, which is its name without the dot.
+    """Returns the format of a file: its extension without the dot, in lower case, such as `csv`.
 
     Args:
-        to: Path of the file.
-        endings: Supported extensions, with dot.
+        endings: Supported extensions, with the dot.
 
     Raises:
         ValueError: The extension is not supported.

@@ -42,7 +42,7 @@ def name_of(table: Table | Mapping[str, Table]) -> str | None:
 
 
 def of_table(encoding: str | None) -> dict[str, Any]:
-    """Returns the query parameters for a text encoding; empty for None."""
+    """Returns the query parameters that specify a table's text encoding; empty for None."""
     return {} if encoding is None else {"encoding": encoding}
 
 
@@ -74,10 +74,10 @@ def bare_body(table: Table) -> Body:
 
 
 def form_body(bare: Body, fields: dict[str, str], filename: str) -> Body:
-    """Returns a multipart form with a file and text fields.
+    """Returns the request body of a multipart form with a file and text fields.
 
     Args:
-        bare: Request body whose content becomes the file.
+        bare: Request body that consists of the bytes of the file.
         fields: Text fields by name.
         filename: File name in the form.
     """

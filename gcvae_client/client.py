@@ -129,7 +129,6 @@ class Client(Reports):
         """Changes properties of single columns in a dataset's schema.
 
         Args:
-            dataset: The dataset.
             patch: A JSON merge patch: `{"columns": {"note": {"drop": True}}}`. The value None
                 removes a property that was specified, so that it is inferred again.
 
@@ -149,7 +148,6 @@ class Client(Reports):
         """Returns statistics of a dataset's columns as JSON.
 
         Args:
-            dataset: The dataset.
             table: For a database, the name of the table.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/profile"
@@ -162,7 +160,6 @@ class Client(Reports):
         """Returns the first rows of a dataset with their cells as text, None for missing ones.
 
         Args:
-            dataset: The dataset.
             n_rows: Number of rows, at most 100.
             table: For a database, the name of the table.
         """
@@ -190,13 +187,12 @@ class Client(Reports):
     def privacy(self, dataset: Resource, *, delta: float | None = None) -> Document:
         """Returns a dataset's privacy ledger: the privacy budget that its models have spent.
 
-        The JSON object contains `spendings`, one for every training with differential privacy
-        (also failed and deleted ones); `epsilon`, the joint epsilon of all trainings at `delta`,
-        or None if some models were trained without differential privacy
-        (`models_without_privacy`); and `cap`, the limit that `cap_privacy` sets.
+        The JSON object contains `spendings`, one for every training with differential privacy (also
+        failed and deleted ones); `epsilon`, the joint epsilon of all trainings at `delta`, or None
+        if some models were trained without differential privacy (`models_without_privacy`); and
+        `cap`, the limit that `cap_privacy` sets.
 
         Args:
-            dataset: The dataset.
             delta: Delta at which `epsilon` is computed. Default: that of the cap, or without a cap
                 the smallest of the trainings.
         """
@@ -209,7 +205,6 @@ class Client(Reports):
         """Limits the joint privacy budget of a dataset's models.
 
         Args:
-            dataset: The dataset.
             cap: Largest joint `epsilon` at a `delta`; None removes the limit.
 
         Returns:
@@ -292,7 +287,6 @@ class Client(Reports):
         """Restricts what a model reveals about rows, which cannot be undone.
 
         Args:
-            model: The model.
             scoring: `flag`, only whether a row is rare, or `off`, nothing.
 
         Raises:
@@ -310,7 +304,6 @@ class Client(Reports):
         `gcvae.Synthesizer.load` reads the file, or `gcvae.DatabaseSynthesizer.load` for a database.
 
         Args:
-            model: The model.
             path: Path of the file.
             minimal: Whether to omit everything that is not needed to generate and impute rows and
                 to map the model's dependencies: the training record, scores of held-out rows, the
@@ -348,7 +341,6 @@ class Client(Reports):
         there are too many rows for one response, the call waits for a job of the service.
 
         Args:
-            model: The model.
             rows: Number of rows. Default: one for each row of `given_rows`.
             seed: Seed; the same seed gives the same rows. Default: a new one for each call, which a
                 pandas frame stores in `attrs["seed"]`.
@@ -439,7 +431,6 @@ class Client(Reports):
         row of a table without a parent, and the only options are `draws`, `seed` and `encoding`.
 
         Args:
-            model: The model.
             rows: Rows to score: a list of dictionaries, a path, the bytes of a file, or a frame.
             draws: Number of draws of the latent vector for each row. Default: as many as
                 `tolerance` requires.
@@ -447,8 +438,9 @@ class Client(Reports):
             seed: Seed of the draws.
             jitters: Number of random jitters of a copula's discrete cells for each draw; 0
                 integrates over them exactly.
-            measure: Measure of continuous values: `density` per unit, or the probability of the
-                `rounding_cell` or of the quantile bin (`pmf`).
+            measure: What is scored of a continuous value: its density per unit (`density`), or the
+                probability of the interval that is rounded to it (`rounding_cell`) or of its
+                quantile bin (`pmf`).
             score_missingness: Whether a missing cell contributes its probability of being missing
                 instead of being integrated out.
             encoding: Encoding of rows in a text file, as for `upload`.
@@ -497,7 +489,6 @@ class Client(Reports):
         many rows for one response, the call waits for a job of the service.
 
         Args:
-            model: The model.
             rows: Rows with missing cells: a list of dictionaries, a path, the bytes of a file, or a
                 frame.
             draws: Number of imputations of each row.
@@ -542,7 +533,6 @@ class Client(Reports):
         """Returns a map of the pairwise dependence between columns, as JSON or as a picture.
 
         Args:
-            model: The model.
             kind: `total` (dependence in synthetic rows), `data` (in the training table),
                 `difference` (total minus data), `expected` (the decoder's copula averaged over z),
                 or `within` and `between` (parts of the correlation: given z, and through z).
@@ -584,7 +574,6 @@ class Client(Reports):
         response, the call waits for a job of the service.
 
         Args:
-            model: The model.
             rows: Rows to encode: a list of dictionaries, a path, the bytes of a file, or a frame.
             encoding: Encoding of rows in a text file, as for `upload`.
             format, to, on_progress: As for `sample`.
@@ -607,7 +596,6 @@ class Client(Reports):
         """Decodes a grid of latent vectors, for a model with a two-dimensional latent space.
 
         Args:
-            model: The model.
             steps: Number of grid points for each dimension.
             format: json (the result is a dictionary), png or svg (bytes). Default: that of the
                 extension of `to`, else json.

@@ -40,10 +40,8 @@ class Call:
     """One call of the REST API.
 
     Attributes:
-        method: HTTP method.
         path: Path of the URL.
-        body: Function that returns the arguments for the body; None for a call without a body.
-        headers: HTTP headers.
+        body: Function that returns httpx's arguments for the body; None for a call without a body.
         params: Query parameters.
         creates: Whether the call creates a resource. Then it sends an Idempotency-Key header, so
             that a repeated call does not create a second one.
@@ -72,7 +70,6 @@ class Connection:
     """Connection to one service, which repeats failed calls.
 
     Args:
-        http: The HTTP client.
         retries: How often a call is repeated if the service does not respond or is busy.
     """
 
@@ -97,7 +94,9 @@ class Connection:
         """Context manager that yields the response to a call before its body is read.
 
         Raises:
-            UnreachableError, ProblemError, IncompleteError: As for `request`.
+            UnreachableError: The service does not respond.
+            ProblemError: The service responds with an error.
+            IncompleteError: The connection broke off during the response.
         """
         response = self._send_until_answered(call)
         try:

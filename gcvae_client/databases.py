@@ -79,12 +79,17 @@ def _packed(files: Mapping[str, Any]) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class WantedDatabase(WantedTable):
-    """Form in which a call returns a synthetic database: frames by table, or a ZIP file."""
+    """How a call returns a synthetic database: as data frames by table, or as a ZIP file of
+    tables."""
 
     def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Any:
         """Returns frames by table, the bytes of a ZIP file, or the path of a saved ZIP file.
 
-        The arguments are those of `WantedTable.take`.
+        Args:
+            fill: Function that writes the ZIP file to an empty file.
+            formats: Function that returns the date formats of a table by column.
+            seed: Seed of the rows, which is stored in `attrs["seed"]` of each frame; None if there
+                is none.
         """
         if self.to is not None:
             with whole_file(self.to) as file:
@@ -110,11 +115,12 @@ class WantedDatabase(WantedTable):
 
 
 def wanted_database(format: str | None, to: Place | None, table: str | None) -> WantedTable:
-    """Returns the form of a synthetic database, or of one of its tables.
+    """Returns how a call returns a synthetic database, or one of its tables: as a file if `to` is
+    given, as bytes if only `format` is given, otherwise as data frames.
 
     Args:
         format: Format of the tables; None for that of the extension of `to`.
-        to: Path to save at; None to return frames, or bytes if `format` is given.
+        to: Path to save at; None not to save.
         table: Name of the only table to return; None for all tables.
 
     Raises:

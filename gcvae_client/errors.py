@@ -56,7 +56,6 @@ class ProblemError(ClientError):
     """Raised if the service responds with an error.
 
     Attributes:
-        status: HTTP status code.
         problem: The error as JSON (RFC 9457).
         type: URI of the kind of problem, which does not change between versions.
         title: Kind of problem, for people.
@@ -83,11 +82,11 @@ class ProblemError(ClientError):
         super().__init__(f"{self.reason}; {remedy}" if remedy else self.reason)
 
     def remedy(self, remedies: Mapping[str, str]) -> str | None:
-        """Returns advice for this kind of problem.
+        """Returns advice for this kind of problem; None if there is none.
 
         Args:
-            remedies: Advice by the last part of `type`, which takes precedence over the service's
-                advice unless the URL itself does not exist.
+            remedies: Advice by kind of problem (the last part of `type`), which is preferred to the
+                service's own advice, unless the URL itself does not exist.
         """
         advice: str | None = self.problem.get("advice")
         name = self.type.rpartition(":")[2]
@@ -168,7 +167,6 @@ def problem_error(
     """Returns the exception for an error response.
 
     Args:
-        status: HTTP status code.
         problem: The error as JSON (RFC 9457).
         retry_after_seconds: Time to wait before the next attempt, or None.
     """

@@ -64,9 +64,9 @@ def table_bytes(frame: Frame) -> bytes:
 
 
 def table_format(like: Frame | None) -> str:
-    """Returns the format to request for a frame of the library of `like` (None for pandas).
+    """Returns the format to request for a frame of the same library as `like` (None: pandas).
 
-    It is Parquet, which preserves dtypes, or JSON if pyarrow is not installed for pandas.
+    It is Parquet, which preserves dtypes, except JSON for pandas without pyarrow.
     """
     return "parquet" if _is_polars(like) or _has("pyarrow") else "json"
 
@@ -75,10 +75,9 @@ def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats
     """Reads a table from a file as a data frame.
 
     Args:
-        file: The file.
         format: `csv`, `parquet` or `json`.
-        like: Frame whose library is used; None for pandas. A pandas result also takes over its
-            period dtypes, and its index if the number of rows is equal.
+        like: Frame whose library is used for the result; None for pandas. A pandas result also gets
+            the period dtypes of `like`, and its index if the number of rows is equal.
         formats: Function that returns the date formats by column, to parse dates in JSON.
 
     Raises:
@@ -143,7 +142,8 @@ def condition(wanted: Any, name: str, formats: Formats) -> Any:
     """Returns a condition on a column as JSON; a pandas period becomes a range of times.
 
     Args:
-        wanted: A value, a list of values, {"min": ..., "max": ...}, or None for a missing cell.
+        wanted: The condition: a value, a list of values, {"min": ..., "max": ...}, or None for a
+            missing cell.
         name: Name of the column.
         formats: Function that returns the date formats of the table by column.
     """

@@ -22,7 +22,7 @@ _OPEN = "in training: model.wait() returns once it is ready"
 
 
 class Entity(dict[str, Any], ABC):
-    """JSON object of the REST API, with the client that returned it."""
+    """Dataset, model or job: a JSON object of the REST API, with the client that returned it."""
 
     def __init__(self, document: Mapping[str, Any], client: Any = None) -> None:
         super().__init__(document)
@@ -68,7 +68,8 @@ class Entity(dict[str, Any], ABC):
 
 
 class Own:
-    """Descriptor of a client method that gets the dataset, model or job as first argument.
+    """Descriptor by which a dataset, model or job has a method of its client: `model.sample(9)`
+    calls `client.sample(model, 9)`.
 
     Args:
         call: Name of the client's method.
@@ -136,7 +137,15 @@ class Model(Entity):
     ) -> Self:
         """Waits until the model is trained, and returns its new state.
 
-        Arguments and errors are those of `Client.wait`.
+        Args:
+            on_progress: Called with the job as JSON each time it has changed.
+            timeout_seconds: Time limit; None for none.
+            progress: Whether to show a progress bar. Default: only in terminals and notebooks, and
+                only without `on_progress`.
+
+        Raises:
+            JobFailedError, JobCancelledError: The training failed or was cancelled.
+            WaitTimeoutError: It did not finish within the time limit; it continues.
         """
         self.client.wait(self, on_progress, timeout_seconds=timeout_seconds, progress=progress)
         return type(self)(self.client.model(self), self._client)

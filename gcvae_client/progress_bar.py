@@ -18,11 +18,11 @@ _WIDTH = 24
 
 @contextmanager
 def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
-    """Context manager that yields a function, which shows the progress of a job (JSON).
+    """Context manager that yields a function `show(job)`, which shows the progress of a job (JSON).
 
     Args:
         shown: Whether the function shows anything.
-        always: Whether it also does so outside of terminals and notebooks, on standard error.
+        always: Whether it does so even if standard error is neither a terminal nor a notebook.
     """
     display = _notebook_display() if shown else None
     if display is not None:

@@ -15,7 +15,8 @@ _FORMS = (".json", ".html")
 
 
 class Reports(Service):
-    """The part of `Client` that requests and downloads quality reports of models."""
+    """Base class of `Client` with the methods that request and download quality reports of
+    models."""
 
     def report(
         self,
@@ -30,7 +31,6 @@ class Reports(Service):
         If the model is in training or its report is being made, the call waits for these jobs.
 
         Args:
-            model: The model.
             format: json (the result is a dictionary) or html (bytes). Default: that of the
                 extension of `to`, else json.
             to: Path to save the report at; the result is this path.
@@ -63,7 +63,6 @@ class Reports(Service):
         """Starts a job that makes or renews the quality report of a model.
 
         Args:
-            model: The model.
             dataset: Dataset of the training table; required if the model was imported or its
                 dataset deleted.
             holdout: Dataset of real rows that were not used in training. Default: the rows that

@@ -20,7 +20,8 @@ def dataset_id_of(dataset: Resource) -> str:
     """Returns the id of a dataset, which is given as its id or its JSON object.
 
     Raises:
-        TypeError, ValueError: As for `model_id_of`.
+        TypeError: The argument is neither an id nor a JSON object that contains one.
+        ValueError: The id is that of a model, job or result.
     """
     return _id_of(dataset, "dataset")
 

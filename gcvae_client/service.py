@@ -38,7 +38,7 @@ _PAGE_ITEMS = 200
 
 
 class Service(ABC):
-    """The part of `Client` that holds the connection and has the methods for jobs.
+    """Base class of `Client` that holds the connection and has the methods for jobs.
 
     Args:
         base_url: Address of the service.

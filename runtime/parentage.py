@@ -20,9 +20,6 @@ def die_with_parent(parent_pid: int) -> None:
     On Linux the kernel sends the signal at once. A thread also watches the parent, because the
     kernel's signal depends on the parent's thread, and other systems have no such signal.
 
-    Args:
-        parent_pid: Process id of the parent.
-
     Raises:
         ParentGoneError: The parent has already ended.
     """

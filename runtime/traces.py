@@ -47,7 +47,6 @@ class Traces(Protocol):
         """Returns a context manager that measures its block as a span.
 
         Args:
-            name: Name of the span.
             parent: `traceparent` of a span of another process; None starts a new trace.
         """
 
@@ -169,7 +168,6 @@ def make_traces(settings: RuntimeSettings, process: str) -> Traces:
     """Returns the implementation of `Traces` that the settings select.
 
     Args:
-        settings: Settings of the process.
         process: Name of this process in the traces: api or worker.
 
     Raises:

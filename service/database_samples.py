@@ -18,10 +18,7 @@ _MOST_TIMES = 1_000_000
 
 
 def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
-    """Returns the request to generate a database; if it specifies no size, with `scale` 1.
-
-    Args:
-        model: Model of a database.
+    """Checks a request to generate a database, and returns it, with `scale` 1 if it gives no size.
 
     Raises:
         RequestError: The table is unknown, or the size is invalid or given twice.
@@ -57,7 +54,7 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
 def drawn_tables(model: Model) -> dict[str, Document]:
     """Returns the training record of each table in a generated database, by table name.
 
-    Tables that only exist inside the model (split off from uploaded tables) are left out.
+    Tables that the model has split off from uploaded tables for its own use are left out.
     """
     record = model.record or {}
     made = {split["entities"] for split in record["splits"]}

@@ -52,7 +52,7 @@ class CheckedDatabase:
     warnings: tuple[str, ...]
 
     def total(self, what: str) -> int:
-        """Returns the sum of `what` ("rows" or "columns") over all tables."""
+        """Returns the total number of `what` ("rows" or "columns") over all tables."""
         return sum(int(table[what]) for table in self.tables)
 
 
@@ -69,8 +69,8 @@ def check_database(
         TableError: The file is not a ZIP file of tables, a table cannot be modelled, keys are not
             unique, or foreign keys do not exist.
         SchemaError: The schema is malformed, or names an unknown table or column.
-        TableLimitError, TooLargeError: As for `service.ingestion.check_table`, for all tables
-            together.
+        TableLimitError, TooLargeError: The tables together have too many rows, columns, cells or
+            bytes, a column has too many levels, or a cell is too long.
     """
     from gcvae.linked.database_fit import typed_table, with_found_plans
     from gcvae.linked.infer_links import infer_database
@@ -99,7 +99,8 @@ def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
     """Reads the JSON schema of a database that a user has specified.
 
     Returns:
-        (schema with only the user's `tables`, treatment of foreign keys that do not exist).
+        (schema with only the user's `tables`, treatment of rows whose foreign key refers to no
+        row).
 
     Raises:
         SchemaError: A member or the value of `invalid_references` is unknown.
@@ -161,7 +162,7 @@ def first_rows_of_table(
 def check_tables_of_model(
     file: BinaryIO, tables: Mapping[str, Document], encoding: str | None, settings: ServiceSettings
 ) -> int:
-    """Checks tables in a ZIP file that is sent to a model. Returns their number of rows, summed.
+    """Checks the tables in a ZIP file that is sent to a model. Returns their total number of rows.
 
     Args:
         tables: Training records of the model's tables by name; tables that it copies may be
@@ -169,7 +170,7 @@ def check_tables_of_model(
 
     Raises:
         TableError: The file is not a ZIP file of the model's tables.
-        TableLimitError, TooLargeError: As for `check_database`.
+        TableLimitError, TooLargeError: The tables together exceed a limit on their size.
     """
     expected = "a ZIP file of the database's tables, or several files"
     if table_format(file) != "zip":

@@ -15,7 +15,8 @@ def estimate(model: Model, cost: Callable[..., Cost]) -> Document | None:
     Returns None if the model was trained with a preset that this version does not have.
 
     Args:
-        cost: Called as `cost(preset, columns=n_columns)`; returns the time and memory.
+        cost: Function that is called as `cost(preset, columns=n_columns)` and returns time and
+            memory.
     """
     preset = (model.record or {}).get("preset")
     if preset not in PRESETS:

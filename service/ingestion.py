@@ -115,7 +115,8 @@ def check_rows(
     *,
     is_json: bool,
 ) -> CheckedRows:
-    """Checks rows to score, impute or encode against a model's schema; returns them if few.
+    """Checks rows to score, impute or encode against a model's schema. Returns their size, and also
+    the rows if they are few enough to be answered without a job.
 
     Args:
         is_json: Whether the file was made from the `rows` of a JSON body.
@@ -124,7 +125,7 @@ def check_rows(
         TableError: The file is not a table, has no modelled column, or has a cell that cannot be
             converted to its column's kind.
         UnknownColumnError: A column is not in the schema.
-        TableLimitError, TooLargeError: As for `check_table`.
+        TableLimitError, TooLargeError: There are too many rows or bytes, or a cell is too long.
     """
     from gcvae.files.table_reader import TableReader, parsed_chunks
 
@@ -232,7 +233,8 @@ def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str
     """Checks that a table does not have too many rows, columns or cells.
 
     Args:
-        at_least: Text before the counts in errors: "at least " while a file is being read, else "".
+        at_least: Words before the counts in errors: "at least " while a file is being read, else
+            "".
 
     Raises:
         TableLimitError: A count exceeds its limit.
@@ -287,7 +289,7 @@ def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None
     """Checks that the longest cell of a table, with this many `characters`, is not too long.
 
     Args:
-        place: Location of that cell, `line` or `column`, as for `gcvae.errors.Problem`.
+        **place: Location of that cell for errors: `line=` its number, or `column=` its name.
 
     Raises:
         TableLimitError: The cell is too long.

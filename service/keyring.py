@@ -126,19 +126,20 @@ class _RecentResults(Generic[AnswerT]):
         self._kept: OrderedDict[bytes, tuple[float, AnswerT]] = OrderedDict()
 
     def get(self, name: bytes) -> AnswerT | None:
-        """Returns the cached result, or None if there is none or it has expired."""
+        """Returns the result cached under the hash `name`; None if there is none or it has
+        expired."""
         until, answer = self._kept.get(name, (0.0, None))
         return answer if until > time.monotonic() else None
 
     def keep(self, name: bytes, answer: AnswerT) -> None:
-        """Stores a result in the cache."""
+        """Caches the result `answer` under the hash `name` for a limited time."""
         self._kept[name] = time.monotonic() + FRESH_SECONDS, answer
         self._kept.move_to_end(name)
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
 
     def forget(self, name: bytes) -> None:
-        """Removes a result from the cache, if it is there."""
+        """Removes the result under the hash `name` from the cache, if it is there."""
         self._kept.pop(name, None)
 
 

@@ -12,7 +12,7 @@ _DAY_SECONDS = 86_400
 
 
 def require_storage(resources: Resources, workspace: Workspace, n_bytes: int) -> None:
-    """Checks that the workspace may store `n_bytes` more; 0 if the number is not yet known.
+    """Checks that the workspace may store `n_bytes` more bytes (0 if their number is not known).
 
     Raises:
         QuotaError: The workspace has reached its storage limit, or would exceed it.

@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 60
 def stated_schema(document: Document) -> Document:
     """Returns the schema members that a user has specified in a request, to be stored separately.
 
-    Null members are left out, and all members of dropped columns except `drop`.
+    Members that are null are left out; of dropped columns, only `name` and `drop` are kept.
     """
     columns = [
         {"name": column["name"], "drop": True} if column.get("drop") else _given(column)
@@ -35,12 +35,12 @@ def stated_schema(document: Document) -> Document:
 
 
 def stated_database_schema(document: Document) -> Document:
-    """Returns the schema members that a user has specified in a request about a database."""
+    """Returns the database schema that a user has specified, with empty `tables` if it has none."""
     return {"tables": document.get("tables", {}), **document}
 
 
 def patched(stated: Document, patch: Document) -> Document:
-    """Applies a JSON merge patch to the schema members that users have specified; returns these.
+    """Returns the schema members that users have specified, after applying a JSON merge patch.
 
     Args:
         stated: Members that users have specified so far.

@@ -39,7 +39,7 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
     """Runs the service until SIGINT or SIGTERM.
 
     Args:
-        on_ready: Called with the service's URL once the port is open.
+        on_ready: Function that is called with the service's URL once the port is open.
 
     Raises:
         StartError: The port is taken, the database is not set up, API keys are required but
@@ -97,7 +97,7 @@ class Server(uvicorn.Server):
     """uvicorn server that reports when it is ready, and ends event streams when it stops.
 
     Args:
-        on_ready: Called with the service's URL once the port is open.
+        on_ready: Function that is called with the service's URL once the port is open.
     """
 
     def __init__(

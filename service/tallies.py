@@ -12,7 +12,7 @@ BlockT = TypeVar("BlockT", bound=Sized)
 
 @dataclass(frozen=True)
 class Tally:
-    """Counters of a child process since its last answer.
+    """Counters of what a child process that runs models has done since its last answer.
 
     Attributes:
         lookups: How often a requested model was in memory ("hit") or had to be loaded ("miss").
@@ -23,7 +23,7 @@ class Tally:
     rows: Counter[str] = field(default_factory=Counter)
 
     def count_lookup(self, *, was_loaded: bool) -> None:
-        """Counts a request for a model, which `was_loaded` already or not."""
+        """Counts a request for a model; `was_loaded` says whether it was in memory before."""
         self.lookups["hit" if was_loaded else "miss"] += 1
 
     def count_rows(self, kind: str, blocks: Iterable[BlockT]) -> Iterator[BlockT]:

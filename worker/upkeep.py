@@ -48,8 +48,6 @@ def verify(catalog: Catalog, store: Store, grace_seconds: float = GRACE_SECONDS)
     """Reads and checks all stored bytes that belong to records, and lists bytes without a record.
 
     Args:
-        catalog: Database records.
-        store: Object store.
         grace_seconds: Age from which bytes without a record are reported; younger ones may still
             get one.
 
@@ -78,8 +76,6 @@ def collect(
     """Deletes stored bytes without a record and returns their keys.
 
     Args:
-        catalog: Database records.
-        store: Object store.
         grace_seconds: Age from which bytes without a record are deleted; younger ones may still get
             one.
         dry_run: Whether to return the keys without deleting anything.
@@ -97,9 +93,8 @@ def find_orphans(catalog: Catalog, store: Store, grace_seconds: float) -> Iterat
     """Yields stored objects that have no record, are not being written, and are older than
     `grace_seconds`.
 
-    The order of queries matters: objects created after listing the store are not in the list, and
-    the records of those finished before the query for unfinished work are found, because records
-    are read last.
+    The store is listed first and the records are read last, so that an object that is written or
+    gets its record meanwhile is never yielded.
     """
     entries = list(store.list())
     in_work = tuple(catalog.inventory.prefixes_in_work())

@@ -39,7 +39,6 @@ class Deed:
     """An action, or an attempt at one, to be written to the audit log.
 
     Attributes:
-        workspace: Name of the workspace (tenant).
         actor: Id of an API key, `operator` for a command, or `anyone` if the service requires no
             keys.
         action: HTTP method and route, or the command.

@@ -53,8 +53,6 @@ class Keys:
         stored.
 
         Args:
-            workspace: Workspace to which the key gives access.
-            scopes: Permissions.
             expires_at: Time of expiry; None if the key does not expire.
             text: Key string that was generated elsewhere, such as in a file of secrets; None to
                 generate one.

@@ -27,7 +27,6 @@ def upgrade(database_url: str, revision: str = "head") -> None:
     this function at once.
 
     Args:
-        database_url: URL of the database.
         revision: Alembic revision; `head` is the newest.
 
     Raises:

@@ -23,7 +23,6 @@ def make_postgres_engine(url: URL, answer_seconds: float | None, **options: Any)
     """Returns an SQLAlchemy engine whose statements fail after `answer_seconds`.
 
     Args:
-        url: URL of the database.
         answer_seconds: Time limit of a statement; None for no limit.
         **options: Further arguments of `create_engine`.
     """

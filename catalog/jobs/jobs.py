@@ -172,7 +172,6 @@ class Jobs:
         """Returns one page of the workspace's jobs, the newest first, without shards.
 
         Args:
-            limit: Maximum number of jobs on the page.
             cursor: `next_cursor` of the previous page; None for the first page.
             status, kind, model_id: Only jobs with this status, kind or model; None for all.
 

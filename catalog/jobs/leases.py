@@ -83,7 +83,6 @@ class Leases:
         limit.
 
         Args:
-            queues: Queues that the worker serves.
             owner: Unique name of the worker.
             lease_seconds: Time until the lease expires without a heartbeat.
 

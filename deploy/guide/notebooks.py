@@ -18,10 +18,10 @@ from typing import Any
 def notebook_page(path: Path) -> tuple[str, dict[str, bytes]]:
     """Converts a notebook to a page of the documentation site.
 
-    The page lies with those of `docs/`, one folder above the notebook, and its links are adapted.
+    The page is published one folder above the notebook, so `../` is removed from its links.
 
     Returns:
-        The page in Markdown, and the PNG images of its outputs by their paths in the site.
+        (page in Markdown, contents of the PNG images of its outputs by their paths in the site).
     """
     parts: list[str] = []
     pictures: dict[str, bytes] = {}

@@ -50,8 +50,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """MkDocs hook: returns the page's Markdown with adapted links and without the labels of code
-    blocks, which only tests use."""
+    """MkDocs hook: returns the page's Markdown with its links pointing to pages of the site, or as
+    plain text if they leave it, and without the labels of code blocks, which only tests use."""
     markdown = re.sub(r"(?m)^(```\w+) .*$", r"\1", markdown)
     markdown = re.sub(r"\]\((?:notebooks/)?(\w+)\.ipynb\)(?!{)", r"](notebook-\1.md)", markdown)
     for place, name in _OF_THE_PROJECT.items():

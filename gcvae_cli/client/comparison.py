@@ -42,12 +42,12 @@ _MEASURES = {"tau": "Kendall's tau-b", "V": "Cramér's V"}
 def draw_comparison(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema, stream: BinaryIO
 ) -> None:
-    """Draws a PNG picture of the distribution of each column in a real and a synthetic table.
+    """Plots the distribution of each column in a real and a synthetic table as a PNG picture.
 
     Numbers and dates become histograms with common bins, levels become pairs of bars; heights are
-    shares of the table's rows. Shares of missing cells are given as text. Below are the pairs of
-    columns whose dependence differs most: the joint distribution in each table on a common grid,
-    with the measure of dependence.
+    shares of the table's rows. Shares of missing cells are written as text. Below, the pairs of
+    columns whose dependence differs most are plotted: their joint distribution in each table on a
+    common grid, with the measure of dependence.
 
     Args:
         real: The training table, with cells of its columns' dtypes.

@@ -30,11 +30,11 @@ class Pair:
     """Two columns and their dependence in a real and a synthetic table.
 
     Attributes:
-        columns: The two columns.
-        measure: `tau` (Kendall's tau-b), or `V` (Cramér's V) if a column is nominal.
-        real, synthetic: The measure in each table.
-        shares: Shares of rows in the cells of a common two-way table, for the real and the
-            synthetic table. Shape: (2, K_1, K_2) for K_1 and K_2 bins of the columns.
+        measure: Measure of dependence: `tau` (Kendall's tau-b), or `V` (Cramér's V) if a column is
+            nominal.
+        real, synthetic: Value of the measure in each table.
+        shares: Share of rows in each combination of bins of the two columns, first for the real,
+            then for the synthetic table. Shape: (2, bins of the first column, bins of the second).
     """
 
     columns: tuple[Column, Column]
@@ -52,14 +52,14 @@ class Pair:
 def pairs_that_differ_most(
     columns: list[Column], real: pd.DataFrame, synthetic: pd.DataFrame, most: int
 ) -> list[Pair]:
-    """Returns the pairs of columns whose dependence differs most, the largest difference first.
+    """Returns the pairs of columns whose dependence differs most between two tables, the largest
+    difference first.
 
-    Missing cells rank below all values and form a group, as in dependency maps.
+    Missing cells count as lower than all values, or as a level of their own.
 
     Args:
-        columns: Columns to compare.
-        real: Real rows, with cells of their columns' dtypes.
-        synthetic: Synthetic rows, with cells of their columns' dtypes.
+        real: Real rows.
+        synthetic: Synthetic rows.
         most: Maximum number of pairs.
     """
     columns = [column for column in columns if _is_varied(real[column.name])]
@@ -80,13 +80,11 @@ def pairs_that_differ_most(
 
 
 def chance_difference(n_real: int, n_synthetic: int) -> float:
-    """Returns the difference in Kendall's tau that chance exceeds in 5 % of independent pairs.
-
-    The variance of tau in n rows is about 4 / (9 n) for independent columns.
+    """Returns the difference between Kendall's tau in two tables that chance exceeds for 5 % of
+    pairs of independent columns, where the variance of tau is about 4 / (9 * rows).
 
     Args:
-        n_real: Number of rows in one table.
-        n_synthetic: Number of rows in the other table.
+        n_real, n_synthetic: Numbers of rows of the two tables.
     """
     rows = [min(n, _MOST_ROWS) for n in (n_real, n_synthetic)]
     return 1.96 * math.sqrt(sum(4.0 / (9.0 * max(n, 1)) for n in rows))

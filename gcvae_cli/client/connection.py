@@ -39,7 +39,8 @@ ServerUrl = Annotated[
 
 @contextmanager
 def connected(server: str, key_file: Path | None) -> Iterator[Client]:
-    """Context manager that yields a client of the service and converts its errors to CommandError.
+    """Context manager that yields a client of the service and converts its errors to a
+    CommandError.
 
     Args:
         server: URL of the service.
@@ -103,7 +104,8 @@ def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> No
 
 
 def moved_by(bar: Bar) -> Callable[[dict[str, Any]], None]:
-    """Returns a callback that moves a progress bar to the progress of a job (JSON)."""
+    """Returns a function that takes a job as JSON and moves the progress bar to the job's
+    progress."""
 
     def move(job: dict[str, Any]) -> None:
         progress = job["progress"]

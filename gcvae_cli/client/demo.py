@@ -103,7 +103,7 @@ def folder_of(table: Path, among: Path) -> Path:
 
     Args:
         table: Path of the table.
-        among: Folder in which the result folders are.
+        among: Parent folder of the result folders.
     """
     owner = os.fsencode(f"{table.resolve()}\n")
     for name in _names_of(table):

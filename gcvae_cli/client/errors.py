@@ -19,11 +19,12 @@ _REMEDIES = {
 
 @contextmanager
 def client_errors() -> Iterator[None]:
-    """Context manager that converts exceptions of the Python client into a CommandError.
+    """Context manager that converts exceptions that the Python client raises in its block into a
+    CommandError, whose message is one line for the user.
 
     Raises:
         UnfinishedJobError: A job failed, was cancelled, or did not finish in time.
-        CommandError: Any other call of the service failed.
+        CommandError: Any other call of the client failed.
     """
     from gcvae_client import ClientError, JobError, ProblemError
 

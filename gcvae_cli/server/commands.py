@@ -125,8 +125,8 @@ def read_server_settings(**given: Any) -> ServiceSettings:
     """Returns the settings of the service from the environment and the command line.
 
     Args:
-        given: Values of command-line options by name of the setting, which take precedence; None
-            if an option is absent.
+        given: Values of command-line options by name of the setting, which override the
+            environment; None if an option is absent.
 
     Raises:
         WrongUsageError: A setting is invalid; the message names its environment variable.

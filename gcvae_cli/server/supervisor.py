@@ -108,9 +108,8 @@ def supervise(
     """Runs server processes until this process gets SIGINT or SIGTERM, then ends them.
 
     Args:
-        servers: The server processes.
         ready_url: URL that responds with status 200 once the service is ready.
-        on_ready: Called once the service is ready.
+        on_ready: Function that is called once the service is ready.
         grace_seconds: Time that all processes together have to end before they are killed.
 
     Raises:

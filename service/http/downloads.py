@@ -37,11 +37,11 @@ class Content(Protocol):
     def sha256(self) -> str: ...
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes and verifies their checksum at the end. Raises as `Store.stream`."""
+        """Yields all bytes. Raises CorruptedError at their end if their checksum is wrong."""
         ...
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes `start` to `end - 1`, counted from 0. Raises as `Store.stream_range`."""
+        """Yields the bytes `start` to `end - 1`, counted from 0, without verifying a checksum."""
         ...
 
 
@@ -55,11 +55,11 @@ class StoredFile:
     sha256: str
 
     def stream(self) -> Iterator[bytes]:
-        """Yields all bytes and verifies their checksum at the end. Raises as `Store.stream`."""
+        """Yields all bytes. Raises CorruptedError at their end if their checksum is wrong."""
         return self.store.stream(self.key, self.sha256)
 
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes `start` to `end - 1`, counted from 0. Raises as `Store.stream_range`."""
+        """Yields the bytes `start` to `end - 1`, counted from 0, without verifying a checksum."""
         return self.store.stream_range(self.key, start, end)
 
 
@@ -68,7 +68,6 @@ class StoredPart:
     """Content of a download that is a part of a stored file: a table of an uncompressed ZIP file.
 
     Attributes:
-        key: Name of the file in the store.
         offset: Index of the part's first byte in the file.
         sha256: Checksum of the part.
     """
@@ -237,8 +236,9 @@ def requested_range(
 def delay_last_chunk(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yields the chunks unchanged, but each only after the next one has been read.
 
-    The store verifies the checksum after its last chunk. If it is wrong, the last chunk is not
-    sent, so that the response is shorter than announced and no client takes it for complete.
+    `chunks` raises an exception after the last chunk if the checksum is wrong. The last chunk is
+    then not sent, so that the response is shorter than announced and no client takes it for
+    complete.
     """
     held: bytes | None = None
     for chunk in chunks:

@@ -19,8 +19,8 @@ def entity_tag(content: bytes) -> str:
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:
-    """Returns whether an If-None-Match header (None: missing) lists the tag; weak comparison, RFC
-    9110 section 13.1.2.
+    """Returns whether an If-None-Match header lists the tag, in weak comparison (RFC 9110 section
+    13.1.2); False for None, a missing header.
 
     >>> matches('W/"a", "b"', '"a"'), matches('"c"', '"a"'), matches("*", '"a"')
     (True, False, True)

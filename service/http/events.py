@@ -29,7 +29,8 @@ def seen_version(last_event_id: str | None, job: Job) -> int:
 
 
 async def follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[bytes]:
-    """Yields an event for each change of the job until the job ends or is deleted.
+    """Yields the bytes of a server-sent event for each change of the job, and of comments that keep
+    the connection open, until the job ends or is deleted.
 
     Args:
         seen: Version of the job that the client knows; 0 for none.
@@ -52,9 +53,9 @@ async def follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[byt
 
 
 def format_event(job: Job) -> bytes:
-    """Returns a server-sent event named `job` with the job's current state.
+    """Returns a server-sent event `job` whose data is the job's current state as JSON.
 
-    The sentence on the estimate's accuracy is left out, because it does not change.
+    The sentence `estimate.accuracy` is left out, because it does not change.
     """
     said_once = {"estimate": {"accuracy"}}
     data = job_body(job).model_dump_json(by_alias=True, exclude=said_once)

@@ -47,7 +47,7 @@ class _LimitedHeads(HttpToolsProtocol):
                 self._refuse()
 
     def on_message_begin(self) -> None:
-        """Notes that request line and headers begin."""
+        """Starts to count the bytes of a new request's line and headers."""
         self._in_head, self._n_received = True, 0
         super().on_message_begin()
 

@@ -42,7 +42,7 @@ IdempotencyKey = Annotated[
 
 @dataclass(frozen=True)
 class Answer:
-    """A response that can be stored and repeated."""
+    """A response to a request, in a form that can be stored and sent again."""
 
     status: int
     body: dict[str, Any]
@@ -67,10 +67,10 @@ async def once(
 
     Args:
         key: Idempotency-Key of the request; None if it has none, so that `make` is always called.
-        fingerprint: Checksum of the request, from the function of this name.
-        make: Handles the request.
-        find: Returns the response for the id of the created resource, used if the first request
-            created it but its response was not stored.
+        fingerprint: Checksum of the request, to refuse a different one with the same key.
+        make: Function that handles the request.
+        find: Function that returns the response for the id of the created resource, used if the
+            first request created it but its response was not stored.
 
     Raises:
         IdempotencyMismatchError: The key was used for a different request.
@@ -100,11 +100,13 @@ async def enqueued_once(
     enqueue: Callable[[], ModelBody | ResultBody],
     find: Callable[[str], ModelBody | ResultBody],
 ) -> Response:
-    """Queues a job as `once` does; responds with 202 and the job's path as the Location header.
+    """Queues a job once for each Idempotency-Key; responds with 202 and the job's path as Location.
 
     Args:
-        enqueue: Queues the job and returns the response body.
-        find: Returns the response body for the id of a queued job.
+        key: Idempotency-Key of the request; None if it has none.
+        fingerprint: Checksum of the request's content.
+        enqueue: Function that queues the job and returns the response body.
+        find: Function that returns the response body for the id of an already queued job.
     """
 
     def answer(made: ModelBody | ResultBody) -> Answer:
@@ -167,7 +169,7 @@ async def _try_to_record(update: Callable[..., None], key: str) -> bool:
 
 
 def fingerprint(request: Request, *contents: object) -> str:
-    """Returns a checksum of the request's method, path and `contents`.
+    """Returns a checksum of the request's method, path and `contents`, to recognise its repetition.
 
     Args:
         contents: JSON values that describe the body, such as its checksum.

@@ -89,7 +89,7 @@ def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
     """Parses JSON text in UTF-8.
 
     Args:
-        what: Name of the text in errors.
+        what: Name of the JSON text in errors.
         pointer: JSON pointer to the text in the request; empty for the complete body.
 
     Raises:

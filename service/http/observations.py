@@ -113,7 +113,8 @@ class _ObservedAnswer:
         self._answered_at: float | None = None
 
     async def send(self, message: Message) -> None:
-        """Sends a message of the response and records whether it starts or completes it."""
+        """Sends an ASGI message of the response and records whether it begins or completes the
+        response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self._answered_at = time.perf_counter()
@@ -140,7 +141,8 @@ class _ObservedAnswer:
         return CutOffError(self._reason)
 
     def seconds_to_answer(self) -> float:
-        """Returns the seconds from the request to the start of the response, else to now."""
+        """Returns the seconds from the request to the start of the response, or until now before
+        it."""
         answered_at = time.perf_counter() if self._answered_at is None else self._answered_at
         return answered_at - self._asked_at
 

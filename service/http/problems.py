@@ -45,7 +45,7 @@ log = logging.getLogger("service")
 
 @dataclass(frozen=True)
 class Kind:
-    """Kind of error in responses: a stable name for programs, HTTP status, and title."""
+    """Kind of error in responses: a name that never changes, HTTP status, and title."""
 
     name: str
     status: int
@@ -138,14 +138,14 @@ def install(app: FastAPI) -> None:
 
 
 def kind_of(error: Exception) -> Kind:
-    """Returns the kind of an error whose class, or a base class of it, is in `KINDS`."""
+    """Returns what the table `KINDS` contains for an error's class or its closest base class."""
     return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
 
 
 def answer_before_routes(request: Request, error: Exception) -> Response:
     """Returns the response to an error in middleware, where FastAPI calls no exception handlers.
 
-    An error that is neither in `KINDS` nor a lost database connection is raised again.
+    An error without an entry in `KINDS` that is not a lost database connection is raised again.
     """
     if isinstance(error, tuple(KINDS)):
         return answer_known(request, error)
@@ -153,7 +153,7 @@ def answer_before_routes(request: Request, error: Exception) -> Response:
 
 
 def answer_known(request: Request, error: Exception) -> Response:
-    """Returns the response to an error whose class, or a base class of it, is in `KINDS`."""
+    """Returns the response to an error for whose class `KINDS` contains a status and title."""
     kind = kind_of(error)
     if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
         log.warning("request %s: %s", request_id(request), error)

@@ -18,7 +18,7 @@ from service.errors import RequestError
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Checks that each query parameter is known and given once. Raises as `refuse_names`."""
+    """Checks that each query parameter is known and given once, or raises a RequestError."""
     if not request.query_params:
         return
     known = query_parameters(request.app, request.scope["path"], request.method)
@@ -87,7 +87,7 @@ def checked_name(name: str | None, place: str, *, otherwise: str) -> str:
     """Returns the name for a new resource: `name`, or `otherwise` if it is None or blank.
 
     Args:
-        place: Pointer to the name in the request, for errors.
+        place: Location of the name in the request, such as `/name` or `?name`, for errors.
 
     Raises:
         RequestError: The name is too long, or has unprintable characters.

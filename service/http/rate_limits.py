@@ -32,8 +32,6 @@ class Allowance:
     """State of an API key's rate limits after a request.
 
     Attributes:
-        per_minute: Limit per minute.
-        per_second: Limit per second.
         remaining: Requests that the key may still send within `seconds`.
         seconds: Seconds until the minute's window resets.
     """
@@ -66,7 +64,7 @@ class RateLimits:
         self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, key_id: str, cost: int = 1) -> Allowance:
-        """Counts a request as `cost` requests of the key. Returns how many remain.
+        """Counts a request as `cost` requests of the key. Returns its limits and how many remain.
 
         Raises:
             TooManyRequestsError: The key has reached a limit. A refused request costs nothing.

@@ -36,7 +36,7 @@ def refuse_forged(request: Request) -> None:
     """Checks that a request with a session cookie comes from our own pages.
 
     Raises:
-        ForeignSiteError: The request may change data and lacks the header `MARK`.
+        ForeignSiteError: The request may change data and lacks the header X-Gcvae-Page.
     """
     if request.method not in SAFE_METHODS and MARK not in request.headers:
         raise ForeignSiteError(

@@ -49,7 +49,8 @@ class Upload:
         file: Temporary file without a name, which is always deleted.
         name: Name for the new resource; None if the request gives none.
         schema: JSON schema that the user has specified; None without one.
-        place: Prefix of pointers to name, schema and encoding: `?` for the query, `/` for a form.
+        place: Prefix of `name`, `schema` and `encoding` in errors: `?` for query parameters, `/`
+            for fields of a form.
         is_json: Whether the table was made from the `rows` of a JSON body.
         encoding: Python's name of the text encoding; None for UTF-8.
     """

@@ -51,7 +51,7 @@ class Opened:
     """A streamed response whose first chunk is ready.
 
     Attributes:
-        summary: Figures for the response headers.
+        summary: Facts for the response headers, such as the probability of conditions.
         chunks: All chunks, the first included.
     """
 
@@ -102,11 +102,12 @@ class InlinePool:
     async def open(self, work: Callable[[InlineContext], Streamed]) -> Opened:
         """Starts a stream of chunks and waits for the first one; others are made when read.
 
-        The stream occupies a place in the pool until its last chunk is read. After `inline_seconds`
-        it loses the place, and the chunks end with SlowReaderError.
+        The stream counts as a request in the pool until its last chunk is read. After the time
+        limit `inline_seconds` it is closed, and reading it raises SlowReaderError.
 
         Raises:
-            PoolFullError, ProcessDiedError: As for `run`.
+            PoolFullError: All processes are busy, and too many requests are waiting.
+            ProcessDiedError: The process was killed during this work.
             Exception: Any exception of `work` or of making the first chunk.
         """
         stream = _Stream(self, self._acquire_slot(), self._settings.inline_seconds)
@@ -133,12 +134,13 @@ class InlinePool:
             process.close()
 
     async def ask(self, process: InlineProcess, work: Work) -> Any:
-        """Calls `work` in this process, which runs the caller's stream, and returns the result."""
+        """Waits for this process to be idle, calls `work` in it and returns the result."""
         await self._assigned_process(self._wait_in_queue(process))
         return await asyncio.shield(self._begin(process, work))
 
     async def begin(self, work: Work) -> tuple[InlineProcess, asyncio.Task[Any]]:
-        """Starts `work` in the next idle process. Returns (process, task)."""
+        """Starts `work` in the next idle process. Returns (process, task that ends with the
+        result)."""
         process = await self._assigned_process(self._wait_in_queue())
         return process, self._begin(process, work)
 
@@ -237,7 +239,7 @@ class InlineProcess:
 
     @property
     def is_started(self) -> bool:
-        """Whether the process has been started and is not known to be dead."""
+        """Whether the process has been started; its later death may not have been noticed yet."""
         return self._process is not None
 
     def start(self) -> Process:
@@ -326,7 +328,8 @@ class _Slot:
         self.is_released = False
 
     def release(self) -> None:
-        """Makes the place free again; a second call has no effect."""
+        """Lets the pool accept another request in place of this one; a second call has no
+        effect."""
         if not self.is_released:
             self.is_released = True
             self._release_slot()
@@ -372,7 +375,7 @@ class _Stream:
             self.end()
 
     def end(self) -> None:
-        """Frees the place in the pool and closes the stream; a second call has no effect."""
+        """Closes the stream, so that the pool accepts another; a second call has no effect."""
         self._timer.cancel()
         if not self._slot.is_released:
             self._slot.release()

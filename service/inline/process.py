@@ -42,6 +42,8 @@ class InlineContext:
         synthesizers: Models that are loaded in memory.
         tally: Counters for the API's metrics.
         maps: Computed dependency maps, by model, kind and seed.
+        pictures: Dependency maps and manifolds as files, by model, kind, format and other
+            parameters.
         streams: Unfinished streamed responses, by stream id.
     """
 
@@ -66,7 +68,7 @@ class Streamed:
     """A response in chunks.
 
     Attributes:
-        summary: Figures for the response headers, known before the chunks are generated.
+        summary: Facts for the response headers that are known before the chunks are generated.
     """
 
     chunks: Iterator[bytes]

@@ -51,7 +51,12 @@ class Synthesizers:
         return found
 
     def get_database(self, model: Model) -> DatabaseSynthesizer:
-        """Returns the synthesizer of a model of a database. Raises as `get`."""
+        """Returns the synthesizer of a model of a database, loaded from the store if necessary.
+
+        Raises:
+            ModelNotReadyError: The model is not ready.
+            CorruptedError: The stored file does not have the checksum in the model's record.
+        """
         found: DatabaseSynthesizer = self._get(model)
         return found
 
@@ -81,11 +86,8 @@ class Synthesizers:
         return found
 
     def examine(self, key: str, sha256: str, size_bytes: int, settings: ServiceSettings) -> Trained:
-        """Loads a stored model file and tries it out. Returns the figures for the model's record.
-
-        Args:
-            key: Name of the file in the store.
-            sha256: Checksum of the file.
+        """Loads the model file stored under `key` and tries it out. Returns its description for the
+        database.
 
         Raises:
             ArtifactError: The file is not a model, or the model does not work.
@@ -181,7 +183,7 @@ def not_of_databases(
 
     Args:
         message: What is not supported.
-        place: Pointer to the offending part of the request; None for none.
+        place: Location of the refused member of the request; None for none.
         expected: What is supported instead.
     """
     offered = ("samples", "scores", "imputations", "report", "artifact")

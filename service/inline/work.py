@@ -117,7 +117,7 @@ def score_rows(
 def complete_rows(
     context: InlineContext, model: Model, frame: bytes, options: dict[str, Any], form: str
 ) -> Streamed:
-    """Imputes missing cells of rows, and streams the completed rows in format `form`.
+    """Imputes missing cells of rows, and streams the completed rows in format `form`, such as csv.
 
     Args:
         frame: Pickled data frame of the rows.
@@ -130,7 +130,8 @@ def complete_rows(
 
 
 def encode_rows(context: InlineContext, model: Model, frame: bytes, form: str) -> Streamed:
-    """Computes the posterior of z (the latent vector) for rows, and streams it in format `form`.
+    """Computes the posterior of z (the latent vector) for rows, and streams it in format `form`
+    (json or csv).
 
     Args:
         frame: Pickled data frame of the rows.
@@ -156,11 +157,7 @@ def export_model(context: InlineContext, model: Model, minimal: bool, scoring: s
 def examine_model(
     context: InlineContext, key: str, sha256: str, size_bytes: int, settings: ServiceSettings
 ) -> Trained:
-    """Tries out a stored model file. Returns the figures for the model's record.
-
-    Args:
-        key: Name of the file in the store.
-        sha256: Checksum of the file.
+    """Tries out the model file stored under `key`. Returns its description for the database.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
@@ -195,7 +192,8 @@ def draw_map(
 
 
 def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form: str) -> bytes:
-    """Returns the dependency map at one row or latent vector, as json, png or svg.
+    """Returns a model's dependency map at one row or latent vector in format `form` (json, png,
+    svg).
 
     Raises:
         RequestError: The body has both a row and a latent vector, or neither.

@@ -35,18 +35,18 @@ async def enqueue_database(
     """Receives the tables of a database and responds with 202 and a job for them.
 
     Args:
-        kind: Kind of the job.
         options: Options of the job, except tables and format.
         query: Names of the options in the query.
         offered: Names of the options that are supported for databases.
-        format: Format of the result in the query, if any.
-        media_types: Supported formats.
+        format: Query parameter `format`; None if it is missing.
+        media_types: Media types by supported format of the result.
 
     Raises:
         NotOfferedError: The body is JSON, or an option is not supported for databases.
         ModelNotReadyError: The model is not ready.
         NotAcceptableError: The format is not supported.
-        TableError, TableLimitError, TooLargeError: As for `check_tables_of_model`.
+        TableError: The body does not contain the model's tables.
+        TableLimitError, TooLargeError: The tables exceed a limit on their size.
     """
     resources, settings = call.resources, call.resources.settings
     form = choose_form(format, call.request.headers.get("Accept"), media_types)

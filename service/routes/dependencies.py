@@ -112,9 +112,9 @@ async def pictured_model(
         what: Name of the requested operation in the plural, for errors.
 
     Raises:
-        RequestError, NotAcceptableError: As for `choose_form`.
+        RequestError, NotAcceptableError: The requested response format is not supported.
         NotFoundError: The model does not exist.
-        ModelNotReadyError, NotOfferedError: As for `require_table`.
+        ModelNotReadyError, NotOfferedError: The model is not ready, or is a model of a database.
     """
     form = choose_form(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
@@ -123,10 +123,10 @@ async def pictured_model(
 
 
 def check_kind(kind: str, place: str = "?kind") -> None:
-    """Checks that a dependency map of this kind describes a model, and not a single row.
+    """Checks that this kind of dependency map exists and describes a model, not a single row.
 
     Args:
-        place: Pointer to the kind in the request, for errors.
+        place: Location of the kind in the request, for errors.
 
     Raises:
         RequestError: The kind is unknown, or is "local".

@@ -174,7 +174,8 @@ def newest_reports(workspace: Workspace, models: list[Model]) -> dict[str, Resul
 
 
 def no_report(workspace: Workspace, model: Model) -> NoReportError:
-    """Returns an error that says why a model has no quality report, and names the job in charge."""
+    """Returns an error that says why a model has no quality report, and names the job that makes it
+    or failed to."""
     if model.status is not ModelStatus.READY:
         why = f"model {model.id} is {model.status}"
         if model.status is ModelStatus.TRAINING:
@@ -273,7 +274,7 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
     """Checks that a dataset has all modelled columns, and only columns that the model knows.
 
     Args:
-        place: Pointer to the dataset's id in the request, for errors.
+        place: JSON pointer to the dataset's id in the request, for errors.
 
     Raises:
         RequestError: A column is missing or unknown, or the dataset is a database and the model is

@@ -44,14 +44,15 @@ def enqueue(
 ) -> ResultBody:
     """Queues a job of a model and sends its id to the workers. Returns the response body.
 
-    Raises as `catalog.jobs.jobs.Jobs.enqueue`.
-
     Args:
         shards: Ranges of rows that different workers process; empty if one worker processes all.
         priority: Order among the waiting jobs of the workspace; higher is earlier.
         estimate: Estimated cost; None if it is unknown.
         job_id: Id for the job, if its input is already stored under it; None for a new id.
         dataset_id: Dataset that the job reads; None if it reads none.
+
+    Raises:
+        ModelNotReadyError, NotFoundError: The model is not ready, or it or the dataset was deleted.
     """
     job = workspace.jobs.enqueue(
         kind,
@@ -68,7 +69,8 @@ def enqueue(
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
-    """Returns the response body for a job that an earlier request, now repeated, has queued."""
+    """Returns the response body for a job that was already queued, because its request is
+    repeated."""
     job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 

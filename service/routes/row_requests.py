@@ -74,13 +74,13 @@ def documented(body: type[RowsBody]) -> dict[str, Any]:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Returns the keyword arguments that are not None."""
+    """Returns a dictionary of the keyword arguments that are not None."""
     return {name: option for name, option in options.items() if option is not None}
 
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """Parameters that all endpoints for rows have.
+    """Parameters that all endpoints to score, impute or encode rows have.
 
     Attributes:
         key: Idempotency-Key header; None if it is missing.
@@ -129,10 +129,9 @@ class Rows:
     body_options: dict[str, Any]
 
     async def checked(self) -> CheckedRows:
-        """Checks the rows against the model's schema.
-
-        Raises as `check_rows` and `read_isolated`.
-        """
+        """Checks the rows against the model's schema in a separate process. Returns their size, and
+        also the rows if they are few enough to be answered without a job. Raises as
+        `service.ingestion.check_rows`."""
         resources, upload = self.call.resources, self.upload
         check = partial(
             check_rows,
@@ -149,7 +148,8 @@ class Rows:
         """Returns a response that streams the result of a child process, without a job.
 
         Args:
-            work: Function from `service.inline.work`, called with `model` and `form`.
+            work: Function for the child process, which is called with `model` and the format
+                `form`.
             filename: Name under which a browser saves the result; None to show it.
 
         Raises:
@@ -173,11 +173,11 @@ class Rows:
         shards: Sequence[range],
         estimate: Document | None = None,
     ) -> Response:
-        """Queues a job for the rows and returns a 202 response. Raises as `enqueued_once`.
+        """Queues a job for the rows and returns a 202 response, once for each Idempotency-Key.
 
         Args:
             options: Options of the job, except its table and response format.
-            fingerprinted: Values of `options`, by which a repeated request is recognised.
+            fingerprinted: JSON values of the options; a repeated request must have the same.
             shards: Ranges of rows that different workers process; empty for one worker.
             estimate: Estimated cost; None if it is unknown.
         """
@@ -248,7 +248,7 @@ async def received_rows(
             or the model does not exist or is not ready.
         RequestValidationError: The JSON body is not valid, with a pointer to each error.
         RequestError: The body is not JSON, or specifies a schema.
-        MediaTypeError, TooLargeError: As for `service.http.uploads.received`.
+        MediaTypeError, TooLargeError: The body has another media type, or is too long.
     """
     request, resources = call.request, call.resources
     form = choose_form(format, request.headers.get("Accept"), media_types)

@@ -268,7 +268,7 @@ def check_rows(rows: int, resources: Resources, place: str) -> None:
     """Checks that a request does not generate more than `max_sample_rows` rows.
 
     Args:
-        place: Pointer to the member of the request that determines the number, for errors.
+        place: JSON pointer to the member of the request that determines the number, for errors.
 
     Raises:
         TableLimitError: There are too many rows.

@@ -29,7 +29,7 @@ _STYLE = re.compile(rb"<style>(.*?)</style>|\sstyle=\"([^\"]*)\"", re.DOTALL)
 
 
 def install(app: FastAPI) -> None:
-    """Adds the documentation to the application; it may also be built later."""
+    """Adds the documentation under /guide to the application, even if its files are built later."""
     app.router.routes.append(
         Mount(PLACE, _Guide(directory=pages.GUIDE, html=True, check_dir=False))
     )
@@ -64,7 +64,7 @@ def policy_of(folder: Path, built_at: int) -> str:
     """Returns a content security policy that allows the inline scripts and styles in a folder.
 
     Args:
-        built_at: Time of the build; a new one makes the cached policy invalid.
+        built_at: Time of the build, a cache key, so that a new build renews the policy.
     """
     scripts: set[bytes] = set()
     styles: set[bytes] = set()

@@ -37,7 +37,6 @@ def make_worker_app(
     """Returns the Celery application of a worker; its only task runs jobs until none is waiting.
 
     Args:
-        settings: Settings of the worker.
         shutdown: Once set, no further job begins.
         server: Fork server that starts the jobs' processes.
     """

@@ -48,8 +48,6 @@ def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
 
     Args:
         pipe: Pipe to the supervisor.
-        job_id: Id of the job.
-        attempt: Number of the attempt.
         owner: Name of the worker that owns the job's lease. If the lease was lost, nothing is done.
     """
     _show(f"gcvae-job {job_id} --attempt {attempt}")

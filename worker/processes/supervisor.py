@@ -55,9 +55,6 @@ def run_jobs(
     nothing waits, jobs that waited for their workspace's limit need no message.
 
     Args:
-        catalog: Database records.
-        store: Object store.
-        settings: Settings of the worker.
         shutdown: Once set, the running job is given back at once, and no other begins.
         server: Fork server that starts the jobs' processes.
         traces: Creates a trace span for each attempt, as a child of the request's span.
@@ -86,7 +83,11 @@ def run_attempt(
     """Runs one attempt at a claimed job, records its outcome, and deletes bytes that are due for
     deletion.
 
-    The arguments are those of `run_jobs`, with the claim on the job.
+    Args:
+        claim: Claim of the worker on the job.
+        shutdown: Once set, the job is given back to the queue at once.
+        server: Fork server that starts the process of the attempt.
+        traces: Creates a trace span for the attempt, as a child of the request's span.
     """
     job = claim.job
     with (
@@ -104,9 +105,6 @@ class Supervisor:
     """Runs the child process of one attempt, sends heartbeats, and records the outcome.
 
     Args:
-        catalog: Database records.
-        claim: Claim of the attempt.
-        settings: Settings of the worker.
         shutdown: Once set, the job is given back at once.
         server: Fork server that starts the child process.
     """

@@ -29,10 +29,7 @@ class Attempt:
     """Context of one attempt at a job, passed to the function that does the work.
 
     Attributes:
-        catalog: Database records.
-        store: Object store.
         claim: Claim of the attempt on the job.
-        settings: Settings of the worker.
         send: Function that sends a message to the supervisor.
         folder: Folder for temporary files, deleted after the attempt.
         stop_asked: Whether the next report of progress should end the work.

@@ -20,11 +20,12 @@ _log = structlog.get_logger(__name__)
 
 
 class JobCheckpoints:
-    """Stores and loads the training checkpoints of one attempt; implements the library's
-    `CheckpointStore`.
+    """Stores and loads the training checkpoints of one attempt; implements the protocol
+    `CheckpointStore` of the library's training.
 
     Attributes:
-        interval_seconds: Time until the next checkpoint; shorter before the attempt's first.
+        interval_seconds: Time from one checkpoint to the next; shorter before the first of the
+            attempt.
     """
 
     def __init__(self, catalog: Catalog, store: Store, claim: Claim, settings: JobSettings) -> None:
@@ -64,7 +65,8 @@ class JobCheckpoints:
         return data
 
     def restored(self, *, is_continued: bool) -> None:
-        """Logs whether training resumes from the loaded checkpoint."""
+        """Logs whether training resumes from the loaded checkpoint (`is_continued`) or begins
+        anew."""
         key = self._claim.job.checkpoint_key
         if is_continued:
             _log.info("training resumes", checkpoint=key)

@@ -40,13 +40,12 @@ def fit_database(
     weights.
 
     Args:
-        attempt: Attempt at the job.
         dataset: Record of the database.
-        spec: Specification of the job.
         settings: Training settings that override those of the preset.
 
     Raises:
-        Exception: As `worker.work.train.train`.
+        InputError: The tables, their schema or the settings are not suitable.
+        CancelledError: The attempt was asked to stop.
     """
     from gcvae import DatabaseSynthesizer
 
@@ -77,7 +76,7 @@ def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
     file.
 
     Raises:
-        Exception: As `worker.work.sample.sample`.
+        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
     """
     synthesizer = attempt.load_database()
     attempt.report("sampling", 0.0)
@@ -93,7 +92,8 @@ def impute_database(attempt: Attempt, spec: ImputeSpec) -> Produced:
     """Fills the missing cells of all tables and publishes them as a ZIP file.
 
     Raises:
-        Exception: As `worker.work.impute.impute`.
+        InputError: The tables do not fit the model.
+        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
     """
     synthesizer = attempt.load_database()
     tables = stored_database(attempt, spec.table_key, spec.table_sha256, spec.table_encoding)
@@ -139,7 +139,8 @@ def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
     publishes a table with a line for each.
 
     Raises:
-        Exception: As `worker.work.score.score`.
+        InputError: The tables do not fit the model.
+        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
     """
     import pandas as pd
 
@@ -186,7 +187,8 @@ def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
     report.
 
     Raises:
-        Exception: As `worker.work.report.report`.
+        InputError, DeletedTableError: A table does not fit the model, or a dataset was deleted.
+        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
     """
     synthesizer = attempt.load_database()
     real, holdout = (

@@ -28,8 +28,8 @@ Summary = tuple[Document, bytes]
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns the first shard's summary, for jobs in which it applies to all shards, and no bytes
-    to append."""
+    """Returns (first shard's summary, no bytes), for jobs whose shards have the same summary and
+    whose joined result needs no further bytes at its end."""
     return shards[0].summary, b""
 
 
@@ -40,8 +40,7 @@ def join_shards(
     """Joins the results of a job whose shards have all succeeded, and publishes the joined table.
 
     Args:
-        attempt: Attempt at the job.
-        summarize: Function that returns the summary of the joined result and the bytes to append.
+        summarize: Function that returns (summary of the joined result, bytes to append to it).
 
     Raises:
         LeaseLostError: The attempt no longer owns the job; or results of shards were lost, and the

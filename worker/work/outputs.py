@@ -28,9 +28,7 @@ def reporting(
     """Yields the blocks unchanged, and reports progress and speed after each.
 
     Args:
-        attempt: Attempt at the job.
         phase: Name of the phase in the job's progress.
-        blocks: Blocks of rows.
         fraction_of: Function that maps the number of finished rows to the finished fraction of the
             work.
 
@@ -60,8 +58,8 @@ def fraction_of_table(
 
     Args:
         table: Table that is read.
-        among: Range of rows that are used; None for all, whose number is known only at the file's
-            end.
+        among: Row numbers of the rows that are used; None for all, whose number is estimated from
+            the part of the file that has been read.
         lines_per_row: Number of written lines for each row of the table.
     """
     if among is not None:
@@ -75,10 +73,7 @@ def publish(
     """Stores a file as the job's result and returns the outcome of the job.
 
     Args:
-        attempt: Attempt at the job.
         name: Name of the result in the store.
-        file: File with the result.
-        media_type: Media type of the file.
         rows: Number of rows in the file.
         summary: Summary of the result, as JSON.
 

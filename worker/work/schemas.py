@@ -22,7 +22,7 @@ _LIMITS = ("minimum", "maximum")
 def schema_as_said(dataset: Dataset) -> Document:
     """Returns a dataset's schema without limits and level names that the user did not specify.
 
-    Training infers them again, and rounds or suppresses those that would reveal few rows.
+    Training infers them again, and rounds or suppresses those that would reveal single rows.
     """
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [

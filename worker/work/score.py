@@ -66,7 +66,8 @@ def join(attempt: Attempt) -> Produced:
     them.
 
     Raises:
-        LeaseLostError: As `join_shards`.
+        LeaseLostError: The attempt no longer owns the job, or waits for lost shards to be made
+            again.
     """
     return join_shards(attempt, _totals)
 

@@ -18,7 +18,7 @@ class Shard(Generic[SpecT]):
 
     Attributes:
         spec: Specification of the job.
-        place: Number and rows of the shard; None for all rows.
+        place: Index and row numbers of the shard; None if the job has no shards.
     """
 
     spec: SpecT
@@ -27,10 +27,6 @@ class Shard(Generic[SpecT]):
     @classmethod
     def of(cls, attempt: Attempt, spec_type: type[SpecT]) -> Shard[SpecT]:
         """Returns the part of the rows that an attempt processes.
-
-        Args:
-            attempt: Attempt at the job or shard.
-            spec_type: Class of the job's specification.
 
         Raises:
             NotFoundError: The shard's job was deleted.
@@ -48,8 +44,8 @@ class Shard(Generic[SpecT]):
 
     @property
     def of_file(self) -> FileShard:
-        """Whether this part of the rows is the first and whether it is the last in the job's
-        file."""
+        """Two flags: whether the result of this shard begins the job's file, and whether it ends
+        it."""
         if self.place is None:
             return WHOLE
         return FileShard(self.is_first, self.place.number == self.place.shards - 1)

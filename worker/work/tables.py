@@ -18,7 +18,7 @@ def table_of(attempt: Attempt, spec: TableSpec) -> TableReader:
     """Fetches the table that a job reads, and returns a reader of it.
 
     Raises:
-        MissingObjectError, CorruptedError: As `stored_table`.
+        MissingObjectError, CorruptedError: The table was deleted, or its bytes were changed.
     """
     return stored_table(attempt, spec.table_key, spec.table_sha256, spec.table_encoding)
 
@@ -30,7 +30,6 @@ def stored_table(
     table into memory.
 
     Args:
-        attempt: Attempt at the job.
         key: Store key of the table.
         sha256: Checksum of its bytes.
         encoding: Text encoding; None for UTF-8.
@@ -50,8 +49,12 @@ def stored_table(
 def stored_database(
     attempt: Attempt, key: str, sha256: str, encoding: str | None
 ) -> dict[str, pd.DataFrame]:
-    """Reads all tables of a ZIP file in the store and returns them by name; arguments and errors
-    are those of `stored_table`."""
+    """Reads all tables of the ZIP file that is stored under `key` and returns them by name.
+
+    Raises:
+        MissingObjectError: The file was deleted meanwhile.
+        CorruptedError: The bytes do not have the checksum `sha256`.
+    """
     from gcvae.files.table_archives import opened_archive, unpack
     from gcvae.files.table_reader import TableReader
     from gcvae.files.tables import read_table
