@@ -107,7 +107,7 @@ class SampleSpec(JobSpec):
         given: Condition that every row must satisfy, by column; None for none.
         distribution: Target shares of the levels of one column; None for none.
         given_rows: CSV table of known cells, one line for each generated row; None for none.
-        escape_formulas: Whether to write ' before CSV texts that a spreadsheet would evaluate.
+        escape_formulas: Whether to write ' before CSV strings that a spreadsheet would evaluate.
         scale: Number of rows of a database's tables without a parent, as a multiple of the real
             number; None for 1.
         parents: Number of rows of each table without a parent, overriding `scale`; None to use

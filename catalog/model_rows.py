@@ -37,7 +37,7 @@ def new_model_row(
 def make_ready(row: ModelRow, trained: Trained) -> None:
     """Marks a model as ready and copies the outcome of training into its database row.
 
-    The model's scoring becomes that of the artifact if the latter is stricter.
+    If the limit on scores that the model's file contains is stricter, it becomes that of the model.
     """
     row.status = ModelStatus.READY
     row.schema = trained.schema

@@ -75,7 +75,7 @@ def require_space(destination: str, n_bytes: float) -> None:
 
 
 def write_text(destination: str, text: str) -> None:
-    """Writes text to a file or, for `-`, to standard output, ending with one line break."""
+    """Writes a string to a file or, for `-`, to standard output, ending with one line break."""
     with opened_output(destination) as stream:
         stream.write(f"{text.rstrip()}\n".encode())
 

@@ -11,8 +11,8 @@ def report_rule(found: dict[str, Any]) -> None:
     that violate it.
 
     Args:
-        found: The rule as JSON: its `formula`, the number of `rows` to which it applies and of
-            those that satisfy it (`kept`), and the first `exceptions`.
+        found: The rule as JSON: `formula`, numbers of `rows` that it applies to and of those that
+            satisfy it (`kept`), and first `exceptions`.
     """
     broken = found["exceptions"]
     place = "row" if any(where["line"] is None for where in broken) else "line"

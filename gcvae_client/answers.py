@@ -38,7 +38,7 @@ class WantedTable:
     like: Frame | None
 
     def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Frame | bytes | Path:
-        """Returns the table in this form: a data frame, bytes, or the path of the saved file.
+        """Returns the table as a data frame, as bytes, or as the path of the saved file.
 
         Args:
             fill: Function that writes the table to an empty file.

@@ -157,7 +157,7 @@ class Client(Reports):
     def first_rows(
         self, dataset: Resource, n_rows: int = 20, *, table: str | None = None
     ) -> list[dict[str, str | None]]:
-        """Returns the first rows of a dataset with their cells as text, None for missing ones.
+        """Returns the first rows of a dataset with their cells as strings, None for missing ones.
 
         Args:
             n_rows: Number of rows, at most 100.
@@ -179,7 +179,7 @@ class Client(Reports):
 
         Each is a JSON object: the rule as `formula`; the number of `rows` without missing cells in
         its columns; the number of rows among them that satisfy the rule (`kept`); the first rows
-        that violate it (`exceptions`); and `rule`, its form in the schema.
+        that violate it (`exceptions`); and `rule`, the rule as a schema contains it.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
         return list(self._json("GET", path)["rules"])
@@ -205,10 +205,11 @@ class Client(Reports):
         """Limits the joint privacy budget of a dataset's models.
 
         Args:
-            cap: Largest joint `epsilon` at a `delta`; None removes the limit.
+            cap: The largest joint `epsilon` and the `delta` to which it refers; None removes the
+                limit.
 
         Returns:
-            The ledger, as returned by `privacy`.
+            The dataset's privacy ledger, as returned by `privacy`.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
         found: Document = self._json("PUT", path, body=lambda _: {"json": {"cap": cap}})
@@ -287,7 +288,7 @@ class Client(Reports):
         """Restricts what a model reveals about rows, which cannot be undone.
 
         Args:
-            scoring: `flag`, only whether a row is rare, or `off`, nothing.
+            scoring: `flag` (only whether a row is rare) or `off` (nothing).
 
         Raises:
             ConflictError: The model is more restricted already.
@@ -308,8 +309,8 @@ class Client(Reports):
             minimal: Whether to omit everything that is not needed to generate and impute rows and
                 to map the model's dependencies: the training record, scores of held-out rows, the
                 dependency map, checksum and counts of the training table.
-            scoring: What the loaded model reveals about rows: `flag` or `off`, as for
-                `restrict_scoring`. Default: as the model of the service.
+            scoring: What the loaded model reveals about rows: `flag` (only whether a row is rare)
+                or `off` (nothing). Default: as the model of the service.
         """
         params: dict[str, Any] = {"minimal": "true"} if minimal else {}
         params |= {} if scoring is None else {"scoring": scoring}
@@ -349,7 +350,7 @@ class Client(Reports):
             given_rows: Known cells of single rows, as a frame or a list of dictionaries; None is an
                 unknown cell, which is generated.
             distribution: {column: {level: share}}, the target shares of one column's levels.
-            escape_formulas: Whether to prefix text in a CSV file with ' if a spreadsheet would
+            escape_formulas: Whether to prefix strings in a CSV file with ' if a spreadsheet would
                 evaluate it as a formula.
             scale: For a database, number of rows relative to the real tables. Default: 1.
             parents: For a database, number of rows in each table without a parent; an alternative
@@ -425,10 +426,11 @@ class Client(Reports):
     ) -> Frame | bytes | Path:
         """Scores rows by their log-likelihood under a model, in nats.
 
-        The result has a line for each row, and the same form as that of `sample`. If there are too
-        many rows for one response, the call waits for a job of the service. For a database, `rows`
-        are all its tables (frames or files by name, or a folder), the result has a line for each
-        row of a table without a parent, and the only options are `draws`, `seed` and `encoding`.
+        The result has a line for each row: a data frame, or bytes if `format` is given, or a file.
+        If there are too many rows for one response, the call waits for a job of the service. For a
+        database, `rows` are all its tables (frames or files by name, or a folder), the result has a
+        line for each row of a table without a parent, and the only options are `draws`, `seed` and
+        `encoding`.
 
         Args:
             rows: Rows to score: a list of dictionaries, a path, the bytes of a file, or a frame.
@@ -443,8 +445,11 @@ class Client(Reports):
                 quantile bin (`pmf`).
             score_missingness: Whether a missing cell contributes its probability of being missing
                 instead of being integrated out.
-            encoding: Encoding of rows in a text file, as for `upload`.
-            format, to, on_progress: As for `sample`.
+            encoding: Encoding of rows in a text file, such as cp1252. Default: UTF-8.
+            format: csv or json, to return bytes or save a file. Default: that of the extension of
+                `to`.
+            to: Path to save the result at; the result is this path.
+            on_progress: Called with the job as JSON each time it has changed.
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
@@ -481,9 +486,10 @@ class Client(Reports):
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | dict[str, Frame] | bytes | Path:
-        """Returns rows with missing cells imputed, in the same form as the result of `sample`.
+        """Returns rows with missing cells imputed, as a data frame, as bytes, or as a file.
 
-        For a database, `rows` are its tables by name, and `seed` is the only option.
+        For a database, `rows` are its tables by name, the result is a dictionary of frames or a ZIP
+        file, and `seed` is the only option.
 
         With several draws each row is repeated, numbered in a first column `draw`. If there are too
         many rows for one response, the call waits for a job of the service.
@@ -498,8 +504,11 @@ class Client(Reports):
             keep_missing: Columns in which a missing cell is information, such as "no second
                 applicant": it stays missing, and other cells are imputed given that it is missing.
                 Default: columns with `missing.is_value` in the schema.
-            encoding: Encoding of rows in a text file, as for `upload`.
-            format, to, on_progress: As for `sample`.
+            encoding: Encoding of rows in a text file, such as cp1252. Default: UTF-8.
+            format: csv, parquet, json or jsonl, to return bytes or save a file. Default: that of
+                the extension of `to`.
+            to: Path to save the result at; the result is this path.
+            on_progress: Called with the job as JSON each time it has changed.
         """
         model_id = model_id_of(model)
         lists = {"columns": columns, "keep_missing": keep_missing}
@@ -570,13 +579,16 @@ class Client(Reports):
     ) -> Frame | bytes | Path:
         """Returns the mean and standard deviation of each row's posterior in the latent space.
 
-        The result has the same form as that of `sample`. If there are too many rows for one
-        response, the call waits for a job of the service.
+        The result is a data frame, or bytes if `format` is given, or a file. If there are too many
+        rows for one response, the call waits for a job of the service.
 
         Args:
             rows: Rows to encode: a list of dictionaries, a path, the bytes of a file, or a frame.
-            encoding: Encoding of rows in a text file, as for `upload`.
-            format, to, on_progress: As for `sample`.
+            encoding: Encoding of rows in a text file, such as cp1252. Default: UTF-8.
+            format: csv or json, to return bytes or save a file. Default: that of the extension of
+                `to`.
+            to: Path to save the result at; the result is this path.
+            on_progress: Called with the job as JSON each time it has changed.
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None

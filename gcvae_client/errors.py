@@ -61,7 +61,7 @@ class ProblemError(ClientError):
         title: Kind of problem, for people.
         detail: What is wrong with this request.
         errors: JSON objects with the location of each error and what is expected there.
-        reason: Title and detail in one line. The exception's text also contains advice.
+        reason: Title and detail in one line. The exception's message also contains advice.
         request_id: Id of the request in the service's log; None if there is none.
         retry_after_seconds: Time to wait before the next attempt; None if the service gives none.
     """

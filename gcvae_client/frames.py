@@ -120,7 +120,7 @@ def require_frames() -> None:
 
 
 def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -> list[Document]:
-    """Returns rows as dictionaries of JSON values, with dates as text.
+    """Returns rows as dictionaries of JSON values, with dates as strings.
 
     Args:
         rows: A data frame, or a list of rows as dictionaries.
@@ -158,7 +158,7 @@ def condition(wanted: Any, name: str, formats: Formats) -> Any:
 
 
 def plain(value: Any, name: str, formats: Formats) -> Any:
-    """Returns a Python or NumPy value of a column as JSON, with dates as text.
+    """Returns a Python or NumPy value of a column as JSON, with dates as strings.
 
     NaN and the missing values of pandas become None.
 

@@ -37,7 +37,7 @@ def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
 
 
 def line_of(job: Document) -> str:
-    """Returns the progress of a job (JSON) as one line of text.
+    """Returns the progress of a job (JSON) as a string of one line.
 
     >>> progress = {"phase": "training", "fraction": 0.5, "seconds_left": 75.2}
     >>> line_of({"kind": "train", "status": "running", "progress": progress})

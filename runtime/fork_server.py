@@ -50,7 +50,8 @@ class _Child:
 
 
 def main() -> int:
-    """Runs the fork server until the process that started it has ended; returns the exit code."""
+    """Forks processes on request until the process that started this one has ended; returns the
+    exit code."""
     parser = argparse.ArgumentParser(prog="python -m runtime.fork_server")
     parser.add_argument("imports", help="the module that is imported once for all")
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")

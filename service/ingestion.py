@@ -96,7 +96,7 @@ def profile_of(
 def first_rows_of(
     file: BinaryIO, n_rows: int, encoding: str | None
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Returns (column names, first `n_rows` rows as text) of a table; None is a missing cell."""
+    """Returns (column names, first `n_rows` rows as strings) of a table; None is a missing cell."""
     import pandas as pd
 
     from gcvae.files.table_reader import TableReader

@@ -126,8 +126,7 @@ class _RecentResults(Generic[AnswerT]):
         self._kept: OrderedDict[bytes, tuple[float, AnswerT]] = OrderedDict()
 
     def get(self, name: bytes) -> AnswerT | None:
-        """Returns the result cached under the hash `name`; None if there is none or it has
-        expired."""
+        """Returns the result cached under the hash `name`; None if it is missing or expired."""
         until, answer = self._kept.get(name, (0.0, None))
         return answer if until > time.monotonic() else None
 

@@ -33,6 +33,7 @@ class Resources:
         tables: Threads that read uploaded tables.
         inline: Child processes that run models, for requests answered without a job.
         profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
+        closing: Set when the service shuts down, so that event streams end.
     """
 
     settings: ServiceSettings

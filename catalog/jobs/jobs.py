@@ -224,8 +224,8 @@ class Jobs:
         """Queues a failed or cancelled job again; the caller then notifies workers.
 
         Args:
-            privacy: Privacy cost to reserve, as in `enqueue_training`: a private training queries
-                the table again, and spends the same budget again.
+            privacy: Privacy cost to reserve, because a repeated private training spends it again;
+                None to skip the check of privacy caps.
 
         Raises:
             BudgetError: The models of the table would exceed a privacy cap.

@@ -25,8 +25,9 @@ _log = logging.getLogger("service")
 class AuditTrail:
     """Middleware that appends a line to the audit log when the response to a request is complete.
 
-    It must run outside `Observations` and inside `RequestIds`. If the process is killed before the
-    response is complete, only the service's own log may show the request.
+    Of the other middleware, `RequestIds` must enclose it and it must enclose `Observations`. If the
+    process is killed before the response is complete, only the service's own log may show the
+    request.
     """
 
     def __init__(self, app: ASGIApp, audit: Audit) -> None:

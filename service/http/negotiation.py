@@ -34,7 +34,8 @@ ListFormat = Annotated[str | None, Query(description="json or csv; default: by A
 
 
 def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the OpenAPI member `content` for a response as JSON of this schema or a picture."""
+    """Returns the OpenAPI member `content` of a response that is JSON with this schema or a
+    picture."""
     numbers = {"application/json": {"schema": schema}}
     return numbers | {PICTURE_MEDIA_TYPES[form]: _BYTES for form in ("png", "svg")}
 

@@ -141,8 +141,7 @@ class _ObservedAnswer:
         return CutOffError(self._reason)
 
     def seconds_to_answer(self) -> float:
-        """Returns the seconds from the request to the start of the response, or until now before
-        it."""
+        """Returns the seconds from the request until its response began, or else until now."""
         answered_at = time.perf_counter() if self._answered_at is None else self._answered_at
         return answered_at - self._asked_at
 

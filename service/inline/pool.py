@@ -328,8 +328,7 @@ class _Slot:
         self.is_released = False
 
     def release(self) -> None:
-        """Lets the pool accept another request in place of this one; a second call has no
-        effect."""
+        """Lets the pool accept another request; a second call has no effect."""
         if not self.is_released:
             self.is_released = True
             self._release_slot()

@@ -119,7 +119,7 @@ class Raised:
     Attributes:
         arguments: `args` of the exception.
         members: Attributes of the exception.
-        trace: Traceback as text.
+        trace: Traceback as a string.
     """
 
     error_type: type[BaseException]
@@ -147,7 +147,7 @@ class Raised:
 
 
 class OtherProcessError(Exception):
-    """Traceback of another process as text; `__cause__` of the exception that it sent."""
+    """Traceback of another process as a string; `__cause__` of the exception that it sent."""
 
     def __str__(self) -> str:
         """Returns the traceback, starting on a new line."""

@@ -13,7 +13,7 @@ ValueT = TypeVar("ValueT")
 
 
 class SingleFlightCache(Generic[KeyT, ValueT]):
-    """Thread-safe cache of the `limit` most recently used values."""
+    """Thread-safe cache of the `limit` most recently used values, each computed only once."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -146,7 +146,7 @@ def export_model(context: InlineContext, model: Model, minimal: bool, scoring: s
 
     Args:
         minimal: Whether to leave out records of the training table that generation does not need.
-        scoring: How the file's scoring is restricted: "full", "flag" or "off"; None as the model's.
+        scoring: Limit on the file's scores: "full", "flag" or "off"; None for that of the model.
 
     Raises:
         SettingError: `scoring` has another value.
@@ -192,8 +192,7 @@ def draw_map(
 
 
 def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form: str) -> bytes:
-    """Returns a model's dependency map at one row or latent vector in format `form` (json, png,
-    svg).
+    """Returns the dependency map at one row or latent vector in format `form` (json, png or svg).
 
     Raises:
         RequestError: The body has both a row and a latent vector, or neither.

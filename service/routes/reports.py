@@ -174,8 +174,7 @@ def newest_reports(workspace: Workspace, models: list[Model]) -> dict[str, Resul
 
 
 def no_report(workspace: Workspace, model: Model) -> NoReportError:
-    """Returns an error that says why a model has no quality report, and names the job that makes it
-    or failed to."""
+    """Returns an error that says why a model has no quality report, with the job that makes it."""
     if model.status is not ModelStatus.READY:
         why = f"model {model.id} is {model.status}"
         if model.status is ModelStatus.TRAINING:

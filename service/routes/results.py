@@ -69,8 +69,7 @@ def enqueue(
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
-    """Returns the response body for a job that was already queued, because its request is
-    repeated."""
+    """Returns the response body for a job that the first of several equal requests has queued."""
     job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 
@@ -173,7 +172,8 @@ probabilities of conditions."""
 
 
 def permitted_summary(model: Model, summary: Document) -> Document:
-    """Returns a result's summary without the members that the model's scoring forbids to show.
+    """Returns a result's summary without the members that `model.scoring`, the limit on its scores,
+    forbids.
 
     >>> from types import SimpleNamespace
     >>> permitted_summary(SimpleNamespace(scoring="off"), {"rows": 3, "probability": 0.25})

@@ -129,9 +129,13 @@ class Rows:
     body_options: dict[str, Any]
 
     async def checked(self) -> CheckedRows:
-        """Checks the rows against the model's schema in a separate process. Returns their size, and
-        also the rows if they are few enough to be answered without a job. Raises as
-        `service.ingestion.check_rows`."""
+        """Checks the rows against the model's schema, in a separate process. Returns their size,
+        and the rows too if they are few enough to be answered without a job.
+
+        Raises:
+            TableError, UnknownColumnError: The rows do not fit the schema.
+            TableLimitError, TooLargeError: There are too many rows or bytes, or a cell is too long.
+        """
         resources, upload = self.call.resources, self.upload
         check = partial(
             check_rows,

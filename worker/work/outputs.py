@@ -95,8 +95,8 @@ def publish(
 def publish_report(
     attempt: Attempt, document: dict[str, Any], *, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Stores a report as the job's result, in JSON; other arguments and errors are those of
-    `publish`."""
+    """Stores a report as the job's result, in JSON, and returns the outcome of the job; raises
+    LeaseLostError if the attempt no longer owns the job."""
     file = attempt.folder / "report.json"
     file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
     kind = "application/json"
