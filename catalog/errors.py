@@ -21,7 +21,7 @@ from __future__ import annotations
 
 
 class CatalogError(Exception):
-    """Root of the catalog's errors."""
+    """Base class of the errors of the service's database of records."""
 
 
 class DatabaseUrlError(CatalogError):

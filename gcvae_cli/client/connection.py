@@ -43,7 +43,6 @@ def connected(server: str, key_file: Path | None) -> Iterator[Client]:
     CommandError.
 
     Args:
-        server: URL of the service.
         key_file: File that contains the API key; None if the service requires none.
 
     Raises:

@@ -58,14 +58,14 @@ def run_demo(
     settings: Mapping[str, Any],
     seed: int,
 ) -> None:
-    """Starts a service, runs all steps on a table, saves the results, and ends the service.
+    """Starts a service, uploads a table, trains, generates, scores and maps, saves the results, and
+    ends the service.
 
     Args:
         table: Path of a table; None for scikit-learn's diabetes table, in its original units.
         output: Folder for the results; None for `demo-out`, or a folder in it if a table is given.
         encoding: Encoding of a text file; None for UTF-8.
         settings: Settings that override those of the preset.
-        seed: Seed of training and samples.
 
     Raises:
         ServerError: The service does not start.
