@@ -12,12 +12,12 @@ _INTRODUCTION = """# Imputation
 After this page you know how accurately gcvae and other methods impute missing values.
 
 `python -m benchmarks.imputation` ({made_at:.10}, seed {seed}) trains the preset `{preset}` on
-`adult_train.csv`. It removes {share:.0%} of the cells of {rows:,} rows of `adult_test.csv` at random
-and imputes them. The figures cover {cells:,} removed cells that had a value. Imputation took
+`adult_train.csv`. It removes {share:.0%} of the cells of {rows:,} rows of `adult_test.csv` at
+random and imputes them. The figures cover {cells:,} removed cells that had a value. Imputation took
 {seconds:,.0f} s on one busy core. [Conditions](conditions.md#imputation) lists the options.
 
 - **gcvae** imputes each row {draws} times and takes the mode of levels and the mean of numbers (the
-  median for the absolute error). Single draws vary as real values do and are worse estimates.
+  median for the absolute error). Single draws are worse estimates.
 - **IterativeImputer** (scikit-learn, Bayesian ridge) imputes numbers; levels get the mode.
   **SimpleImputer** imputes the mean or median, and the mode.
 
