@@ -9,20 +9,20 @@ from benchmarks.pages_of_results import table_of
 
 _INTRODUCTION = """# Imputation
 
-After this page you know how accurately missing values are imputed, beside other methods.
+After this page you know how accurately gcvae and other methods impute missing values.
 
 `python -m benchmarks.imputation` ({made_at:.10}, seed {seed}) trains the preset `{preset}` on
-`adult_train.csv`, removes {share:.0%} of the cells of {rows:,} rows of `adult_test.csv` at random
-and imputes them; {cells:,} cells that were not missing before are judged. Imputation took
-{seconds:,.0f} s on one busy core. [Conditions](conditions.md#imputation) has the options.
+`adult_train.csv`. It removes {share:.0%} of the cells of {rows:,} rows of `adult_test.csv` at
+random and imputes them. The figures cover {cells:,} removed cells that had a value. Imputation took
+{seconds:,.0f} s on one busy core. [Conditions](conditions.md#imputation) lists the options.
 
-- **gcvae**: {draws} draws for each row; the mode of levels, the mean of numbers (the median for
-  the absolute error). Single draws vary as the truth does and are worse point estimates.
-- **IterativeImputer** (scikit-learn, Bayesian ridge) for numbers, the mode for levels;
-  **SimpleImputer**: mean, median or mode.
+- **gcvae** imputes each row {draws} times and takes the mode of levels and the mean of numbers (the
+  median for the absolute error). Single draws are worse estimates.
+- **IterativeImputer** (scikit-learn, Bayesian ridge) imputes numbers; levels get the mode.
+  **SimpleImputer** imputes the mean or median, and the mode.
 
-*Accuracy* is the share of correct levels; *error* the root mean squared, *absolute error* the mean
-absolute error of numbers, over the column's standard deviation.
+*Accuracy* is the share of correct levels. *Error* is the root mean squared error and *absolute
+error* the mean absolute error of numbers, each divided by the column's standard deviation.
 """
 
 
