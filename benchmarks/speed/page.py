@@ -35,7 +35,8 @@ _COLUMNS = """Each fit takes 40 updates on 10,000 rows, in a process of its own:
 
 """
 _LEVELS = """
-These fits run to the end on 600,000 rows and 10 columns, one of which has many levels (distinct values):
+These fits run to the end on 600,000 rows and 10 columns, one of which has many
+levels (distinct values):
 
 """
 _BESIDE = """
