@@ -110,7 +110,7 @@ def _sample(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         "gcvae / limit with oneDNN",
         "rows per CPU s",
     ]
-    text = _RATIO_HINT + _table(names, lines) + _products(document["products"])
+    text = _RATIO_HINT + _table(names, lines)
     doors = [each for each in measures if each.subject.startswith("door")]
     if doors:
         lines = [[d.subject.removeprefix("door "), d.what, _told(d, 1)] for d in doors]
@@ -146,7 +146,6 @@ def _score(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         )
         for what in ("products", "oneDNN's products")
     ]
-    deciles = ", ".join(f"{share:.0f}" for share in found["coverage by decile"].values)
     return (
         _table(
             ["Adult's test rows, preset default", "rows per CPU s"],
@@ -157,8 +156,7 @@ def _score(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         + "Default scores differ from scores of 1,000 draws by "
         + f"{found['mean difference'].median:+.4f} nats on average;\ntheir mean standard error is "
         + f"{found['mean error'].median:.3f} nats. For {found['coverage'].median:.1f}% of rows the "
-        + "difference is at most\n1.96 standard errors. By tenths of rows, from the least to the "
-        + f"most likely, these\npercentages are {deciles}.\n"
+        + "difference is at most\n1.96 standard errors.\n"
     )
 
 
@@ -203,15 +201,6 @@ def _growth(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     names = ["columns", "fit, CPU s per column", "generated cell, CPU µs", "peak memory, MB"]
     text = _COLUMNS + _table(names, by_columns) + _LEVELS
     return text + _table(["levels of one column", "fit, CPU s", "peak memory, MB"], by_levels)
-
-
-def _products(products: Mapping[str, Any]) -> str:
-    total = {
-        preset: sum(n_in * n_out * times for _, (n_in, n_out), times in shapes)
-        for preset, shapes in products.items()
-    }
-    sums = [f"{count:,} (`{preset}`)" for preset, count in total.items()]
-    return f"\nA row takes {' and '.join(sums)} multiply-add operations.\n"
 
 
 def _ingest(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
