@@ -123,11 +123,11 @@ _HEADS = (
     "ε",
     "runs",
     "two-way total variation",
-    "one-way (Shape)",
-    "C2ST, real rows",
-    "utility; of real rows",
-    "no attack exceeds AUC",
-    "CPU seconds, of which the estimate",
+    "one-way total variation (Shape)",
+    "C2ST against real rows",
+    "utility; that of real rows",
+    "largest AUC of any attack",
+    "CPU seconds in total, of step 2",
 )
 
 

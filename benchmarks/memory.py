@@ -48,8 +48,8 @@ SHOWN = {
 
 _WORTH = {
     "C2ST": ("c2st", None),
-    "utility / real": ("utility", "utility_real"),
-    "two-way TV / real": ("two_way_tv", "two_way_tv_real"),
+    "utility / of real rows": ("utility", "utility_real"),
+    "two-way TV / of real rows": ("two_way_tv", "two_way_tv_real"),
 }
 _CURVES = {"c2st": "C2ST: lower is better", "utility": "utility: higher is better"}
 _ARMS = {json.dumps({}): "normal", json.dumps({"memory": "low"}): "low"}
@@ -125,7 +125,7 @@ def _figure(part: Mapping[str, Any], name: str) -> float:
 
 def lines_of_page(document: Mapping[str, Any]) -> str:
     """The table of docs/privacy.md: a line for each table and `memory`, means over the seeds."""
-    heads = ["table", "rows learned", "memory", "seeds", "gap, nats", *SHOWN.values(), *_WORTH]
+    heads = ["table", "training rows", "memory", "seeds", "gap, nats", *SHOWN.values(), *_WORTH]
     lines: list[list[str]] = []
     for (name, settings), found in _runs_of(document).items():
         if settings not in _ARMS:

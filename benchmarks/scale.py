@@ -280,7 +280,10 @@ def _line(found: dict[str, Any]) -> str:
 
 
 _MARGIN = "|---" * 7 + "|"
-_HEAD = "|rows|ingest s|encode s|one epoch s|finish s|peak MiB (resident)|files MiB|"
+_HEAD = (
+    "|rows|ingest, s|encode, s|one epoch, s|finish, s"
+    "|peak memory, MiB (with mapped pages)|temporary files, MiB|"
+)
 
 
 def page(found: list[dict[str, Any]]) -> str:
@@ -312,7 +315,7 @@ def _slopes(found: list[dict[str, Any]]) -> list[str]:
             for name in ("anonymous_bytes", "resident_bytes")
         ]
         files = (last["files_bytes"] - first["files_bytes"]) / more / (1 << 20)
-        name = f"a million more, {first['rows']:,} to {last['rows']:,}"
+        name = f"per million rows, from {first['rows']:,} to {last['rows']:,}"
         peak = f"{peaks[0]:,.0f} ({peaks[1]:,.0f})"
         lines.append(_cells([name, *seconds, peak, f"{files:,.0f}"]))
     return lines

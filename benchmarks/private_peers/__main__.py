@@ -134,9 +134,9 @@ _HEADS = (
     "ε",
     "model",
     "two-way total variation",
-    "one-way (Shape)",
-    "C2ST, real rows",
-    "utility; of real rows",
+    "one-way total variation (Shape)",
+    "C2ST against real rows",
+    "utility; that of real rows",
     "CPU seconds",
 )
 

@@ -14,40 +14,50 @@ from benchmarks.speed.sampling import PRESETS
 
 _HEAD = """# Performance
 
-After this page you know what fits, samples and scores cost, beside other programs and beside the
-limits of the machine.
+After this page you know what fits, samples and scores cost, compared with other programs and with
+the limits of the machine.
 
-`make bench-speed` writes this page from `benchmarks/results/speed-*.json`. Figures are CPU seconds
-on one thread, median (least–most); other work on the machine changes them by a fifth and more.
-Adult is its training table, 32,561 rows and 15 columns. Parts of different machines do not compare.
+`make bench-speed` writes this page from `benchmarks/results/speed-*.json`. Times are CPU seconds on
+one thread: the median, with the smallest and largest measurement in parentheses. Other work on the
+machine changes them by a fifth or more. Do not compare sections that were measured on different
+processors. *Adult* is the training table of that data set, with 32,561 rows and 15 columns.
 """
-_RATIO_HINT = """
-*Limit* is the matrix products of the networks, each weight once, in float32, 4,096 rows at once,
-and the faster CSV writer of Arrow and polars, measured alternately with sampling. The products are
-computed by torch's `mm` and by oneDNN.
+_RATIO_HINT = """The table compares the generation of 1,000,000 rows into a CSV file with a lower
+limit. The limit is the time of the networks' matrix products (float32, 4,096 rows at once, each
+weight used once per row), plus the time of the faster CSV writer of Arrow and polars. Torch's `mm`
+and oneDNN compute the products. Generation and limit are measured alternately.
+
 """
 _INGESTED = """
-gcvae also checks every cell, infers the schema and searches for rules.
+Unlike Arrow's reader, gcvae also checks every cell, infers the schema and searches for rules.
 """
-_STARTED = """
-CPU seconds, except the last line, which is elapsed time.
-"""
-_COLUMNS = """Fits of 10,000 rows and 40 updates, each in its own process:
+_COLUMNS = """Each fit takes 40 updates on 10,000 rows, in a process of its own:
 
 """
 _LEVELS = """
-Whole fits of 600,000 rows and 10 columns, one of which has this number of levels:
+These fits run to the end on 600,000 rows and 10 columns, one of which has many
+levels (distinct values):
 
 """
 _BESIDE = """
-MOSTLY AI's engine (TabularARGN, defaults), run alternately: three fits each, two samples of each
-fit. gcvae's rows are written to CSV, the peer's are not.
+The ratios are times relative to MOSTLY AI's engine (TabularARGN with its defaults). The models run
+alternately, with three fits each and two samples of each fit. gcvae's times include writing a CSV
+file, the engine's do not.
 """
 _DOORS = """
-By the command including its start, and through REST by all processes of `gcvae serve`, once each:
+Generation by the command includes its start. Through REST, the time is that of all processes of
+`gcvae serve`. Each was measured once:
 
 """
-_SCALE = "\nCPU seconds per million rows, by number of rows:\n"
+_NAMES = {
+    "the same by the clock": "gcvae api, until it answers, elapsed time",
+    "an empty Python": "Python without a program",
+    "Adult, its rows again and again": "Adult, its rows repeated",
+    "27,000 rows, 14 numbers, 10 columns of levels": "27,000 rows, 14 numeric and 10 categorical "
+    "columns",
+}
+"""Plainer words for names in the results."""
+_SCALE = "\nThe cost per row, for two numbers of rows:\n"
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -60,19 +70,20 @@ def page(document: Mapping[str, Any]) -> str:
     for name, title, write in _SECTIONS:
         if name in subjects:
             part = document["subjects"][name]
-            measured = f"{part['date']}, {part.get('machine') or document['machine']}."
+            machine = part.get("machine") or document["machine"]
+            measured = f"Date: {part['date']}. Processor: {machine}."
             parts += [f"\n## {title}\n\n{measured}\n\n", write(subjects[name], document)]
     return "".join(parts)
 
 
 def _start(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     lines = [[each.what, _told(each, 3)] for each in measures]
-    return _table(["command", "s"], lines) + _STARTED
+    return _table(["command", "CPU s"], lines)
 
 
 def _fit(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     lines = [[each.subject.removeprefix("fit "), _told(each, 1)] for each in measures]
-    return _table(["Adult", "CPU s"], lines)
+    return _table(["preset", "fit of Adult, CPU s"], lines)
 
 
 def _sample(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
@@ -91,27 +102,26 @@ def _sample(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         lines.append([*line, f"{1e6 / own.median:,.0f}"])
     names = [
         "preset",
-        "1,000,000 rows to CSV, CPU s",
-        "writer",
-        "products by `mm`",
-        "times the limit",
-        "by oneDNN",
-        "times the limit",
+        "gcvae, CPU s",
+        "CSV writer, CPU s",
+        "products by `mm`, CPU s",
+        "gcvae / limit with `mm`",
+        "products by oneDNN, CPU s",
+        "gcvae / limit with oneDNN",
         "rows per CPU s",
     ]
-    text = _table(names, lines)
-    text += _RATIO_HINT + _products(document["products"])
+    text = _RATIO_HINT + _table(names, lines)
     doors = [each for each in measures if each.subject.startswith("door")]
     if doors:
         lines = [[d.subject.removeprefix("door "), d.what, _told(d, 1)] for d in doors]
-        text += _DOORS + _table(["preset", "by", "1,000,000 rows to CSV, CPU s"], lines)
+        text += _DOORS + _table(["preset", "interface", "1,000,000 rows to CSV, CPU s"], lines)
     scale = [each for each in measures if each.subject.startswith("scale")]
     if scale:
         text += (
             _SCALE
             + "\n"
             + _table(
-                ["preset", "rows", "CPU s"],
+                ["preset", "rows", "CPU s per million rows"],
                 [
                     [s.subject.removeprefix("scale "), f"{int(s.what):,}", _told(s, 1)]
                     for s in scale
@@ -124,10 +134,10 @@ def _sample(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
 def _score(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     found = {each.what: each for each in measures}
     names = {
-        "tolerance": "to within 0.1 nats, as by default",
-        "fixed": "64 draws",
-        "products": "the matrix products of 64 draws, by `mm`",
-        "oneDNN's products": "the same by oneDNN",
+        "tolerance": "scores with a standard error of 0.1 nats (default)",
+        "fixed": "scores from 64 draws of the latent vector",
+        "products": "only the matrix products of 64 draws, by `mm`",
+        "oneDNN's products": "only the matrix products of 64 draws, by oneDNN",
     }
     ratios = [
         statistics.median(
@@ -136,17 +146,17 @@ def _score(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         )
         for what in ("products", "oneDNN's products")
     ]
-    deciles = ", ".join(f"{share:.0f}" for share in found["coverage by decile"].values)
     return (
         _table(
             ["Adult's test rows, preset default", "rows per CPU s"],
             [[text, _told(found[what], 0)] for what, text in names.items()],
         )
-        + f"\n64 draws take {ratios[0]:.2f} times their products by `mm`, {ratios[1]:.2f} times "
-        + "those by oneDNN. Scores by tolerance differ from those of 1,000 draws by "
-        + f"{found['mean difference'].median:+.4f} nats on average, with a mean standard error of "
-        + f"{found['mean error'].median:.3f}; {found['coverage'].median:.1f}% of rows lie within "
-        + f"1.96 standard errors (by tenths, the least likely first: {deciles}).\n"
+        + f"\nScoring with 64 draws takes {ratios[0]:.2f} times as long as its matrix products by "
+        + f"`mm`, and {ratios[1]:.2f} times as long as those by oneDNN.\n\n"
+        + "Default scores differ from scores of 1,000 draws by "
+        + f"{found['mean difference'].median:+.4f} nats on average;\ntheir mean standard error is "
+        + f"{found['mean error'].median:.3f} nats. For {found['coverage'].median:.1f}% of rows the "
+        + "difference is at most\n1.96 standard errors.\n"
     )
 
 
@@ -164,8 +174,8 @@ def _beside(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
                 ratio = statistics.median(a / b for a, b in runs)
                 line += [_told(own, digits), f"{ratio:.2f}"]
             lines.append([*line, f"{1e6 / found[subject, f'{model} draw'].median:,.0f}"])
-    names = ["table", "model", "fit, CPU s", "of the peer's", "1,000,000 rows, CPU s"]
-    return _table([*names, "of the peer's", "rows per CPU s"], lines) + _BESIDE
+    names = ["table", "model", "fit, CPU s", "fit, ratio", "1,000,000 rows, CPU s", "rows, ratio"]
+    return _table([*names, "rows per CPU s"], lines) + _BESIDE
 
 
 def _growth(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
@@ -188,18 +198,9 @@ def _growth(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         ]
         for count in LEVELS
     ]
-    names = ["columns", "fit, CPU s per column", "sampled cell, CPU µs", "peak memory, MB"]
+    names = ["columns", "fit, CPU s per column", "generated cell, CPU µs", "peak memory, MB"]
     text = _COLUMNS + _table(names, by_columns) + _LEVELS
-    return text + _table(["levels of one column", "a fit, CPU s", "memory, MB"], by_levels)
-
-
-def _products(products: Mapping[str, Any]) -> str:
-    total = {
-        preset: sum(n_in * n_out * times for _, (n_in, n_out), times in shapes)
-        for preset, shapes in products.items()
-    }
-    sums = [f"{count:,} with `{preset}`" for preset, count in total.items()]
-    return f"\nMultiply-adds of a row: {', '.join(sums)}.\n"
+    return text + _table(["levels of one column", "fit, CPU s", "peak memory, MB"], by_levels)
 
 
 def _ingest(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
@@ -210,7 +211,7 @@ def _ingest(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         share = f"{own.median / bare.median:.0%}"
         name = subject.removeprefix("ingest ")
         lines.append([name, _told(size, 0), _told(own, 1), _told(bare, 1), share])
-    names = ["CSV file", "MB", "gcvae, MB per CPU s", "Arrow's reader, MB per CPU s", "share"]
+    names = ["CSV file", "MB", "gcvae, MB per CPU s", "Arrow's reader, MB per CPU s", "ratio"]
     return _table(names, lines) + _INGESTED
 
 
@@ -221,7 +222,7 @@ def _told(measure: Measure, digits: int) -> str:
 
 
 def _table(names: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [names, ["---"] * len(names), *lines]
+    rows = [names, ["---"] * len(names), *([_NAMES.get(c, c) for c in line] for line in lines)]
     return "".join(f"|{'|'.join(row)}|\n" for row in rows)
 
 
@@ -229,7 +230,7 @@ _SECTIONS = (
     ("sample", "Generating rows", _sample),
     ("score", "Scoring rows", _score),
     ("fit", "Fitting", _fit),
-    ("beside", "Beside a peer", _beside),
+    ("beside", "Compared with MOSTLY AI", _beside),
     ("ingest", "Reading a file", _ingest),
     ("growth", "Columns and levels", _growth),
     ("start", "Starting", _start),
