@@ -74,8 +74,8 @@ class EncodedTable:
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:
-        """Number of rows with each code, for each column; rows with code -1 are counted under code
-        0. Shape: (K_j,) if column j has K_j codes."""
+        """Number of rows with each code from 0 to the largest, for each column; rows with code -1
+        are counted under code 0. One tensor per column."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:

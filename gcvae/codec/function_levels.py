@@ -62,15 +62,12 @@ class FunctionLevels:
         return cls(need_own_codes, determined)
 
     def classes_of(self, levels: Codes, n_levels: int) -> Codes:
-        """Returns the index of a class for each of a column's K levels, such that levels of the
-        same class determine the same cells in all columns that depend on it. Shape: (K,).
+        """Returns a class for each of a column's K levels, such that levels of the same class
+        determine the same cells in every column that this column alone determines. Shape: (K,).
 
         Args:
-            levels: Index of each row's level, -1 for missing. Shape: (n,).
+            levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
             n_levels: Number of levels K.
-
-        Returns:
-            Class of each level. Shape: (K,).
         """
         return self.nested_classes(levels, n_levels)[-1]
 
