@@ -157,7 +157,7 @@ def proposed_encoding(data: bytes, place: int) -> str:
     """Returns a phrase for errors that suggests the encoding of data that is not UTF-8.
 
     If single non-ASCII bytes occur among letters, as in Western languages, it shows one decoded as
-    cp1252. For other scripts several encodings are possible, and the phrase names none for certain.
+    cp1252. For other scripts it names several possible encodings as examples.
 
     Args:
         data: The text.

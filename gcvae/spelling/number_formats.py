@@ -130,7 +130,7 @@ def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
 
     >>> numerals(pa.array(["1.234,50 €", "-3", "2.5"]), NumberFormat(",", ".", suffix=" €")).to_pylist()
     ['1234.50', '-3', '']
-    """
+    """  # noqa: E501
     if number_format.duration:
         return pa.concat_arrays([duration_numerals(chunk) for chunk in chunks(texts)])
     read = [numerals_of(Split.of(chunk), number_format) for chunk in chunks(texts)]
