@@ -92,7 +92,7 @@ class TextColumn:
 @dataclass(frozen=True)
 class RowNumbers:
     """Converts row labels of a chunk to row numbers of its file, for error messages on files
-    without text lines such as Parquet: the row with label i is row first + i of the file.
+    without text lines such as Parquet: the row with label i is row `first` + i of the file.
 
     Attributes:
         first: Number of rows in the file before the chunk.
@@ -103,7 +103,7 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class Cells:
-    """One column: its distinct cells as text, and the index of each row's cell among them.
+    """One column: its distinct cells as strings, and the index of each row's cell among them.
 
     Shape: texts (U,) for U distinct cells, codes (n,) for n rows. Codes are in [-1, U); -1 marks a
     row without a value (None, NaN or NaT).
@@ -271,7 +271,7 @@ class Cells:
 
 
 def shortened(text: str) -> str:
-    """Returns the text in quotes for messages, truncated to 40 characters."""
+    """Returns a string in quotes for messages, truncated to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 

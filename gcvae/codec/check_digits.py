@@ -19,7 +19,7 @@ def without_check_digits(text: str, kind: object) -> str:
     """Returns an IBAN or card number with its check digits replaced by zeros.
 
     Args:
-        text: The number.
+        text: The number as a string.
         kind: Kind of personal data; strings of kinds other than IBAN and card are returned
             unchanged.
     """
@@ -46,7 +46,7 @@ def with_check_digits(text: str, kind: object) -> str:
 
 
 def is_iban(text: str) -> bool:
-    """Returns whether a text is a valid IBAN (ISO 13616)."""
+    """Returns whether a string is a valid IBAN (ISO 13616)."""
     letters = _NO_SIGN.sub("", text).upper()
     if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII):
         return False
@@ -54,7 +54,7 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Returns whether a text is a valid card number, judged by length and check digit (ISO
+    """Returns whether a string is a valid card number, judged by length and check digit (ISO
     7812)."""
     digits = re.sub(r"[ -]", "", text)
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and _luhn(digits) % 10 == 0

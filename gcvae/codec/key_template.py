@@ -149,7 +149,7 @@ class KeyTemplate:
 
 def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
     """Returns those positions of a key, given the characters allowed at each, that represent a
-    number: as many variable positions from the right as give at most MOST_COUNTED different
+    number: the largest number of variable positions from the right that gives at most MOST_COUNTED
     strings."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):

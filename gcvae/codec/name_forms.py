@@ -41,8 +41,8 @@ class NameRead:
 
 
 def read_name(text: str, names: NameList) -> NameRead | None:
-    """Parses a full name by the locale's lists of names; returns None if they do not contain its
-    parts."""
+    """Parses a person's full name by a locale's lists of names; returns None if its parts are not
+    listed."""
     words = text.split()
     prefix = ""
     while len(words) > 1 and words[0].casefold() in names.prefixes:

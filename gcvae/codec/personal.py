@@ -342,7 +342,7 @@ class IpWriter:
 
 
 def ip_of(text: str) -> IPv4Address | IPv6Address | None:
-    """Parses an IP address; returns None if the text is not one."""
+    """Parses an IP address; returns None if the string is not one."""
     try:
         return ip_address(text.strip())
     except ValueError:

@@ -60,7 +60,7 @@ def _time_of(moment: pd.Period) -> pd.Timestamp:
 
 
 def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:
-    """Converts a time in the column's time zone to UTC, without a zone attached; unchanged for a
-    column without a zone."""
+    """Converts a local time in the time zone of a date column to UTC, without a zone attached;
+    unchanged if the column has no zone."""
     local = time.tz_localize(column.zone or UTC, ambiguous=True, nonexistent="shift_forward")
     return local.tz_convert("UTC").tz_localize(None)

@@ -160,7 +160,7 @@ def proposed_encoding(data: bytes, place: int) -> str:
     cp1252. For other scripts it names several possible encodings as examples.
 
     Args:
-        data: The text.
+        data: Content of the file.
         place: Index of the first byte that is not valid UTF-8.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -198,10 +198,10 @@ class _Windows:
     def report(
         self, place: _Position, n_rows: int, rows: TextRows | None = None, begun: int = 0
     ) -> None:
-        """Calls the check function with statistics of the text read so far.
+        """Calls the caller's check function with statistics of the text file as read so far.
 
         Args:
-            place: Position in the file after the text.
+            place: Position (line and byte) in the file up to which it has been read.
             n_rows: Number of rows read so far.
             rows: Rows since the last call; None if there are none.
             begun: Minimum length of the longest cell in the incomplete row at the end.
@@ -380,14 +380,14 @@ def _refuse_no_text(data: bytes) -> None:
 
 
 def refuse_binary(data: bytes, line: int) -> None:
-    """Checks that text contains no NUL bytes.
+    """Checks that a part of a text file contains no NUL bytes.
 
     Args:
-        data: The text.
+        data: The part.
         line: Line of the file at which it begins, counted from 1.
 
     Raises:
-        TableError: The text contains a NUL byte.
+        TableError: It contains a NUL byte.
     """
     nul = data.find(b"\0")
     if nul < 0:

@@ -282,8 +282,8 @@ class GrowingColumns:
         self._problems: list[Problem] = []
 
     def add(self, column: Column, known: KnownCells | None = None) -> None:
-        """Parses a column and stores its values; errors in cells are collected and raised by
-        `table`.
+        """Parses a column and stores its values; errors in cells are collected, and the method
+        `table` raises them.
 
         Args:
             known: The column's cells if they have already been read, else None.

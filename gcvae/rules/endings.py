@@ -23,11 +23,11 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
     For a resolution of 0.01, ".99" is 99 of 100, and "95" is 9500 of 10000.
 
     Args:
-        text: Text such as ".99" or "95".
+        text: Ending such as ".99" or "95".
         per_unit: Number of resolution steps per unit of the column, such as 100.
 
     Raises:
-        ValueError: The text is not valid, or is finer than the resolution.
+        ValueError: The ending is not valid, or is finer than the resolution.
     """
     found = _NUMBER.fullmatch(text)
     if found is None or text == "":
@@ -66,7 +66,7 @@ def date_ending(text: str, last: Step, step: int) -> int:
         step: Resolution of the column, in microseconds.
 
     Raises:
-        ValueError: The text is not valid, or is finer than the resolution.
+        ValueError: The ending is not valid, or is finer than the resolution.
     """
     left = 0
     for word in text.split():

@@ -15,8 +15,8 @@ _LEAST_BLANKS = 5  # in each half
 
 
 def find_blanks(sample: RowSample) -> list[Candidate]:
-    """Returns rules on missing cells: for a column y, the column x that is missing in rows where y
-    is missing too, with the closest agreement.
+    """Returns rules on missing cells: for a column y, the column x whose missing cells imply that y
+    is missing too, preferably one that is missing in the same rows.
 
     There is no rule for y if no such column exists. Of columns that are missing together, x is the
     one that comes first in the table.

@@ -61,8 +61,8 @@ _MOST_COLUMNS = 20
 
 
 def find_date_parts(sample: RowSample) -> list[Candidate]:
-    """Finds numeric columns that are a part of a date, such as its month; the most reliable
-    first."""
+    """Finds numeric columns that are a part of a date in another column, such as its month; those
+    with the largest gain in log-likelihood first."""
     found = []
     numbers = sample.training.numbers
     likely = {c.name: parts for c in sample.numeric if (parts := _likely(numbers[c.name]))}
@@ -192,7 +192,8 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
 
 
 def find_spans(sample: RowSample) -> list[Candidate]:
-    """Finds numeric columns that are the time between two dates, in seconds to weeks."""
+    """Finds numeric columns that are the time between two date columns, in a unit from seconds to
+    weeks."""
     numbers = sample.training.numbers
     dates = sample.dates[:_MOST_COLUMNS]
     n_tried = max(len(dates) ** 2 * len(sample.numeric) * len(_UNITS), 1)

@@ -184,7 +184,7 @@ class Split:
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
         """Returns the n cells that their parts represent, clipped to the column's limits; missing
-        where a part is. `frame` only sets the index.
+        where a part is. `frame` is ignored.
 
         Shape: (n,).
         """

@@ -169,14 +169,14 @@ class Rule:
 
     @property
     def column(self) -> str:
-        """Column whose value the rule computes, or for which it sets a bound; else the first one
-        that it names."""
+        """Column y that the rule determines or bounds, or whose missing cells it implies; for other
+        rules, the first column that they name."""
         return self.form.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Columns from which the rule computes the value of `column`, or a bound on it; for other
-        rules, all columns except `column`."""
+        """Columns x on which the rule bases the value of `column`, a bound on it, or its missing
+        cells; for other rules, all columns except `column`."""
         return self.form.parents
 
     @property
