@@ -77,8 +77,8 @@ Source = str  # "text", "integer", "float", "boolean" or "datetime"
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Column of text cells in an Arrow array, which avoids a Python object for each cell.
-    Shape: texts (n,), of strings or dictionary-encoded strings; null marks a missing cell."""
+    """Column of n string cells in an Arrow array, which avoids a Python object for each cell.
+    Shape: texts (n,), strings or dictionary-encoded strings; null marks a missing cell."""
 
     name: str
     texts: pa.ChunkedArray
@@ -92,7 +92,7 @@ class TextColumn:
 @dataclass(frozen=True)
 class RowNumbers:
     """Converts row labels of a chunk to row numbers of its file, for error messages on files
-    without text lines such as Parquet: the row with label i is row first + i of the file.
+    without text lines such as Parquet: the row with label i is row `first` + i of the file.
 
     Attributes:
         first: Number of rows in the file before the chunk.
@@ -103,19 +103,18 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class Cells:
-    """One column: its distinct cells as text, and the index of each row's cell among them.
+    """One column: its distinct cells as strings, and the index of each row's cell among them.
 
     Shape: texts (U,) for U distinct cells, codes (n,) for n rows. Codes are in [-1, U); -1 marks a
     row without a value (None, NaN or NaT).
 
     Attributes:
-        name: Name of the column.
-        source: Type of the cells before they became text: "text", "integer", "float", "boolean" or
-            "datetime".
-        texts: Distinct cells, in order of first appearance.
+        source: Type of the cells before conversion to strings: "text", "integer", "float",
+            "boolean" or "datetime".
+        texts: Distinct cells as strings, in order of first appearance.
         codes: Index in `texts` of each row's cell.
-        lines: For rows of a text file, the line number of each row by row label; for a chunk of
-            another file, its RowNumbers; None for data frames.
+        lines: For a text file, the line number of each row, by row label; for a chunk of another
+            file, its RowNumbers; None for data frames.
         date_format: Format in which `texts` shows cells that had a datetime dtype.
         labels: Index of the rows.
         number_format: Separators, signs and units of the numbers in a text column; None for numbers
@@ -137,7 +136,7 @@ class Cells:
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """Number of rows that contain each text. Shape: (U,)."""
+        """Number of rows that contain each of the U distinct cells. Shape: (U,)."""
         present = self.codes[self.codes >= 0]
         return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
 
@@ -148,7 +147,7 @@ class Cells:
 
     @cached_property
     def stripped(self) -> pa.Array:
-        """`texts` without leading and trailing spaces."""
+        """The U distinct cells, as strings without leading and trailing spaces. Shape: (U,)."""
         if not have_outer_spaces(self.texts):
             return self.texts
         if all(pc.utf8_trim_whitespace(chunk).equals(chunk) for chunk in chunks(self.texts)):
@@ -157,11 +156,11 @@ class Cells:
 
     @cached_property
     def numerals(self) -> pa.Array:
-        """Stripped texts in which numbers of the column's format are rewritten as plain decimals:
-        "1.234,50 €" becomes "1234.50".
+        """The U distinct cells with numbers of the column's format rewritten as plain decimals:
+        "1.234,50 €" becomes "1234.50". Shape: (U,).
 
-        Texts that do not match the format become empty. Without a number format, equal to
-        `stripped`.
+        Cells that do not match the format become empty. Without a number format, all cells are only
+        stripped of spaces.
         """
         if self.number_format is None or self.source != "text":
             return self.stripped
@@ -169,20 +168,20 @@ class Cells:
 
     @cached_property
     def plain(self) -> PlainNumbers | None:
-        """Values of the numerals, and properties of their notation; None unless every numeral
-        consists of digits with at most a sign and a decimal point."""
+        """Values of the distinct cells, and properties of their notation, if each is a number that
+        consists of digits with at most a sign and a decimal point; else None."""
         return read_plain(self.numerals)
 
     @cached_property
     def are_numbers(self) -> Mask:
-        """Mask of the texts that are numbers. Shape: (U,)."""
+        """Mask of those of the U distinct cells that are numbers. Shape: (U,)."""
         if self.plain is not None:
             return np.ones(len(self.texts), dtype=bool)
         return are_numbers(self.numerals)
 
     @cached_property
     def all_numbers(self) -> bool:
-        """Whether every distinct text is a number."""
+        """Whether every distinct cell is a number."""
         if self.plain is not None:
             return True
         start = self.numerals.slice(0, _LOOKED_AT_TEXTS)
@@ -190,30 +189,29 @@ class Cells:
 
     @cached_property
     def as_numerals_are_written(self) -> pa.Array:
-        """Numerals written in the column's number format; a text that differs from its entry in
-        `stripped` is not written as the format would."""
+        """The U distinct numbers, written anew in the column's number format. Where the result
+        differs from `stripped`, the cell is written in another way. Shape: (U,)."""
         if self.number_format is None or self.source != "text":
             return self.stripped
         return written_in(self.numerals, self.number_format)
 
     @cached_property
     def numbers(self) -> npt.NDArray[Any] | None:
-        """Number of each text, int64 or float64; None if a text is not a number. Shape: (U,)."""
+        """Value of each of the U distinct cells, int64 or float64; None if any is not a number.
+        Shape: (U,)."""
         if self.plain is not None:
             return self.plain.values
         return numbers_of(self.numerals) if self.all_numbers else None
 
     @cached_property
     def inferred_date_format(self) -> tuple[str, int] | None:
-        """(Date format that restores every text, decimals of its seconds); None if there is none.
-        See `infer_format`."""
+        """(Date format that reads and restores every distinct cell, number of decimals of its
+        seconds); None if there is none."""
         return infer_format(self.texts)
 
     def times(self, date_format: str) -> Dates:
-        """Returns the time of each text, or NaT if the text is not a date in the format.
-
-        Results are cached by format. Shape: (U,).
-        """
+        """Returns the time of each of the U distinct cells, or NaT if the cell is not a date in the
+        format. Results are cached by format. Shape: (U,)."""
         if date_format not in self._times:
             self._times[date_format] = read_dates(self.texts, date_format)
         return self._times[date_format]
@@ -224,18 +222,18 @@ class Cells:
         return {}
 
     def are_markers(self, markers: frozenset[str]) -> Mask:
-        """Returns a mask of the texts that equal a marker, apart from surrounding spaces.
-        Shape: (U,)."""
+        """Returns a mask of those of the U distinct cells that equal one of the strings `markers`,
+        apart from surrounding spaces. Shape: (U,)."""
         return are_in(self.stripped, sorted(markers))
 
     def are_listed(self, markers: tuple[str, ...]) -> Mask:
-        """Returns a mask of the texts that equal a marker exactly, including spaces.
-        Shape: (U,)."""
+        """Returns a mask of those of the U distinct cells that equal one of the strings `markers`
+        exactly, including spaces. Shape: (U,)."""
         return are_in(self.texts, list(markers))
 
     def select(self, chosen: Mask) -> Cells:
-        """Returns the column with the texts in the mask `chosen`; rows with any other text get code
-        -1."""
+        """Returns the column reduced to the distinct cells in the mask `chosen`; rows with any
+        other cell have no value. Shape: (U,) for U distinct cells."""
         if chosen.all():
             return self
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
@@ -244,10 +242,10 @@ class Cells:
         return replace(self, texts=texts, codes=codes)
 
     def problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
-        """Returns a Problem that locates the first row whose text is in the mask `wrong`.
+        """Returns a Problem that locates the first row whose cell is in the mask `wrong`.
 
         Args:
-            wrong: Mask of the invalid texts. Shape: (U,).
+            wrong: Mask of the invalid ones of the U distinct cells. Shape: (U,).
             message: Message, in which `{}` is replaced by the cell.
             **place: Further fields of the Problem, such as `expected`.
         """
@@ -257,7 +255,7 @@ class Cells:
 
     def problem_at(self, row: int, message: str, **place: Any) -> Problem:
         """Returns a Problem that locates a row by its line in a text file, or else by its row
-        number."""
+        number; `place` are further fields of the Problem, such as `expected`."""
         line, position = self._line_or_position(row)
         return Problem(message, line=line, row=position, column=self.name, **place)
 
@@ -273,7 +271,7 @@ class Cells:
 
 
 def shortened(text: str) -> str:
-    """Returns the text in quotes for messages, truncated to 40 characters."""
+    """Returns a string in quotes for messages, truncated to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -283,18 +281,19 @@ def cells_of(
     date_format: str | None = None,
     number_format: NumberFormat | None = None,
 ) -> Cells:
-    """Returns the distinct cells of a column and the index of each row's cell.
+    """Returns the distinct cells of a column as strings, and the index of each row's cell.
 
     Args:
         column: Column of any supported dtype.
-        lines: Line numbers of the rows, as in `Cells.lines`.
+        lines: Line number in the file of each row, by row label; None for a data frame.
         date_format: Format in which cells of a datetime dtype are written as text; None for ISO
             8601.
-        number_format: Format of the numbers in text cells; None if they are plain or it is unknown.
+        number_format: Format of the numbers in text cells; None if they are plain or the format is
+            unknown.
 
     Raises:
-        TableError: The column contains infinite numbers, integers beyond 64 bits, both times with
-            and without a zone, or objects such as lists.
+        TableError: The column contains infinite numbers, integers beyond 64 bits, some times with
+            and others without a zone, or objects such as lists.
     """
     if isinstance(column, TextColumn):
         codes, texts = distinct_texts(column.name, column.texts)
@@ -355,7 +354,7 @@ first moment."""
 
 def plain_cells(series: Any) -> Any:
     """Converts categories, periods, sparse values, durations and Python objects to a dtype of
-    numbers, booleans or times; a column of texts stays one of objects."""
+    numbers, booleans or times; a column of strings keeps dtype object."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)
     if isinstance(series.dtype, pd.PeriodDtype):

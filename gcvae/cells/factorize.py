@@ -27,18 +27,19 @@ Codes = npt.NDArray[np.int32]
 
 
 def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Returns (index of each row's text, -1 for a missing cell; distinct texts in order of
-    appearance).
+    """Returns (index of each of n rows' strings among the U distinct ones, -1 for a missing cell;
+    distinct strings in order of appearance).
 
     Shape: (n,) -> (n,), (U,).
 
     Args:
         name: Name of the column, for errors.
         texts: Chunks of strings or of dictionary-encoded strings, null for missing. A dictionary
-            contains either each text once, in order of first appearance, or one entry for each row.
+            contains either each string once, in order of first appearance, or one entry for each
+            row.
 
     Raises:
-        TableError: The distinct texts are too long for one array.
+        TableError: The distinct strings are too long for one array.
     """
     encoded = texts.chunks
     if not pa.types.is_dictionary(texts.type):

@@ -67,7 +67,6 @@ def arrow_cells(column: Any, name: str) -> Any:
     or text. `gcvae.files.to_arrow` converts back.
 
     Args:
-        column: Arrow column.
         name: Name of the column, for errors.
 
     Raises:
@@ -130,7 +129,7 @@ def _is_known(zone: str) -> bool:
 
 
 def is_cell(kind: Any) -> bool:
-    """Returns whether the library supports an Arrow type as the type of a column's cells."""
+    """Returns whether the library can read columns of this Arrow type."""
     return not (pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS))
 
 

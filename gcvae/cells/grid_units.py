@@ -22,12 +22,14 @@ def grid_unit(column: Column) -> float | None:
 
 
 def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers:
-    """Returns the largest difference at which two values of a column count as equal.
+    """Returns, for each of n pairs of values, the largest difference at which they count as equal,
+    in the column's units or in seconds for dates. Shape: (n,).
 
     Args:
         column: Column of the values.
         size: Larger absolute value of each pair. Shape: (n,).
-        is_rounded: Whether one value of each pair results from rounding the other to the grid.
+        is_rounded: Whether one value of each pair results from rounding the other to the column's
+            resolution.
 
     Returns:
         Tolerance in the column's units, in seconds for dates. Shape: (n,).

@@ -23,7 +23,8 @@ _STYLES = (str.lower, str.upper, str.title)
 
 
 def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
-    """Returns (false text, true text) if two texts are a pair such as No and Yes; else None.
+    """Returns (string for false, string for true) if two strings are a pair such as No and Yes;
+    else None.
 
     >>> boolean_pair(pa.array(["Yes", "No"]))
     ('No', 'Yes')
@@ -39,8 +40,8 @@ def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
 
 
 def boolean_partner(text: str) -> tuple[str, str] | None:
-    """Returns the pair (false text, true text) that contains the text, such as ("No", "Yes") for
-    "Yes"; None if the text belongs to no pair."""
+    """Returns the pair (string for false, string for true) that contains a string, such as ("No",
+    "Yes") for "Yes"; None if there is no such pair."""
     for pair in _PAIRS:
         for style in _STYLES:
             if text in (style(pair[0]), style(pair[1])):
@@ -54,7 +55,7 @@ def are_numeric(levels: tuple[Level, ...]) -> bool:
 
 
 def level_texts(column: Column) -> list[str]:
-    """Returns the text of each level as it appears in the column's cells."""
+    """Returns each level (category) of the column as the string that stands for it in cells."""
     levels = column.levels or ()
     if levels and are_numeric(levels):
         spelling = Spelling(column.decimals, column.padded, column.notation)
@@ -74,13 +75,13 @@ def listed_levels(column: Column) -> str:
 
 
 def read_levels(column: Column, cells: Cells) -> list[Level]:
-    """Converts each distinct text to a level of the column, or to another value of the levels'
-    type.
+    """Converts each distinct cell to a level (category) of the column, or to another value of the
+    levels' type.
 
-    Texts are matched with the levels by text, or by value if the levels are numbers. Other usual
-    words for a truth value (1, yes, TRUE) are matched with the levels of a boolean. In a column of
-    numeric levels, texts that are numbers become numbers even if they are not levels; all remaining
-    texts are returned unchanged.
+    Cells are matched as strings, or by value if the levels are numbers. Other usual words for a
+    truth value (1, yes, TRUE) are matched with the levels of a boolean. If the levels are numbers,
+    cells that are numbers become numbers even if they are not levels; all remaining cells are
+    returned as strings.
     """
     if cells.source == "boolean":  # whose texts are Python's words
         words = [column.word(text == "True") for text in cells.texts.to_pylist()]
@@ -121,12 +122,12 @@ def _read_numeric(cells: Cells, whole: bool) -> list[Level]:
 
 
 def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> tuple[Level, ...]:
-    """Returns the distinct levels in ascending order: numbers if `spelling` is specified, else
-    texts.
+    """Returns the distinct levels (categories) in ascending order: numbers if `spelling` is
+    specified, else strings.
 
     Args:
-        texts: Texts that contain every level at least once.
-        spelling: Notation of the numbers; None for texts.
+        texts: Strings among which every level occurs at least once.
+        spelling: Notation of the numbers; None if the levels are not numbers.
         as_float: Whether to return whole numbers as floats.
     """
     if spelling is None:

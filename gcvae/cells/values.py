@@ -36,8 +36,8 @@ from gcvae.spelling.number_text import (
 
 
 def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns the typed values of text or typed cells, in the schema's order, without dropped
-    columns.
+    """Converts a table's cells, as strings or typed, to typed values, with columns in the schema's
+    order and without dropped ones.
 
     Numbers are int64 (Int64 if cells may be missing) and float64, dates datetime64[us], booleans
     bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Columns that the model
@@ -62,7 +62,8 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns the frame with the dtypes of `parse_table` in place of a user's dtypes.
+    """Converts a frame of typed values to the dtypes of `parse_table`, such as int64, float64 and
+    datetime64[us].
 
     Raises:
         TableError: A cell cannot be of its column's kind.
@@ -91,11 +92,12 @@ def _is_typed(dtype: Any, column: Column) -> bool:
 
 
 def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns a user's rows in which times without a zone have that of their column's dtype, if it
-    has one.
+    """Returns a user's rows in which times without a zone get the time zone of their column's dtype
+    in the schema, if it has one.
 
-    As in conditions, they are times of its clock; of a repeated hour the first. In a column of
-    texts with an offset from UTC, times without a zone are in UTC, as in generated rows.
+    They are local times of this zone; an hour that is repeated at the end of summer time is the
+    first. In a column of strings with an offset from UTC, times without a zone are in UTC, as in
+    generated rows.
     """
     rows = frame.copy(deep=False)
     for column in schema:
@@ -114,7 +116,8 @@ def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns the text cells of values; missing becomes the most frequent marker.
+    """Converts typed values to cells as strings, in the formats of the schema; missing becomes the
+    column's most frequent marker of missing cells.
 
     Parts of a table can be formatted separately.
 
@@ -128,11 +131,11 @@ def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def written_columns(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
-    """Returns the cells of `format_table` as Arrow dictionaries, with each text once.
+    """Converts typed values to cells as strings, in the formats of the schema; returns a
+    dictionary-encoded Arrow array for each column.
 
     Args:
-        frame: From `values_of`.
-        schema: Schema of the table.
+        frame: Values with the dtypes of `parse_table`.
     """
     return {str(name): _dictionary(series, schema[str(name)]) for name, series in frame.items()}
 
@@ -164,7 +167,7 @@ def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
 def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Returns the rows with absent modelled columns added, every cell missing.
 
-    In a text table these columns are None, in a typed table they are typed.
+    In a table of strings the added cells are None; in a typed table they have their column's dtype.
 
     Raises:
         TableError: All modelled columns are absent.
@@ -186,10 +189,8 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
 
 
 def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> pd.DataFrame:
-    """Returns columns of missing cells: None, or in the dtypes of the columns.
-
-    Columns that are text in data frames are None in either case.
-    """
+    """Returns columns of missing cells, in the columns' dtypes if `are_typed`, else None. Columns
+    that are strings in data frames are None in either case."""
     blank = pd.DataFrame(None, index, [column.name for column in columns], dtype=object)
     typed = [column for column in columns if are_typed and not column.holds_text]
     if typed:
@@ -201,15 +202,15 @@ def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> 
 
 
 def is_text(series: pd.Series[Any]) -> bool:
-    """Returns whether all cells are text or missing."""
+    """Returns whether every cell is a string or missing."""
     return pd.api.types.infer_dtype(series, skipna=True) in ("string", "empty")
 
 
 def refuse_unknown_columns(names: Sequence[Any], schema: TableSchema) -> None:
-    """Checks that the schema has all columns.
+    """Checks that the schema contains all these column names.
 
     Raises:
-        UnknownColumnError: It does not.
+        UnknownColumnError: A name is not in the schema.
     """
     known = set(schema.names)
     places = [(str(name), {"column": str(name)}) for name in names if name not in known]
@@ -258,7 +259,8 @@ def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Converts durations to numbers in the column's unit; other columns are unchanged."""
+    """Converts a column of durations to numbers in the column's unit; returns other columns
+    unchanged."""
     if column.duration_unit is None:
         return series
     is_arrow = isinstance(series.dtype, pd.ArrowDtype) and series.dtype.kind == "m"
@@ -270,7 +272,7 @@ def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]) -> None:
-    """Records a problem if a typed column has an infinite number."""
+    """Appends a problem to `problems` if a typed column has an infinite number."""
     if series.dtype.kind == "f" and np.isinf(series).any():
         problems.append(Problem("the column holds an infinite number", column=column.name))
 
@@ -278,26 +280,24 @@ def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]
 def read_column(
     cells: Cells, column: Column, problems: list[Problem]
 ) -> tuple[Values, npt.NDArray[np.int64]]:
-    """Returns (distinct values of a column, index of each row's value, -1 for missing).
-
-    Shape: (U,), (n,). Cells that cannot be of the column's kind are added to `problems`.
-    """
+    """Returns (U distinct values of a column, index of each of n rows' values or -1 for missing).
+    Shape: (U,), (n,). Cells that cannot be of the column's kind are added to `problems`."""
     present = cells.select(~are_missing(cells, column))
     return READERS[column.kind](present, column, problems), present.codes
 
 
 def is_nullable(codes: npt.NDArray[np.int64], column: Column) -> bool:
-    """Returns whether the column's dtype can represent missing cells."""
+    """Returns whether the column needs a dtype that can represent missing cells."""
     return column.missing.allowed or bool((codes < 0).any())
 
 
 def is_parsed(series: pd.Series[Any], column: Column) -> bool:
-    """Returns whether a column already has the dtype of its kind."""
+    """Returns whether a series already has the dtype that `parse_table` gives to the column."""
     return column.kind.dtype is not None and series.dtype == own_dtype(column)
 
 
 def own_dtype(column: Column) -> str:
-    """Returns the dtype of a column from `parse_table`."""
+    """Returns the name of the dtype that `parse_table` gives to a column."""
     if column.datetime_format is not None:
         return TIMES
     if column.kind.dtype is not None:
@@ -309,10 +309,8 @@ def own_dtype(column: Column) -> str:
 
 
 def are_missing(cells: Cells, column: Column) -> Mask:
-    """Returns which distinct texts mean "missing" in this column.
-
-    These are the column's markers, and the usual ones unless they are levels of it.
-    """
+    """Returns a mask of those of the U distinct cells that mean "missing": the column's markers,
+    and usual ones such as NA unless they are levels of the column. Shape: (U,)."""
     own = cells.are_listed(column.missing.markers)
     if cells.source != "text":
         return own & (cells.source == "datetime")
@@ -413,7 +411,7 @@ ValueError, whose message explains what is valid."""
 
 
 def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd.Series[Any]:
-    """Returns values[codes], with -1 as missing.
+    """Returns the column values[codes], for U distinct values and n rows, with code -1 as missing.
 
     Whole numbers are int64 or, if `nullable`, Int64; booleans bool or boolean.
 

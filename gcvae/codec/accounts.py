@@ -46,13 +46,15 @@ _BASE = 1_099_511_628_211
 
 @dataclass(frozen=True)
 class AccountPatterns:
-    """Patterns by which account names are formed from the names of people.
+    """Patterns such as "{first}.{last}" by which synthetic account names (of e-mail addresses, user
+    names, URLs) are formed from people's names.
 
     Attributes:
         shares: Pairs of a pattern and its number of rows; a single pattern if accounts are unique.
-        umlauts: Whether ä is transliterated as ae, ö as oe, and so on.
-        widths: Numbers of digits after the names, 0 for no number. When accounts of one width are
-            used up, those of the next follow; after the last width, each is one digit wider.
+        umlauts: Whether ä becomes ae (True) or a (False), and so on.
+        widths: Possible numbers of digits after the names, 0 for no digits. When accounts of one
+            width are used up, those of the next follow; after the last width, each is one digit
+            wider.
         is_unique: Whether every row has a different account.
     """
 
@@ -71,15 +73,17 @@ class AccountPatterns:
         is_unique: bool,
         free_of: Iterable[str] | None = None,
     ) -> Self:
-        """Learns the patterns of accounts, without the part after an @.
+        """Learns by which patterns, such as "{first}.{last}", the account names of a table are
+        formed from names of people. The accounts exclude the part after an @.
 
         Args:
             accounts: Accounts of a sample of rows.
             owners: (first name, last name) of each row, from other columns; None if unknown.
-            names: Names of the table's locale.
+            names: Lists of personal names for the table's locale.
             is_unique: Whether every row has a different account.
-            free_of: All accounts of the table. None of them may be generated, so numbers get a
-                width that no account has. None if the part after the @ already ensures this.
+            free_of: All accounts of the table, none of which may be generated: the digits after the
+                names get a count that no account has. If None, accounts may be repeated, because
+                the part after the @ differs.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
@@ -102,13 +106,14 @@ class AccountPatterns:
         return cls(kept, umlauts, widths, is_unique)
 
     def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
-        """Returns the account of each synthetic row. Shape: (n,).
+        """Returns an account name, such as the part of an e-mail address before the @, for each of
+        n synthetic rows. Shape: (n,).
 
         Args:
-            of: Names of the rows.
+            of: Names of the synthetic person in each row.
             people: Generator of the names.
             rows: Row numbers. Shape: (n,).
-            origin: Text from which random numbers are derived: seed and name of the column.
+            origin: String that seeds the random numbers: seed and name of the column.
         """
         first, last = (self.transliterated(texts, people.names) for texts in (of.first, of.last))
         initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
@@ -126,7 +131,8 @@ class AccountPatterns:
         return found
 
     def transliterated(self, texts: Texts, names: NameList) -> Texts:
-        """Converts an array of names to lower-case ASCII letters. Shape: (n,)."""
+        """Converts an array of names to lower-case ASCII letters, by the locale of `names`. Shape:
+        (n,) -> (n,)."""
         codes, distinct = pd.factorize(texts)
         transliterated = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
@@ -186,8 +192,8 @@ class AccountPatterns:
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Returns the domains reserved for examples that are not in `domains`; if all are, one unused
-    subdomain."""
+    """Returns the reserved example domains, such as example.com, that are not in `domains`; if all
+    are, an unused subdomain of one."""
     used = {domain.casefold().rstrip(".") for domain in domains}
     free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
     numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))
@@ -199,11 +205,11 @@ def _width(account: str) -> int:
 
 
 def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
-    """Returns a pattern in which each part in braces is replaced by its text.
+    """Replaces each placeholder in braces by its string.
 
     Args:
         pattern: Pattern such as "{first}.{last}".
-        parts: For each part, a text or an array of texts, which gives an array of results.
+        parts: By placeholder, a string, or an array of strings, for which the result is an array.
     """
     found: Any = ""
     for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):

@@ -24,11 +24,12 @@ _NEAR = 1e-6
 
 @dataclass(frozen=True)
 class AtomCells:
-    """Rounding cells of frequent values, which are removed from an axis.
+    """Intervals of numbers that would be rounded to a frequent value. Cutting them out of the real
+    line leaves only numbers that are rounded to other values.
 
     Attributes:
-        atoms: Frequent values, which are the centres of the cells, ascending.
-        half_step: Half the width of a cell.
+        atoms: Frequent values, which are the centres of the intervals, ascending.
+        half_step: Half the width of an interval.
     """
 
     atoms: tuple[float, ...]
@@ -52,8 +53,8 @@ class AtomCells:
         return 2.0 * self.half_step
 
     def without_cells(self, positions: Numbers) -> Numbers:
-        """Maps positions on the axis to the axis without cells, where each cell shrinks to one
-        position. Shape: (n,) -> (n,)."""
+        """Maps n numbers to the real line from which the rounding intervals of frequent values are
+        cut out, so that each interval shrinks to a point. Shape: (n,) -> (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
         last = np.append(0.0, self._lower_ends)[n_below]  # 0 is not used: no cell lies below
@@ -63,8 +64,8 @@ class AtomCells:
         return places
 
     def with_cells(self, places: Numbers) -> Numbers:
-        """Maps positions on the axis without cells back to the complete axis, never into a cell.
-        Shape: (n,) -> (n,)."""
+        """Inverse of `without_cells`: maps points of the shortened real line back to numbers
+        outside of the rounding intervals of frequent values. Shape: (n,) -> (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
         positions: Numbers = places + self._width * n_below
         return positions

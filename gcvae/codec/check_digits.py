@@ -16,11 +16,12 @@ _NO_SIGN = re.compile(r"[\W_]+")
 
 
 def without_check_digits(text: str, kind: object) -> str:
-    """Returns the number with its check digits replaced by zeros.
+    """Returns an IBAN or card number with its check digits replaced by zeros.
 
     Args:
-        text: The number.
-        kind: Kind of personal data; texts of kinds other than IBAN and card are returned unchanged.
+        text: The number as a string.
+        kind: Kind of personal data; strings of kinds other than IBAN and card are returned
+            unchanged.
     """
     if kind is PersonalKind.IBAN:
         return f"{text[:2]}00{text[4:]}"
@@ -28,7 +29,7 @@ def without_check_digits(text: str, kind: object) -> str:
 
 
 def with_check_digits(text: str, kind: object) -> str:
-    """Returns the number with correct check digits in place of those it contains.
+    """Returns an IBAN or card number with correct check digits; strings of other kinds unchanged.
 
     >>> with_check_digits("GB00 WEST 1234 5698 7654 32", PersonalKind.IBAN)
     'GB82 WEST 1234 5698 7654 32'
@@ -45,7 +46,7 @@ def with_check_digits(text: str, kind: object) -> str:
 
 
 def is_iban(text: str) -> bool:
-    """Returns whether a text is a valid IBAN (ISO 13616)."""
+    """Returns whether a string is a valid IBAN (ISO 13616)."""
     letters = _NO_SIGN.sub("", text).upper()
     if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII):
         return False
@@ -53,7 +54,7 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Returns whether a text is a valid card number, judged by length and check digit (ISO
+    """Returns whether a string is a valid card number, judged by length and check digit (ISO
     7812)."""
     digits = re.sub(r"[ -]", "", text)
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and _luhn(digits) % 10 == 0
@@ -72,8 +73,8 @@ def _luhn(digits: str) -> int:
 
 
 def form_of(kind: object) -> Callable[[str], str] | None:
-    """Returns a function that replaces digits of a text by 0 and letters by a, so that texts of the
-    same format become equal.
+    """Returns a function that replaces each digit of a string by 0 and each letter by "a", so that
+    strings of the same format become equal.
 
     For IBANs the function keeps the two letters of the country. Returns None for kinds of personal
     data that have no such format.

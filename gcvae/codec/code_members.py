@@ -22,10 +22,11 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """Members of the codes 0, 1, ..., with the members in any order.
+    """Assigns each of K members, such as rare levels, to an integer code that several members may
+    share. Given the code, a member is sampled by its share of rows.
 
     Attributes:
-        codes: Code of each of K members. Shape: (K,).
+        codes: Code of each member. Shape: (K,).
         weights: Number of rows of each member, up to a constant factor. Shape: (K,).
     """
 
@@ -34,34 +35,39 @@ class CodeMembers:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes that have members."""
+        """Number of codes, 0 to n_codes - 1, to which members are assigned."""
         return int(self.codes.max(initial=-1)) + 1
 
     @cached_property
     def shares(self) -> Numbers:
-        """Share of each member in the rows of its code. Shape: (K,)."""
+        """Share of each of the K members in the rows of its code. Shape: (K,)."""
         totals = np.bincount(self.codes, weights=self.weights, minlength=1)
         shares: Numbers = self.weights / totals[self.codes]
         return shares
 
     @cached_property
     def middles(self) -> Numbers:
-        """Midpoint of each member's interval in (0, 1). Shape: (K,)."""
+        """Midpoint of each of the K members' intervals: the members of a code divide (0, 1) in
+        proportion to their shares. Shape: (K,)."""
         middles = np.empty(len(self.codes))
         middles[self._order] = self._ends - 0.5 * self.shares[self._order]
         middles -= self.codes
         return middles
 
     def at(self, codes: Codes, positions: Numbers) -> Codes:
-        """Returns the index of the member that a code and a position select; -1 for a negative
-        code. Shape: (n,), (n,) -> (n,)."""
+        """Returns, for n rows, the index of the member that a code and a position in (0, 1) select;
+        -1 for a negative code.
+
+        The members of a code divide (0, 1) in proportion to their shares. Shape: (n,), (n,) ->
+        (n,).
+        """
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
         places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share that the chosen members have in each code.
-        Shape: (K,) -> (n_codes,)."""
+        """Returns the log of the total share that the chosen ones of K members have in the rows of
+        each code. Shape: (K,) -> (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -70,8 +76,14 @@ class CodeMembers:
         return log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
-        """Samples a position that selects one of the chosen members of each code, from uniform
-        noise u. Shape: (K,), (n,), (n,) -> (n,)."""
+        """For each of n codes, samples a position in (0, 1) that selects one of the code's chosen
+        members by its share (see `at`). Shape: (n,).
+
+        Args:
+            chosen: Mask of the K members that may be selected. Shape: (K,).
+            codes: Codes. Shape: (n,).
+            u: Uniform random numbers in (0, 1). Shape: (n,).
+        """
         weights = np.where(chosen, self.shares, 0.0)[self._order]
         total = np.concatenate([[0.0], np.cumsum(weights)])
         in_order = self.codes[self._order]

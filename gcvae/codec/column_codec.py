@@ -17,9 +17,7 @@ class ColumnCodec(Protocol):
     """Codec of one modelled column, which maps each cell to an integer code and a real value.
 
     Attributes:
-        column: Column of the schema.
         has_missing: Whether code 0 stands for a missing cell.
-        name: Name of the column.
         n_codes: Number of codes.
         is_real: Whether cells with the last code, n_codes - 1, are numbers, which their value
             determines.
@@ -37,18 +35,20 @@ class ColumnCodec(Protocol):
     def is_real(self) -> bool: ...
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the code and the value of each parsed cell. Shape: (n,) -> (n,), (n,)."""
+        """Returns the integer code and the real value of each of n parsed cells. Shape: (n,) ->
+        (n,), (n,)."""
         ...
 
     def decode(self, codes: npt.NDArray[np.int64], values: Numbers) -> pd.Series[Any]:
-        """Returns the cells that codes and values represent. Shape: (n,), (n,) -> (n,)."""
+        """Returns the n cells that integer codes and real values represent. Shape: (n,), (n,) ->
+        (n,)."""
         ...
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns the log derivative of the cell with respect to its value, in the column's units
-        or in days for dates; 0 for levels.
+        """Returns log(dx / dv) for each of n cells: x is the number (in days for dates), v its
+        encoded value; 0 for levels.
 
-        It converts densities: log p(cell) = log p(value) - log_units. Shape: (n,), (n,) -> (n,).
+        It converts densities: log p(x) = log p(v) - log_units. Shape: (n,), (n,) -> (n,).
         """
         ...
 

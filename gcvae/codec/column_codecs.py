@@ -37,10 +37,9 @@ _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 @dataclass(frozen=True)
 class RealCodec(ABC):
-    """Encodes a number x as the value (x - offset) / scale under the last code.
+    """Encodes a number or date x as the real value (x - offset) / scale with the last integer code.
 
     Attributes:
-        column: Column of the schema.
         has_missing: Whether code 0 stands for a missing cell.
         offset: Number that is subtracted, in the column's units or, for times, in steps of the date
             format. It is an integer if all x are, so that numbers within 2⁵⁰ of it are restored
@@ -60,7 +59,7 @@ class RealCodec(ABC):
 
     @classmethod
     def fit_to_range(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec so that the column's minimum becomes value 0 and its maximum 1."""
+        """Fits the codec so that the column's minimum is encoded as 0 and its maximum as 1."""
         start = cls._unscaled(series, column)
         low, high = start.limits  # infinite only if the column has no numbers
         offset = start._moved(low) if math.isfinite(low) else start.offset
@@ -70,8 +69,8 @@ class RealCodec(ABC):
 
     @classmethod
     def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits only offset and scale, to about the mean and the standard deviation of parsed
-        cells."""
+        """Returns a codec with offset and scale of about the mean and the standard deviation of
+        parsed cells; other attributes are not fitted."""
         start = cls._unscaled(series, column)
         distances = start._distances(series[series.notna()])
         mean, scale = mean_and_deviation(distances)
@@ -106,33 +105,33 @@ class RealCodec(ABC):
 
     @property
     def log_scale(self) -> float:
-        """Log of the change of a number, in the column's units (days for dates), per unit of its
-        encoded value."""
+        """log(dx / dv) for a number x, in the column's units (days for dates), and its encoded
+        value v."""
         return math.log(self.scale * self._unit)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the code and the value (x - offset) / scale of each parsed cell; code -1 for a
-        missing cell if `has_missing` is False. Shape: (n,) -> (n,), (n,)."""
+        """Returns the integer code and the value (x - offset) / scale of each of n parsed cells x;
+        code -1 for a missing cell if `has_missing` is False. Shape: (n,) -> (n,), (n,)."""
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
         values[codes != self.n_codes - 1] = 0.0
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the cells that codes and values represent, rounded to the column's step and
-        clipped to its limits. Shape: (n,), (n,) -> (n,)."""
+        """Returns the n cells that integer codes and real values represent, rounded to the column's
+        step and clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
-        """Returns (mask of the cells that are not missing, (x - offset) / scale of each cell; 0 if
-        missing). Shape: (n,) -> (n,), (n,)."""
+        """Returns (mask of the cells that are not missing, value (x - offset) / scale of each cell
+        x or 0 if missing) for n parsed cells. Shape: (n,) -> (n,), (n,)."""
         present = series.notna().to_numpy()
         values = np.zeros(len(series))
         values[present] = self._distances(series[present]) / self.scale
         return present, values
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
-        """Restores the cells from their encoded values (x - offset) / scale; cells outside the mask
+        """Restores n cells x from their encoded values (x - offset) / scale; cells outside the mask
         `present` are missing. Shape: (n,), (n,) -> (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
@@ -141,8 +140,9 @@ class RealCodec(ABC):
         return placed_values(found, places, nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns a codec that has learned how many decimals the numbers have, so that generated
-        numbers are rounded in the same way; codecs of integers and dates are returned unchanged.
+        """Returns a copy that has also learned how many decimals the numbers have, so that
+        generated numbers are rounded in the same way; codecs of integers and dates are returned
+        unchanged.
 
         Args:
             present: Parsed cells, none of them missing.
@@ -151,8 +151,8 @@ class RealCodec(ABC):
         return self
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns `log_scale` for every number and 0 for missing cells. Shape: (n,), (n,) ->
-        (n,)."""
+        """Returns log(dx / dv) for n cells, with x the number and v its encoded value: `log_scale`
+        for every number and 0 for missing cells. Shape: (n,), (n,) -> (n,)."""
         return np.where(codes == self.n_codes - 1, self.log_scale, 0.0)
 
     @property
@@ -162,13 +162,14 @@ class RealCodec(ABC):
         return 0.5 * self._spacing / self.scale
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns, for the encoded value of each rounded number, the interval of encoded values
-        that are rounded to it; NaN if numbers are not rounded. Shape: (n,) -> (n, 2)."""
+        """Returns, for the encoded value of each of n rounded numbers, the ends of the interval of
+        encoded values that are rounded to it; NaN if numbers are not rounded. Shape: (n,) -> (n,
+        2)."""
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of encoded values that decode to a number from low to high, both
-        included.
+        """Returns, for each of n rows, the interval of encoded values that decode to a number from
+        low to high, both included.
 
         The interval extends by half a rounding step on either side. It is infinite at the column's
         limits, because decoding clips. Without rounding, low = high gives an interval of two equal
@@ -188,8 +189,9 @@ class RealCodec(ABC):
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns a mask of the codes for single numbers from low to high. All entries are False,
-        because a linear codec has no such codes. Shape: (n,), (n,) -> (n, K) for K codes."""
+        """Returns a mask of the codes that stand for a single number from low to high, for n rows
+        and K codes. It is False everywhere: a linear codec has no such codes. Shape: (n,), (n,) ->
+        (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
@@ -253,8 +255,8 @@ class RealCodec(ABC):
 class ContinuousCodec(RealCodec):
     """Codec of floating-point numbers, which are rounded to the column's decimals.
 
-    The offset is 0 if some numbers are tiny compared with the standard deviation, because they
-    would become equal after subtracting the mean.
+    It encodes a number x as (x - offset) / scale. The offset is 0 if some numbers are tiny compared
+    with the standard deviation, because they would become equal after subtracting the mean.
 
     Attributes:
         rounding: Probabilities with which generated numbers are rounded to fewer decimals than the
@@ -264,20 +266,21 @@ class ContinuousCodec(RealCodec):
     rounding: Rounding | None = None
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns a codec that has learned the distribution of the numbers of decimals in these
-        cells."""
+        """Returns a copy that has learned the distribution of the number of decimals in these
+        cells, in which generated numbers are rounded. `lost` is the largest error of encoding, in
+        units of the encoded value; 0 if unknown."""
         numbers = present.to_numpy(dtype=np.float64)
         rounding = Rounding.fit(numbers, self.column.decimals, lost * self.scale)
         return replace(self, rounding=rounding)
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Rounds generated numbers to the distribution of decimals in the table, and returns their
-        encoded values.
+        """Rounds n generated numbers so that the number of decimals is distributed as in the table,
+        and returns their encoded values. Shape: (n,).
 
         Args:
             values: Encoded values of generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function that returns a mask of the encoded values to which numbers may be
+            are_allowed: Function from encoded values to the mask of those to which numbers may be
                 rounded.
         """
         if self.rounding is None:
@@ -402,10 +405,11 @@ class DatetimeCodec(RealCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of encoded values that decode to a time from low to high.
+        """Returns (lower ends, upper ends) of the intervals of encoded values that decode to a time
+        from low to high, for n rows. Shape: (n,), (n,) -> (n,), (n,).
 
-        If the date format contains no day, the first day of a month or year stands for all of its
-        days.
+        If the date format contains no day, a cell is the first day of a month or year and stands
+        for all of its days.
         """
         if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
@@ -467,8 +471,8 @@ LINES: dict[ColumnKind, type[RealCodec]] = {
 
 
 def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> Codes:
-    """Returns the integers nearest to offset + distances, clipped to [lowest, highest].
-    Shape: (n,) -> (n,)."""
+    """Returns the integers nearest to offset + distances, clipped to [lowest, highest]. Shape:
+    distances (n,) -> (n,)."""
     if max(abs(lowest - offset), abs(highest - offset)) < _WHOLE_LIMIT:
         near = np.clip(np.rint(distances), lowest - offset, highest - offset).astype(np.int64)
         return np.clip(near + offset, lowest, highest)

@@ -33,14 +33,14 @@ _MOST_LEVELS = 400
 
 @dataclass(frozen=True)
 class ContextColumn:
-    """Codec of one context column.
+    """Codec of one context column: a column of a parent table on which a conditional model's rows
+    depend. A cell becomes an integer code and a real value.
 
     Attributes:
-        name: Name of the column.
         is_number: Whether cells are numbers or dates (encoded in days) instead of levels.
-        frequent: Numbers or levels that have their own code.
-        knots: Quantiles of the numbers, ascending; empty for levels. Shape: (k,).
-        scores: Normal score at each knot. Shape: (k,).
+        frequent: Numbers or levels with their own codes.
+        knots: k quantiles of the numbers, ascending; empty for levels. Shape: (k,).
+        scores: Normal score Phi^-1(F(x)) of each quantile x. Shape: (k,).
     """
 
     name: str
@@ -51,10 +51,9 @@ class ContextColumn:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Fits the codec to the parsed cells of one column.
+        """Fits the codec to the n parsed cells of one column of a parent table.
 
         Args:
-            cells: Cells. Shape: (n,).
             groups: Index of each row's parent; rows of one parent count once. Shape: (n,).
             rare_groups: Minimum number of parents with a value for the value to get a separate
                 code.
@@ -82,19 +81,20 @@ class ContextColumn:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: missing, frequent values, and all others."""
+        """Number of codes: missing, all other values, and one for each frequent value."""
         return 2 + len(self.frequent)
 
     @property
     def code_scores(self) -> tuple[float, ...] | None:
-        """Normal score of each code, 0 for missing and for other numbers; None for a column of
-        levels."""
+        """Normal score of the frequent number that each code stands for, 0 for the codes of missing
+        cells and of all other numbers; None for a column of levels."""
         if not self.is_number:
             return None
         return (0.0, *self._score(np.array(self.frequent)).tolist(), 0.0)
 
     def encode(self, cells: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns codes and values of parsed cells. Shape: (n,) -> (n,), (n,)."""
+        """Returns (integer codes, normal scores as values) of n parsed cells. Shape: (n,) -> (n,),
+        (n,)."""
         if cells.isna().all():
             return np.zeros(len(cells)), np.zeros(len(cells))
         if not self.is_number:
@@ -140,18 +140,18 @@ class ContextColumn:
 
 @dataclass(frozen=True)
 class ContextCodec:
-    """Codec of all context columns."""
+    """Codec of all context columns: columns of a parent table on which a conditional model's rows
+    depend."""
 
     columns: tuple[ContextColumn, ...]
 
     @classmethod
     def fit(cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1) -> Self:
-        """Fits the codec to the context columns of a parsed table.
+        """Fits the codec to the context columns (those of the parent table) of n parsed rows.
 
         Args:
-            context: Context of each row.
-            groups: Index of each row's parent; rows of one parent count once. None if every row
-                counts. Shape: (n,).
+            groups: Index of each row's parent, so that rows of one parent count once; if None,
+                every row counts. Shape: (n,).
             rare_groups: Minimum number of parents with a value for the value to get a separate
                 code.
         """
@@ -160,8 +160,8 @@ class ContextCodec:
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:
-        """Returns the codes of all C columns, followed by their values. Shape: (n, 2 C),
-        float32."""
+        """Returns the codes of all C context columns, followed by their values, for n rows. Shape:
+        (n, 2 C), float32."""
         encoded = [column.encode(context[column.name]) for column in self.columns]
         parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
         if not parts:

@@ -31,12 +31,13 @@ _SHRINKAGE_ROWS = 5.0
 
 @dataclass(frozen=True)
 class CoarseColumn:
-    """A column with its cells in few bins: quantile bins for numbers; the most frequent levels, and
-    one bin for all others; and one bin for missing cells.
+    """A column whose cells are grouped into bins: quantile bins for numbers; a bin for each of the
+    most frequent levels and one for all others; and a bin for missing cells.
 
     Attributes:
         name: Name of the column.
-        codes: Bin of each sampled row, from 0 to n_codes - 1; 0 is missing. Shape: (n / step,).
+        codes: Bin of each sampled row of n rows, from 0 to n_codes - 1; 0 is missing. Shape: (n /
+            step,).
         n_codes: Number of bins.
         step: Distance between sampled rows; 1 if every row is used.
     """
@@ -48,7 +49,7 @@ class CoarseColumn:
 
     @classmethod
     def of(cls, series: pd.Series[Any], column: Column) -> CoarseColumn:
-        """Assigns parsed cells to bins."""
+        """Groups the parsed cells of a column into bins."""
         step = max(1, -(-len(series) // _MOST_COARSE_ROWS))
         series = series.iloc[::step]
         codes = np.zeros(len(series), dtype=np.int8)
@@ -68,25 +69,24 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Returns the columns of a parsed table with their cells in bins; of very many columns, a
-    sample."""
+    """Returns the columns of a parsed table with their cells grouped into bins; if there are very
+    many columns, a sample of the columns."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
 
 def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the first principal coordinate of each level in a correspondence analysis.
-    Shape: (n_levels,).
+    """Returns the first principal coordinate of each level in a correspondence analysis. Shape:
+    (n_levels,).
 
-    With P the shares of rows by level and cell, r and c its margins, D_r and D_c their diagonal
-    matrices, the coordinates are the first column of D_r^-1/2 U S, from the singular value
-    decomposition U S V^T of D_r^-1/2 (P - r c^T) D_c^-1/2. Levels with few rows are shrunk towards
-    the origin. The sign is arbitrary but deterministic.
+    With P the matrix of the shares of rows by level and by bin of the other columns, r and c its
+    row and column sums, D_r and D_c their diagonal matrices, the coordinates are the first column
+    of D_r^-1/2 U S, from the singular value decomposition U S V^T of D_r^-1/2 (P - r c^T) D_c^-1/2.
+    Levels with few rows are shrunk towards the origin. The sign is arbitrary but deterministic.
 
     Args:
-        levels: Index of each row's level, -1 for missing. Shape: (n,).
-        n_levels: Number of levels.
-        others: The other columns of the table.
+        levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
+        others: The other columns of the table, in bins.
 
     Source: Greenacre, Correspondence Analysis in Practice (2007), chapter 8 and appendix A.
     """

@@ -31,12 +31,13 @@ _ZEROS = bytes(1 << 20)
 
 
 class TrainingRows(Protocol):
-    """Interface of an encoded table from which rows can be selected."""
+    """Interface of an encoded table (integer codes and real values), from which training takes rows
+    by index."""
 
     @property
     def held_out(self) -> Tensor | None:
-        """Mask of the rows that are held out from training; None if a random share is to be held
-        out. Shape: (n,)."""
+        """Mask of the n rows that are held out from training; if None, training holds out a random
+        share. Shape: (n,)."""
 
     @property
     def device(self) -> torch.device:
@@ -51,21 +52,22 @@ class TrainingRows(Protocol):
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Encoded rows of the D modelled columns, with every cell observed.
+    """n encoded rows of the D modelled columns, without unobserved cells, stored compactly.
 
     Shape: codes (n, D), values (n, D_v), log_units (n,).
 
     Attributes:
-        codes: As in `EncodedTable`, in the smallest integer type that holds every code.
+        codes: Integer codes of the cells, in the smallest type that holds every code.
         values: Values in float64, only for the D_v columns that have values.
         with_values: Indices of the columns that have values. Shape: (D_v,).
-        log_units: `TableCodec.log_units` of each row, always on the CPU.
-        code_counts: Number of rows with each code, for each column.
-            Shape: (K_j,) for the K_j codes of column j.
-        context: Encoded context of the rows for a conditional model, see `ContextCodec`; None for
-            any other model. Shape: (n, 2 C).
-        held_out: Mask of the rows that are held out from training; None if a random share is to be
-            held out. Shape: (n,).
+        log_units: Number to subtract from a row's encoded log density to get that of the row in the
+            table's units; always on the CPU.
+        code_counts: Number of rows with each code, for each column. Shape: (K_j,) if column j has
+            K_j codes.
+        context: Codes, then values of C columns of the parent table, for a conditional model; None
+            for any other model. Shape: (n, 2 C).
+        held_out: Mask of the rows that are held out from training; if None, training holds out a
+            random share. Shape: (n,).
     """
 
     codes: Tensor
@@ -100,8 +102,8 @@ class EncodedRows:
         return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
-        """Returns the rows on a device; unchanged if they would take more than half of a GPU's free
-        memory."""
+        """Returns the rows on a device; they stay where they are if they would take more than half
+        of the device's free GPU memory."""
         if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
@@ -116,12 +118,11 @@ def encode_rows(
     folder: Path | None = None,
     report: Report = report_to_nobody,
 ) -> EncodedRows:
-    """Encodes all rows of a parsed table, in chunks.
+    """Encodes all rows of a parsed table, which may be in memory or in files, in chunks.
 
     Args:
         codec: Codec that was fitted to the table.
-        table: Table in memory or in files.
-        folder: Folder for files that hold the rows; None keeps the rows in memory.
+        folder: Folder for files that hold the encoded rows; if None, they stay in memory.
         report: Function that receives the progress, from 0 to 1.
 
     Raises:

@@ -13,40 +13,43 @@ from gcvae.codec.region import Drawn, WalkedColumn
 
 
 class DependentCells(Protocol):
-    """Constraint on the cells of one column that depends on columns generated before it."""
+    """Constraint on the cells of one column, given each row's cells in the columns generated before
+    it."""
 
     def take(self, rows: Tensor | None) -> Self:
         """Returns the constraint for the rows at these indices; for all rows if None."""
         ...
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Samples cells that satisfy the constraint, and returns them with the constraint's log
-        probability.
+        """Samples a cell of one column for each of N rows so that a constraint is satisfied;
+        returns the cells with the log probability of the constraint.
 
         Args:
             column: Distribution of the column given the earlier columns.
-            noise: Random numbers. Shape: (N,) for N rows.
-            codes: Codes of the rows' earlier columns. Shape: (N, D).
-            values: Values of the rows' earlier columns. Shape: (N, D).
+            noise: Uniform random numbers. Shape: (N,).
+            codes: Integer codes of the rows' D columns, of which the earlier ones are used. Shape:
+                (N, D).
+            values: Encoded values, like `codes`. Shape: (N, D).
         """
         ...
 
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """Encoded cells of n rows in the D modelled columns.
-    Shape: (n, D) for each tensor unless another is given.
+    """Encoded cells of n rows in the D modelled columns. Shape: (n, D) for each tensor unless
+    another is given.
 
     Attributes:
-        codes: Codes in int32; -1 for a value that was not in the training table.
+        codes: Integer code of each cell, in int32; -1 for a value that was not in the training
+            table.
         values: Values in float64, as the column's codec defines them; 0 for codes without a value.
         observed: Mask of the known cells; unknown cells are integrated out.
-        intervals: For numbers known only to lie in an interval, the ends of the interval, in
-            values; NaN for exact numbers. None if all numbers are exact. Shape: (n, D, 2), float64.
-        dependent: Constraints on unobserved cells, by index of their column, that depend on columns
-            generated before it.
-        context: Encoded context of the rows for a conditional model, see `ContextCodec`; None for
-            any other model. Shape: (n, 2 C).
+        intervals: For numbers known only to lie in an interval, its two ends as encoded values; NaN
+            for exact numbers. None if all numbers are exact. Shape: (n, D, 2), float64.
+        dependent: Constraints on unobserved cells, by index of the column; each depends on columns
+            generated before that column.
+        context: Codes, then values of C columns of the parent table, for a conditional model; None
+            for any other model. Shape: (n, 2 C).
     """
 
     codes: Tensor
@@ -67,13 +70,12 @@ class EncodedTable:
 
     @property
     def held_out(self) -> None:
-        """None: no rows are marked as held out from training, so that a random share is (interface
-        `TrainingRows`)."""
+        """None: no rows are marked as held out, so that training holds out a random share."""
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:
-        """Number of rows with each code, for each column; code -1 counts as 0.
-        Shape: (K_j,) for the K_j codes of column j."""
+        """Number of rows with each code from 0 to the largest, for each column; rows with code -1
+        are counted under code 0. One tensor per column."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:
@@ -122,7 +124,8 @@ class EncodedTable:
 
     @property
     def are_intervals(self) -> Tensor:
-        """Mask of the numbers that are known only to lie in an interval. Shape: (n, D)."""
+        """Mask of the numbers that are known only to lie in an interval. Shape: (n, D) for n rows
+        and D columns."""
         if self.intervals is None:
             return torch.zeros_like(self.observed)
         return ~torch.isnan(self.intervals[..., 0])

@@ -25,14 +25,8 @@ from gcvae.schema.rules import Rule
 def coded_functions(
     table: TypedTable, schema: TableSchema, functions: Sequence[Rule]
 ) -> list[Rule]:
-    """Returns the functional dependencies whose columns can all be encoded by codes alone: levels,
-    or few distinct numbers.
-
-    Args:
-        table: Parsed table.
-        schema: Schema of the table.
-        functions: Functional dependencies.
-    """
+    """Returns the functional dependencies whose columns all consist of levels, or of numbers with
+    few distinct values, so that integer codes without real values can encode them."""
     names = {name for rule in functions for name in rule.columns}
     coded = {
         name
@@ -45,11 +39,13 @@ def coded_functions(
 
 @dataclass(frozen=True)
 class FunctionLevels:
-    """Functional dependencies that involve one column.
+    """Functional dependencies that involve one column, which restrict the levels of the column that
+    may share a code.
 
     Attributes:
         need_own_codes: Whether every level needs its own code.
-        determined: Cells of each column that this column alone determines. Shape: (n,) each.
+        determined: For each column that this column alone determines, the cells of its n rows.
+            Shape: (n,) each.
     """
 
     need_own_codes: bool = False
@@ -66,24 +62,21 @@ class FunctionLevels:
         return cls(need_own_codes, determined)
 
     def classes_of(self, levels: Codes, n_levels: int) -> Codes:
-        """Returns a class for each level, such that levels of the same class determine the same
-        cells.
+        """Returns a class for each of a column's K levels, such that levels of the same class
+        determine the same cells in every column that this column alone determines. Shape: (K,).
 
         Args:
-            levels: Index of each row's level, -1 for missing. Shape: (n,).
+            levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
             n_levels: Number of levels K.
-
-        Returns:
-            Class of each level. Shape: (K,).
         """
         return self.nested_classes(levels, n_levels)[-1]
 
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
-        """Returns the classes of levels by none of the determined columns, by the first, by the
-        first two, ...
+        """Returns a list of increasingly fine classes of the K levels: levels of a class determine
+        the same cells in the first 0, 1, 2, ... of the columns that depend on them. Shape: (K,)
+        each.
 
-        Each entry is like the result of `classes_of`, which takes all determined columns into
-        account.
+        The last entry is the result of `classes_of`.
         """
         found = [np.zeros(n_levels, dtype=np.int64)]
         for series in self.determined:

@@ -32,7 +32,7 @@ CYCLE_ROWS = 1000
 
 
 class WiderIdentifiersWarning(UserWarning):
-    """Warns that some identifiers in a sample have more characters than those of the table."""
+    """Warning that some synthetic identifiers have more characters than those of the table."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class IdentifierCodec:
     """Codec of an identifier column, which generates synthetic keys.
 
     Attributes:
-        column: Column of the schema.
         are_numbers: Whether the keys are whole numbers.
         templates: Pairs of a key format and its number of rows out of CYCLE_ROWS; in the remaining
             rows, the key is missing.
@@ -55,8 +54,7 @@ class IdentifierCodec:
         """Learns the key formats of a column.
 
         Args:
-            chunks: Cells in chunks of rows; iterated several times.
-            column: Column of the schema.
+            chunks: Cells in chunks of rows; a collection, because it is iterated several times.
         """
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
         found = _learned(chunks, column, are_numbers)
@@ -79,8 +77,8 @@ class IdentifierCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the keys of `n_rows` rows from number `first_row` on. A row's key does not depend
-        on the rest of the sample."""
+        """Returns the keys of the `n_rows` synthetic rows with numbers from `first_row` on. A row's
+        key does not depend on the rest of the sample."""
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)

@@ -63,16 +63,17 @@ def learn_templates(
     largest: int | None,
     form: Callable[[str], str] | None = None,
 ) -> list[tuple[KeyTemplate, int]]:
-    """Returns pairs of a key template (a key format) and its number of rows in a sample of the
-    column.
+    """Returns pairs of a key template (a format of keys) and its number of rows in a sample of a
+    column's keys.
 
-    If texts have no common format, synthetic keys consist of a prefix and a number.
+    If the keys have no common format, the template is a prefix and a number.
 
     Args:
-        chunks: Function that returns an iterator over the texts of the column, in chunks of rows.
-        shunned: Texts that must not be generated because they mean "missing".
-        largest: Largest key allowed if all texts are whole numbers; None for other texts.
-        form: Function that maps texts of the same format to the same text; None to infer formats.
+        chunks: Function that returns an iterator over the column's keys, in chunks of rows.
+        shunned: Strings that must not be generated because they mean "missing".
+        largest: Largest key allowed if all keys are whole numbers; None for other keys.
+        form: Function that maps keys of the same format to the same string; if None, formats are
+            inferred.
     """
     n_rows = sum(map(len, chunks()))
     sample = _sample(chunks, n_rows)
@@ -311,18 +312,19 @@ class _Search:
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
     def widen(self, texts: Texts, lengths: npt.NDArray[np.int64]) -> None:
-        """Updates the length of the longest text of the group's form. Shape: (n,), (n,)."""
+        """Updates the length of the longest key in this search's format, given n keys of the table
+        and their lengths; keys of other formats are ignored. Shape: (n,), (n,)."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
 
     def tiers(self, number: int) -> list[_UsedNumbers]:
-        """Returns the two tiers of keys, usual and longer ones, to which the caller adds the
-        table's texts.
+        """Returns two recorders of used keys, for keys of usual length and for longer ones; the
+        caller adds the table's keys to them.
 
         Args:
-            number: Index of the template. Longer keys without a number get a different length in
-                each template.
+            number: Index of the key template. If keys contain no number, it sets the length of the
+                longer keys, so that templates differ.
         """
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
@@ -340,8 +342,8 @@ class _Search:
         return self._is_number and self._longest == len(self._alphabets) + 1
 
     def template(self, tiers: list[_UsedNumbers], step: int) -> KeyTemplate:
-        """Returns the template of keys in these tiers; keys beyond the last tier grow by `step`
-        characters."""
+        """Returns the template that generates the keys not used in `tiers` (keys of usual length,
+        then longer ones); when these are used up, keys grow by `step` characters each time."""
         found = [(used.alphabets, used.counter()) for used in tiers]
         if self._counts_on and found[0][1].room < self._n_rows:
             found = found[1:]
@@ -368,15 +370,15 @@ class _UsedNumbers:
         self._numbers = UsedNumbers(size_of(alphabets, self._places), n_rows)
 
     def add(self, characters: Characters) -> None:
-        """Marks the numbers of texts as used.
+        """Marks the numbers that the given keys represent as used.
 
         Args:
-            characters: Texts as long as the alphabets. Shape: (n, length).
+            characters: Code points of n keys of equal length. Shape: (n, length).
         """
         self._numbers.add(self._of(characters))
 
     def counter(self) -> Counter:
-        """Returns the sequence of unused numbers with the most values."""
+        """Returns the longest regular sequence of numbers that no key of the table uses."""
         return self._numbers.counter()
 
     def _of(self, characters: Characters) -> Numbers:

@@ -34,15 +34,15 @@ Characters = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Counter:
-    """The numbers low, ..., low + size - 1, or only those of them with certain residues after a
-    fixed permutation.
+    """Set of the numbers from which synthetic keys are made: low, ..., low + size - 1, or only
+    those with certain residues after a fixed permutation.
 
     Attributes:
         low: Smallest number; 0 if there are residues.
         size: Number of consecutive numbers.
         modulus: Modulus of the residues.
-        residues: If not empty, only numbers whose `scattered` value has one of these residues
-            belong to the counter.
+        residues: If not empty, the set contains only numbers whose permuted value (`scattered`) has
+            one of these residues.
     """
 
     low: int
@@ -52,12 +52,12 @@ class Counter:
 
     @property
     def room(self) -> int:
-        """Number of numbers in the counter."""
+        """How many numbers the counter contains."""
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
-        """Returns the number for each index in [0, room), in an order that `key` determines.
-        Shape: (n,)."""
+        """Returns the counter's number at each of n indices from 0 to `room` - 1, in a
+        pseudo-random order that the seed `key` determines. Shape: (n,) -> (n,)."""
         found = shuffled(index, self.room, key)
         if self.residues:
             times, which = np.divmod(found, np.uint64(len(self.residues)))
@@ -68,19 +68,19 @@ class Counter:
 
 
 def scattered(numbers: Numbers, size: int) -> Numbers:
-    """Returns a fixed pseudo-random permutation of the numbers below `size`, applied to `numbers`.
-    Shape: (n,)."""
+    """Applies a fixed pseudo-random permutation of 0, ..., size - 1 to each number. Shape: (n,) ->
+    (n,)."""
     return shuffled(numbers, size, _SCATTER)
 
 
 @dataclass(frozen=True)
 class KeyTemplate:
-    """Format of keys, from which synthetic keys are generated.
+    """Format of keys, such as SO-2025-000017, from which synthetic keys are generated.
 
     Attributes:
-        tiers: Pairs of the characters allowed at each position, in code point order, and a counter.
-            When a counter is used up, the next tier, with longer keys, follows.
-        at: Position whose alphabet is repeated when the last tier is used up.
+        tiers: Pairs of the characters allowed at each position, in code point order, and a counter
+            of the unused numbers. When it is used up, the next pair, with longer keys, follows.
+        at: Position whose characters are repeated to make keys longer when all pairs are used up.
         step: Number of characters by which keys then grow each time.
     """
 
@@ -90,16 +90,16 @@ class KeyTemplate:
 
     @property
     def room(self) -> int:
-        """Number of keys in the first tier."""
+        """Number of keys that can be generated before keys become longer."""
         return self.tiers[0][1].room
 
     def keys(self, index: Numbers, rows: Numbers, origin: str) -> npt.NDArray[Any]:
-        """Returns keys as texts. Shape: (n,), (n,) -> (n,).
+        """Returns n synthetic keys as strings. Shape: (n,), (n,) -> (n,).
 
         Args:
             index: Index of each key; different indices give different keys.
             rows: Row numbers, which determine the characters that do not represent the index.
-            origin: Text from which random numbers are derived: seed and name of the column.
+            origin: String that seeds the random numbers: seed and name of the column.
         """
         keys = np.empty(len(index), dtype=object)
         start, last = 0, int(index.max()) if len(index) else -1
@@ -148,8 +148,9 @@ class KeyTemplate:
 
 
 def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
-    """Returns the variable positions that represent the counter's number: as many from the right as
-    give at most MOST_COUNTED texts."""
+    """Returns those positions of a key, given the characters allowed at each, that represent a
+    number: the largest number of variable positions from the right that gives at most MOST_COUNTED
+    strings."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -160,13 +161,13 @@ def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
 
 
 def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
-    """Returns the number of different texts that the characters allowed at the given positions can
+    """Returns how many different strings the characters allowed at the positions `places` can
     form."""
     return prod(len(alphabets[place]) for place in places)
 
 
 def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Characters:
-    """Returns the code points of texts of this length. Shape: (n,) -> (n, length)."""
+    """Returns the code points of n strings, all of length `length`. Shape: (n,) -> (n, length)."""
     characters: Characters = np.array(texts, dtype=f"U{length}").view(np.uint32)
     return characters.reshape(len(texts), length)
 

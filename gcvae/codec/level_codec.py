@@ -18,8 +18,8 @@ from gcvae.schema.columns import Column, Level
 
 @dataclass(frozen=True)
 class LevelCodec:
-    """Encodes a level as its index in the schema's order; with `has_missing`, code 0 is a missing
-    cell and the levels follow."""
+    """Encodes a level (category) as its index in the schema; with `has_missing`, code 0 is a
+    missing cell and the levels follow."""
 
     column: Column
     has_missing: bool
@@ -47,11 +47,13 @@ class LevelCodec:
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Levels in order, as in parsed tables: False and True for a boolean column."""
+        """Levels (categories) in order, typed as in parsed tables: False and True for a boolean
+        column."""
         return self.column.typed_levels
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the codes of parsed cells, -1 for unknown levels, and zeros as values."""
+        """Returns (integer codes of n parsed cells, -1 for unknown levels; zeros as values). Shape:
+        (n,) -> (n,), (n,)."""
         found, distinct = pd.factorize(series)
         known = {level: i + self.has_missing for i, level in enumerate(self.levels)}
         codes = [known.get(level, -1) for level in distinct.tolist()]
@@ -59,12 +61,13 @@ class LevelCodec:
         return np.array(codes, dtype=np.int32)[found], np.zeros(len(series))
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the cells that codes represent; values are ignored."""
+        """Returns the n cells that the codes represent; `values` is ignored. Shape: (n,)."""
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), codes - self.has_missing, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns zeros, because levels have probabilities instead of densities."""
+        """Returns zeros for n cells, because levels have probabilities instead of densities. Shape:
+        (n,)."""
         return np.zeros(len(codes))
 
     def to_json(self) -> dict[str, Any]:

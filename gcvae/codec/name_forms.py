@@ -27,10 +27,10 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """A parsed name.
+    """Result of parsing a person's full name.
 
     Attributes:
-        form: Form of the name, such as "{first} {last}".
+        form: Pattern of the name, such as "{first} {last}" or "{last}, {first}".
         first: Case-folded first name.
         last: Case-folded last name.
     """
@@ -41,8 +41,8 @@ class NameRead:
 
 
 def read_name(text: str, names: NameList) -> NameRead | None:
-    """Parses a full name by the locale's lists of names; returns None if they do not contain its
-    parts."""
+    """Parses a person's full name by a locale's lists of names; returns None if its parts are not
+    listed."""
     words = text.split()
     prefix = ""
     while len(words) > 1 and words[0].casefold() in names.prefixes:
@@ -104,7 +104,7 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Returns whether a case-folded text is one of the listed names, or several of them joined by
+    """Returns whether a case-folded string is one of the listed names, or several of them joined by
     hyphens or spaces."""
     if text in listed:
         return True
@@ -113,7 +113,7 @@ def names_in(text: str, listed: frozenset[str]) -> bool:
 
 
 def case_of(texts: Iterable[str]) -> Case:
-    """Returns the case of names: "upper" or "lower" if most texts are entirely so, else "title"."""
+    """Returns the case of most names: "upper" or "lower" if most are entirely so, else "title"."""
     cased = [text for text in texts if text.upper() != text.lower()]
     if cased and sum(text.isupper() for text in cased) > len(cased) / 2:
         return "upper"
@@ -121,10 +121,10 @@ def case_of(texts: Iterable[str]) -> Case:
 
 
 def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
-    """Returns pairs of a form and its number of rows for a column of full names, without rare
-    forms.
+    """Returns pairs (pattern such as "{last}, {first}", number of names with it) for a column of
+    full names, without rare patterns.
 
-    If the locale's lists contain no name, the result is the locale's usual form.
+    If the locale's lists contain none of the names, the result is the locale's usual pattern.
     """
     read = [found.form for text in texts if (found := read_name(text, names)) is not None]
     counts = Tally(read).most_common(_MOST_FORMS)

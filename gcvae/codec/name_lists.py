@@ -58,7 +58,7 @@ class SexNames:
 
 @dataclass(frozen=True, eq=False)
 class NameList:
-    """Names of a locale.
+    """Lists of first, last and other names of people in a locale.
 
     Attributes:
         locale: Name of the locale, such as "en_US".
@@ -82,7 +82,7 @@ class NameList:
 
     @property
     def separator(self) -> str:
-        """Text between first and last name: a space, or "" in locales that write none."""
+        """Separator of first and last name: a space, or "" in locales that write none."""
         return "" if _WITHOUT_SPACE.match(self.locale) else " "
 
     @cached_property
@@ -127,10 +127,11 @@ class NameList:
         return re.sub("[^a-z]", "", anyascii(found).lower()) or "x"
 
     def split(self, pairs: Numbers) -> Iterator[tuple[SexNames, Mask, Numbers, Numbers]]:
-        """Converts numbers of pairs to indices of names, separately for each sex.
+        """Converts n indices of (first, last) name pairs to indices of the names, separately for
+        each sex.
 
-        Yields (names of the sex, mask of the pairs of this sex, indices of their first names,
-        indices of their last names). Shape: (n,) -> (n,), (m,), (m,).
+        Yields (names of the sex, mask of its m pairs, indices of their first names, indices of
+        their last names). Shape: (n,) -> (n,), (m,), (m,).
         """
         start = 0
         for sex in self.sexes:
@@ -141,10 +142,11 @@ class NameList:
             start += sex.n_pairs
 
     def pairs_of(self, first: str, last: str) -> Iterator[int]:
-        """Yields the numbers of all pairs that a case-folded first and last name may stand for.
+        """Yields the index of each listed (first, last) name pair that a case-folded name may stand
+        for.
 
-        An initial ("a.") stands for all first names that begin with it, and a double last name for
-        its first part.
+        An initial ("a.") as first name stands for all first names that begin with it, and a double
+        last name for its first part.
         """
         last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
         starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
@@ -184,7 +186,7 @@ def locales() -> tuple[str, ...]:
 
 @cache
 def names_of(locale: str) -> NameList:
-    """Returns the names of a locale that Faker supports."""
+    """Returns the lists of personal names of a locale, such as "en_US", from the package Faker."""
     provider = import_module(f"faker.providers.person.{locale}").Provider
     by_sex = [_names(provider, "first", sex) for sex in _SEXES]
     last_by_sex = [_names(provider, "last", sex) for sex in _SEXES]

@@ -63,14 +63,13 @@ _NONE = np.zeros(0)
 
 @dataclass(frozen=True)
 class KnotLimits:
-    """Limits that prevent knots from disclosing single rows.
+    """Limits on the knots of a fitted CDF F, so that they do not disclose single rows of the table.
 
     Attributes:
-        rows: Minimum number of rows between knots. Above 1, the outermost knots do not disclose
-            single rows. It is also the minimum number of rows of a repeated number, if larger than
-            LEAST_ROWS.
-        low: Smallest position allowed for a knot.
-        high: Largest position allowed for a knot.
+        rows: Minimum number of rows between knots. Above 1, the outermost knots are moved, too. A
+            number needs as many rows, and at least LEAST_ROWS, to get a step in F.
+        low: Smallest number allowed for a knot.
+        high: Largest number allowed for a knot.
     """
 
     rows: int = 1
@@ -78,22 +77,23 @@ class KnotLimits:
     high: float = np.inf
 
     def are_repeated(self, counts: Codes) -> Mask:
-        """Returns a mask of the distinct numbers at which F gets a step, given the number of rows
-        of each. Shape: (k,)."""
+        """Returns a mask of those of k distinct numbers at which the fitted CDF gets a step, given
+        the number of rows with each. Shape: (k,) -> (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
     def ends(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
-        """Returns the knots at the selected edges, with the outermost ones moved so that they do
-        not disclose single rows.
+        """Returns the knots of a CDF at the selected edges, with the outermost ones moved so that
+        they do not disclose single rows. Shape: kept (K,) -> (K,).
 
-        An outermost knot is moved to where a linearly falling density would end that has the same
-        mean as the numbers in the outermost interval.
+        An outermost knot moves to the end of a linearly falling density with the same mean as the
+        numbers in the outermost interval.
 
         Args:
-            edges: Edges half-way between neighbouring positions, ascending. Shape: (k + 1,).
-            distinct: Distinct positions, ascending. Shape: (k,).
-            counts: Number of rows at each position. Shape: (k,).
-            kept: Indices of the selected edges.
+            edges: Candidate knots half-way between neighbouring numbers, ascending. Shape: (k +
+                1,).
+            distinct: The k distinct numbers, ascending. Shape: (k,).
+            counts: Number of rows with each. Shape: (k,).
+            kept: Indices of the selected edges. Shape: (K,).
         """
         knots = edges[kept]
         is_shared = counts.sum() >= self.rows
@@ -118,10 +118,11 @@ class KnotLimits:
         return np.concatenate([[low], knots[1:-1], [high]])
 
     def thinned(self, below: Codes, kept: Codes) -> Codes:
-        """Returns those of the selected edges between which there are enough rows.
+        """Returns the indices of those of the selected edges (candidate knots) between which there
+        are enough rows.
 
         Args:
-            below: Number of rows below each edge. Shape: (k + 1,).
+            below: Number of rows below each of all edges. Shape: (k + 1,).
             kept: Indices of the selected edges.
         """
         if self.rows < 2 or np.diff(below[kept]).min(initial=self.rows) >= self.rows:
@@ -138,17 +139,16 @@ NO_LIMITS = KnotLimits()
 
 @dataclass(frozen=True)
 class NumberDistribution:
-    """CDF F of positions on the real line, and its inverse, in terms of normal scores q =
-    Phi^-1(F(x)).
+    """CDF F of a column's numbers x, and its inverse, in terms of normal scores q = Phi^-1(F(x)).
 
     Attributes:
-        knots: Positions of the K knots, ascending. Shape: (K,).
+        knots: Numbers x at the K knots of the curve, ascending. Shape: (K,).
         heights: F at the knots, from t to 1 - t; at distance d beyond the outermost knots, the tail
             mass is t / (1 + d)^2. Shape: (K,).
-        atom_cells: Rounding cells of frequent values, which knots and F exclude; None if there are
-            none, or without rounding.
-        repeated: Repeated numbers at which F has a step; knots and heights then describe the smooth
-            part S. None if F is smooth.
+        atom_cells: Intervals of numbers that would be rounded to frequent values, which F excludes;
+            None if there are none, or without rounding.
+        repeated: Steps of F at repeated numbers; knots and heights then describe F without the
+            steps. None if F is smooth.
     """
 
     knots: Numbers
@@ -165,16 +165,17 @@ class NumberDistribution:
         atoms: Numbers = _NONE,
         limits: KnotLimits = NO_LIMITS,
     ) -> Self:
-        """Fits F to distinct positions and the number of rows at each.
+        """Fits a CDF F to the k distinct numbers of a column and the number of rows with each.
 
-        The number of intervals, and whether F has steps at repeated numbers, maximise the
+        The number of knots, and whether F has steps at repeated numbers, maximise the
         cross-validated likelihood.
 
         Args:
-            distinct: Distinct positions, ascending. Shape: (k,).
-            counts: Number of rows at each position. Shape: (k,).
+            distinct: Distinct numbers, ascending. Shape: (k,).
+            counts: Number of rows with each. Shape: (k,).
             half_step: Half of the rounding step; NaN without rounding.
-            atoms: Frequent values, ascending, whose rounding cells F excludes. Shape: (a,).
+            atoms: The a frequent values, ascending; F excludes numbers that are rounded to them.
+                Shape: (a,).
             limits: Limits of the knots.
         """
         is_cut = len(atoms) > 0 and half_step > 0
@@ -325,8 +326,8 @@ class NumberDistribution:
         return np.concatenate([[-np.inf], scores, [np.inf]])
 
     def scores_at(self, positions: Numbers) -> Numbers:
-        """Returns the normal scores q = Phi^-1(F(x)) of positions x, computed from the nearer tail.
-        Shape: (n,)."""
+        """Returns the normal scores q = Phi^-1(F(x)) of n numbers x under the CDF F, computed from
+        the nearer tail. Shape: (n,) -> (n,)."""
         if self.atom_cells is not None:
             positions = self.atom_cells.without_cells(positions)
         low, high, tail = self.knots[0], self.knots[-1], self.heights[0]
@@ -337,7 +338,8 @@ class NumberDistribution:
         return scores if self.repeated is None else self.repeated.raised(scores)
 
     def positions_at(self, scores: Numbers) -> Numbers:
-        """Returns the positions x = F^-1(Phi(q)) at normal scores q. Shape: (n,)."""
+        """Returns the numbers x = F^-1(Phi(q)) at n normal scores q, with F the CDF. Shape: (n,) ->
+        (n,)."""
         scores = self._smooth_scores(scores)
         u, tail = ndtr(scores), self.heights[0]
         at, t = self._interval_of(u)
@@ -348,10 +350,11 @@ class NumberDistribution:
         return positions if self.atom_cells is None else self.atom_cells.with_cells(positions)
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """Returns the log density log F'(x) at the positions x with normal scores q. Shape: (n,).
+        """Returns the log density log F'(x) at the numbers x with n given normal scores, with F the
+        CDF. Shape: (n,) -> (n,).
 
-        At distance d beyond the knots, the tail mass is u = t / (1 + d)^2 and its slope 2 u sqrt(u
-        / t).
+        At distance d beyond the outermost knots, the tail mass is u = t / (1 + d)^2, with t the
+        mass beyond the knot, and the density 2 u sqrt(u / t).
         """
         log_steps = 0.0 if self.repeated is None else self.repeated.log_slopes(scores)
         scores = self._smooth_scores(scores)
@@ -367,8 +370,8 @@ class NumberDistribution:
         return log_slopes
 
     def are_repeated(self, scores: Numbers) -> Mask:
-        """Returns a mask of the normal scores that lie in the rounding cell of a repeated number.
-        Shape: (n,)."""
+        """Returns a mask of those of n normal scores whose numbers are rounded to a repeated
+        number, at which the CDF has a step. Shape: (n,) -> (n,)."""
         if self.repeated is None:
             return np.zeros(len(scores), dtype=bool)
         return self.repeated.are_inside(scores)
@@ -378,17 +381,17 @@ class NumberDistribution:
         return scores if self.repeated is None else self.repeated.lowered(scores)
 
     def bins(self, scores: Numbers) -> Numbers:
-        """Returns the normal scores of the two knots around each number; infinite beyond the
-        outermost knots. Shape: (n,) -> (n, 2)."""
+        """Returns, for each of n normal scores, those of the two knots of the CDF around it;
+        infinite beyond the outermost knots. Shape: (n,) -> (n, 2)."""
         at = np.searchsorted(self.heights, ndtr(self._smooth_scores(scores)), side="right")
         return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
 
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
-        """Returns the sum of log densities at positions; with rounding, of the mean density in each
-        position's rounding cell.
+        """Returns the sum of the log densities at n numbers; with rounding, the density is averaged
+        over the interval that is rounded to the number.
 
         Args:
-            positions: Positions. Shape: (n,).
+            positions: Numbers. Shape: (n,).
             half_step: Half of the rounding step; NaN without rounding.
         """
         if not half_step > 0.0:
@@ -438,7 +441,7 @@ class NumberDistribution:
         return at, np.clip(t, 0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns F as a JSON document, which `from_json` reads."""
+        """Returns the CDF as a JSON document, which `from_json` reads."""
         return {
             "knots": self.knots.tolist(),
             "heights": self.heights.tolist(),
@@ -448,7 +451,7 @@ class NumberDistribution:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores F from the JSON document that `to_json` returned."""
+        """Restores the CDF from the JSON document that `to_json` returned."""
         knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
         cut = document["atom_cells"]
         cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])

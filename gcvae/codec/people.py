@@ -44,13 +44,11 @@ ColumnsOf = Mapping[PersonalKind, str]
 
 @dataclass(frozen=True)
 class Identities:
-    """Names of the synthetic people in some rows. Shape: (n,) for each attribute.
+    """Names of the synthetic people in n rows. Shape: (n,) for each attribute.
 
     Attributes:
-        pairs: Number of the pair of first and last name in the locale's lists.
-        turns: How often earlier rows have used the same pair.
-        first: First names.
-        last: Last names.
+        pairs: Index of the (first, last) name pair in the locale's lists.
+        turns: How many earlier rows have the same pair.
         second: Second last names.
         middle: Middle names; "" if the locale has none.
         prefix: Titles; "" if the locale has none.
@@ -71,10 +69,10 @@ class People:
 
     Attributes:
         locale: Locale of the names, such as "en_US".
-        counters: For each person of a row, the pairs of first and last name that the table does not
-            contain, by number.
-        double: For each person of a row, whether identities get two last names because few pairs
-            are unused.
+        counters: For each person in a row (such as buyer and seller), the indices of the (first,
+            last) name pairs that the table does not contain.
+        double: For each person in a row, whether names get two last names because too few pairs are
+            unused.
     """
 
     locale: str
@@ -83,13 +81,8 @@ class People:
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
-        """Learns the locale and the unused names of a table; returns None if it has no personal
-        columns.
-
-        Args:
-            table: Parsed table.
-            columns: Columns of the table.
-        """
+        """Learns a table's locale, and the names that do not occur in it; returns None if no column
+        is personal."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -109,10 +102,10 @@ class People:
         return names_of(self.locale)
 
     def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
-        """Returns the names of one person in each synthetic row.
+        """Returns the names of one person in each of n synthetic rows.
 
         Args:
-            person: Index of the person among the people in a row.
+            person: Index of the person among those in a row, such as buyer and seller.
             rows: Row numbers. Shape: (n,).
             seed: Seed of the sample.
         """
@@ -160,8 +153,8 @@ class People:
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:
-    """Groups personal columns by the person whom they describe, as a dictionary from kind to column
-    name for each person.
+    """Groups personal columns by the person whom they describe; returns for each person a
+    dictionary from kind of personal data to column name.
 
     A second column of a kind, such as a second e-mail address, is taken to describe another person.
     """
@@ -179,13 +172,8 @@ def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str
 
 
 def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """Returns the cells of at most LOOKED_AT_ROWS rows, spread over the table, as texts; None for a
-    missing cell.
-
-    Args:
-        table: Parsed table.
-        names: Names of the columns.
-    """
+    """Returns the cells of at most LOOKED_AT_ROWS rows, spread over the table, as strings; None for
+    a missing cell. `names` selects the columns."""
     n = len(table)
     places = np.linspace(0, max(n - 1, 0), min(n, LOOKED_AT_ROWS)).round().astype(np.int64)
     frame = rows_at(table, places, names)
@@ -230,8 +218,8 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
 
 
 def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
-    """Returns pairs (share of the words that a locale's lists contain, locale), the best locale
-    first."""
+    """Returns pairs (share of the words in `texts` that a locale's lists of names contain, locale),
+    the best locale first."""
     words = {word for text in texts for word in _words(text)}
     whole = {text.casefold() for text in texts}
     found = []
@@ -268,7 +256,7 @@ def _letters(text: str) -> list[str]:
 
 
 def locale_of_script(texts: Iterable[str]) -> str:
-    """Returns the locale for the most frequent script in the texts, such as "ru_RU" for
+    """Returns the locale for the most frequent script in the strings, such as "ru_RU" for
     Cyrillic."""
     letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
     words = (unicodedata.name(letter, "?").split()[0] for letter in letters)

@@ -61,11 +61,11 @@ class Rows:
     """Synthetic rows for which the cells of one personal column are generated.
 
     Attributes:
-        numbers: Row numbers. Shape: (n,).
+        numbers: Numbers of the n rows. Shape: (n,).
         seed: Seed of the sample.
         people: Generator of names.
-        person: Index, among the people in a row, of the person whom the column describes.
-        origin: Text from which random numbers are derived: seed and name of the column.
+        person: Index of the person whom the column describes among those in a row.
+        origin: String that seeds the random numbers: seed and name of the column.
     """
 
     numbers: Numbers
@@ -80,24 +80,23 @@ class Rows:
         return self.people.identities(self.person, self.numbers, self.seed)
 
     def below(self, end: int, *origin: str) -> Numbers:
-        """Returns a pseudo-random integer from 0 to `end` - 1 for each row; other `origin` texts
-        give other numbers. Shape: (n,)."""
+        """Returns a pseudo-random integer from 0 to `end` - 1 for each of n rows; the strings
+        `origin` are part of the seed. Shape: (n,)."""
         return mixed(self.numbers, derived_seed(self.origin, *origin)) % np.uint64(end)
 
 
 @dataclass(frozen=True)
 class Originals:
-    """Cells of a personal column in the table, from which a writer of synthetic cells learns.
+    """Cells of a personal column in the original table, from which a generator of synthetic cells
+    learns their format.
 
     Attributes:
         table: All rows.
-        name: Name of the column.
-        kind: Kind of personal data.
         people: Generator of names.
-        sample: Texts in a sample of rows.
+        sample: The column's cells in a sample of rows.
         owners: (first name, last name) of the person in each sampled row, from other columns; None
             if unknown.
-        are_unique: Whether all texts of the column are different.
+        are_unique: Whether all cells of the column are different.
     """
 
     table: TypedTable
@@ -115,8 +114,8 @@ class Originals:
 
 
 class Writer(Protocol):
-    """Interface of generators of synthetic cells; the writer that learned from a column generates
-    cells like the column's."""
+    """Interface of generators of synthetic cells of a personal column: it learns the format of the
+    column's cells and generates others in this format."""
 
     @classmethod
     def learned(cls, originals: Originals) -> Self: ...
@@ -131,7 +130,7 @@ class NameWriter:
     """Generates names.
 
     Attributes:
-        forms: Pairs of a form of names, such as "{last}, {first}", and its number of rows.
+        forms: Pairs of a pattern, such as "{last}, {first}", and its number of rows.
         case: Case of the letters: "upper", "lower" or "title".
     """
 
@@ -140,7 +139,7 @@ class NameWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the forms and the case of a column's names."""
+        """Learns the patterns, such as "{last}, {first}", and the case of a column's names."""
         case = case_of(originals.sample)
         if originals.kind is not PersonalKind.NAME:
             part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
@@ -148,7 +147,7 @@ class NameWriter:
         return cls(forms_of(list(originals.sample), originals.people.names), case)
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns a name for each row. Shape: (n,)."""
+        """Returns a synthetic name for each of n rows. Shape: (n,)."""
         of = rows.identities
         initial = np.array([text[0] for text in of.first], dtype=object)
         parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
@@ -179,7 +178,7 @@ class AccountWriter:
     """Generates e-mail addresses and user names.
 
     Attributes:
-        patterns: Patterns by which names form accounts.
+        patterns: Patterns such as "{first}.{last}" by which names form accounts.
         domains: Reserved domains that the table does not contain; empty for user names.
     """
 
@@ -188,7 +187,8 @@ class AccountWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the patterns by which a column's accounts are formed from names."""
+        """Learns the patterns, such as "{first}.{last}", by which a column's e-mail addresses or
+        user names are formed from names of people."""
         is_mail = originals.kind is PersonalKind.EMAIL
         patterns = AccountPatterns.learned(
             [text.partition("@")[0] for text in originals.sample],
@@ -201,7 +201,7 @@ class AccountWriter:
         return cls(patterns, domains)
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns an account for each row. Shape: (n,)."""
+        """Returns a synthetic e-mail address or user name for each of n rows. Shape: (n,)."""
         found = self.patterns.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
         if not self.domains:
             return found
@@ -260,7 +260,7 @@ class UrlWriter:
         )
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns a URL for each row. Shape: (n,)."""
+        """Returns a synthetic URL for each of n rows. Shape: (n,)."""
         of, people = rows.identities, rows.people
         hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
         found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
@@ -319,7 +319,7 @@ class IpWriter:
         return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns an IP address for each row. Shape: (n,)."""
+        """Returns a synthetic IP address for each of n rows. Shape: (n,)."""
         size = _size(self.ranges)
         at = shuffled(rows.numbers % np.uint64(size), size, derived_seed(rows.origin, "ip"))
         starts = np.array([int(ip_network(each)[0]) for each in self.ranges], dtype=np.uint64)
@@ -342,7 +342,7 @@ class IpWriter:
 
 
 def ip_of(text: str) -> IPv4Address | IPv6Address | None:
-    """Parses an IP address; returns None if the text is not one."""
+    """Parses an IP address; returns None if the string is not one."""
     try:
         return ip_address(text.strip())
     except ValueError:
@@ -355,7 +355,7 @@ def _size(ranges: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class PlaceWriter:
-    """Generates streets and postal addresses: those of Faker with random digits.
+    """Generates streets and postal addresses from those of the package Faker, with random digits.
 
     Attributes:
         places: Addresses in which each digit is replaced by 0.
@@ -365,8 +365,8 @@ class PlaceWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Generates addresses for the table's locale in the column's form, without those that the
-        column contains."""
+        """Collects addresses of the table's locale from Faker in the format of the column (street
+        only or complete address), without those that the column contains."""
         from faker import Faker
 
         fake = Faker(originals.people.locale)
@@ -390,7 +390,7 @@ class PlaceWriter:
         return cls(tuple(free))
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns an address for each row. Shape: (n,)."""
+        """Returns a synthetic address for each of n rows. Shape: (n,)."""
         which = rows.below(len(self.places), "place")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
@@ -457,14 +457,14 @@ _WRITERS: dict[PersonalKind, type[Writer]] = {
 
 @dataclass(frozen=True)
 class PersonalCodec:
-    """Codec of a personal column, which generates its cells.
+    """Generates the cells of a personal column. They are not encoded, so that the model learns
+    none.
 
     Attributes:
-        column: Column of the schema.
         people: Generator of names.
-        person: Index, among the people in a row, of the person whom the column describes.
+        person: Index of the person whom the column describes among those in a row.
         writer: Generator of the cells.
-        blank: Number of missing cells out of CYCLE_ROWS rows.
+        blank: Number of missing cells per CYCLE_ROWS rows.
     """
 
     column: Column
@@ -477,11 +477,11 @@ class PersonalCodec:
     def fit(
         cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
     ) -> Self:
-        """Fits the codec to one column of a parsed table.
+        """Learns to generate the cells of one personal column of a parsed table.
 
         Args:
             table: The table.
-            column: The column.
+            column: The personal column.
             people: Generator of names.
             columns: All columns of the table.
         """
@@ -514,8 +514,8 @@ class PersonalCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the cells of `n_rows` rows from number `first_row` on. A cell does not depend on
-        the rest of the sample."""
+        """Generates the cells of the `n_rows` synthetic rows with numbers from `first_row` on. A
+        cell does not depend on the rest of the sample."""
         numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         origin = f"{seed}\x1f{self.name}"
         rows = Rows(numbers, seed, self.people, self.person, origin)
@@ -541,8 +541,9 @@ class PersonalCodec:
 
 
 def is_written(column: Column) -> bool:
-    """Returns whether a `PersonalCodec` generates the column; False for kinds that are generated as
-    keys, such as phone numbers, and for dates of birth, which are learned."""
+    """Returns whether a `PersonalCodec` generates the column's cells. It does for names and
+    addresses, but not for kinds that are generated as keys, such as phone numbers, and for dates of
+    birth, which the model learns."""
     return column.is_made_up and column.personal in _WRITERS
 
 

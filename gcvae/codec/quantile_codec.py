@@ -59,18 +59,15 @@ class QuantileCodec:
     whose value is a normal score.
 
     Attributes:
-        line: Linear codec, which maps numbers to positions in standard deviations, rounds and
-            clips.
-        atoms: Positions of the atoms, ascending.
-        distribution: CDF F of all other numbers' positions.
-        scores: Normal score of each code as input of the networks: for an atom, that of its
-            position under F or, if all numbers are atoms, of its mid-rank.
+        line: Linear codec, which standardises numbers (mean 0, deviation 1), rounds and clips.
+        atoms: Standardised atoms, ascending.
+        distribution: CDF F of all other numbers, standardised.
+        scores: Normal score of each code as input of the networks: for an atom, that under F or, if
+            all numbers are atoms, that of its mid-rank.
         is_discrete: Whether every number in training was an atom.
-        numbers: Exact numbers of the atoms; None if `line` restores them exactly from the
-            positions.
-        ends: Smallest and largest position to which a number that is not an atom decodes. It keeps
-            the tails of F from reaching as far as a distant atom such as 9999; infinite if there is
-            none.
+        numbers: Exact atoms; None if `line` restores them exactly from `atoms`.
+        ends: Smallest and largest standardised number to which the last code decodes, so that the
+            tails of F do not reach a distant atom such as 9999; infinite if there is none.
     """
 
     line: RealCodec
@@ -90,14 +87,12 @@ class QuantileCodec:
         atom_rows: int | None = None,
         rare_rows: int = 1,
     ) -> Self:
-        """Fits the codec to parsed cells.
+        """Fits the codec to parsed cells: frequently repeated values (atoms) get their own codes,
+        and a smooth CDF F is fitted to all other numbers.
 
         Args:
-            series: Cells of the column.
-            column: Column of the schema.
-            atom_rows: Numbers of at least this many rows are atoms in addition to the usual ones;
-                None for no addition.
-            rare_rows: F does not disclose numbers that fewer rows share.
+            atom_rows: Numbers of at least this many rows are atoms, too; None for no such addition.
+            rare_rows: F does not disclose numbers that fewer rows than this share.
         """
         line = _line_of(series, column)
         present, positions = line.positions(series)
@@ -175,8 +170,8 @@ class QuantileCodec:
 
     @property
     def shaped_codes(self) -> range:
-        """Range of the atoms' codes if every number of the training table is an atom; otherwise
-        empty."""
+        """Range of the codes of atoms (frequent values with their own codes) if every number of the
+        training table is an atom; otherwise empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
@@ -189,17 +184,18 @@ class QuantileCodec:
 
     @cached_property
     def places(self) -> Numbers:
-        """Normal score of each atom (frequent value) among the other numbers, by code; -inf for the
-        code of missing cells. The last code, which has no atom, is left out.
-        Shape: (K - 1,) for K codes."""
+        """Normal score of the frequent value (atom) that each code stands for, under the CDF of the
+        other numbers; -inf for the code of missing cells. The last of the K codes, that of all
+        other numbers, is left out. Shape: (K - 1,)."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the code and the normal score of each parsed cell. Shape: (n,) -> (n,), (n,).
+        """Returns the integer code and the normal score of each of n parsed cells. Shape: (n,) ->
+        (n,), (n,).
 
-        The code is -1 for a missing cell if `has_missing` is False; the score is 0 for all codes
-        except the last.
+        The code is -1 for a missing cell if `has_missing` is False; the score is 0 except for the
+        last code, that of numbers without their own code.
         """
         is_number, positions = self.line.positions(series)
         # A number that rounds to an atom is that atom.
@@ -214,8 +210,8 @@ class QuantileCodec:
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the cells that codes and normal scores represent, rounded to the column's step
-        and clipped to its limits."""
+        """Returns the n cells that integer codes and normal scores (`values`) represent, rounded to
+        the column's step and clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         atom = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         atoms = np.append(self.atoms, 0.0)
         others = self.distribution.positions_at(values).clip(*self.ends)
@@ -227,11 +223,13 @@ class QuantileCodec:
         return cells
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Rounds generated numbers to the distribution of decimals in the table, and returns their
-        normal scores.
+        """Rounds n generated numbers so that the number of decimals is distributed as in the table,
+        and returns their normal scores. Repeated numbers keep their decimals. Shape: (n,).
 
-        Repeated numbers keep their decimals. For the arguments, see
-        `ContinuousCodec.with_decimals`.
+        Args:
+            values: Normal scores of generated numbers. Shape: (n,).
+            u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
+            are_allowed: Function from normal scores to the mask of those that numbers may get.
         """
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
@@ -245,10 +243,10 @@ class QuantileCodec:
         return np.where(is_same, values, self.distribution.scores_at(rounded))
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns the interval of normal scores that decode to a number from low to high; see
-        `RealCodec.edges`.
+        """Returns (lower ends, upper ends) of the intervals of normal scores that decode to a
+        number from low to high, for n rows. Shape: (n,), (n,) -> (n,), (n,).
 
-        Both ends are the same infinity if no number except atoms lies between low and high.
+        Both ends are the same infinity if only atoms (values with their own codes) lie between.
         """
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
@@ -260,8 +258,8 @@ class QuantileCodec:
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns a mask of the codes whose atom lies between low and high, both included.
-        Shape: (n,), (n,) -> (n, K) for K codes."""
+        """Returns, for each of n rows, a mask of those of the K codes whose atom (frequent value)
+        lies between low and high, both included. Shape: (n,), (n,) -> (n, K)."""
         first, last = (self.line.positions(cells)[1][:, None] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         is_between = (first <= self.atoms) & (self.atoms <= last)
@@ -269,11 +267,11 @@ class QuantileCodec:
         return found
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns log dx/dq for each cell, with x the number and q its normal score; 0 for atoms
-        and missing cells.
+        """Returns log(dx / dq) for n cells, with x the number and q its normal score; 0 for missing
+        cells and frequent values with their own codes.
 
-        It converts densities: log p(x) = log p(q) - log dx/dq. With u = F(x) = Phi(q), dx/dq =
-        phi(q) / F'(x), where phi is the standard normal density. Shape: (n,), (n,) -> (n,).
+        It converts densities: log p(x) = log p(q) - log(dx / dq), and dx / dq = phi(q) / F'(x) for
+        the CDF F of x and the standard normal density phi. Shape: (n,), (n,) -> (n,).
         """
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
@@ -281,14 +279,15 @@ class QuantileCodec:
         return np.where(is_number, log_units, 0.0)
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns, for the normal score of each rounded number, the interval of normal scores that
-        are rounded to it. Shape: (n,) -> (n, 2)."""
+        """Returns, for the normal score of each of n rounded numbers, the ends of the interval of
+        normal scores that are rounded to it. Shape: (n,) -> (n, 2)."""
         cells = self.line.rounding_cells(self.distribution.positions_at(values))
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
-        """Returns the normal scores of the two nearest knots or atoms around each number; infinite
-        beyond the outermost ones. Shape: (n,) -> (n, 2)."""
+        """Returns, for each of n normal scores, those of the nearest knots of the CDF or atoms
+        (frequent values) on both sides; infinite beyond the outermost ones. Shape: (n,) -> (n,
+        2)."""
         low, high = self.distribution.bins(values).T
         edges = np.concatenate([[-np.inf], self.places, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
@@ -389,8 +388,8 @@ def _are_atoms(found: Numbers, counts: Codes) -> Mask:
 
 
 def are_all_atoms(counts: Codes) -> bool:
-    """Returns whether all numbers of a column are atoms (values with their own codes), given the
-    number of rows of each distinct number. Shape: (k,)."""
+    """Returns whether all numbers of a column are frequent enough to get their own codes (atoms),
+    given the number of rows of each of k distinct numbers. Shape: (k,)."""
     others = counts[~_are_heavy(counts)]
     are_few = len(counts) <= MOST_ATOMS
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))

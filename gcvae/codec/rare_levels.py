@@ -52,15 +52,14 @@ _UNSEEN_ROWS = 0.5
 
 @dataclass(frozen=True)
 class GroupedLevelCodec:
-    """Codec of levels whose codes follow the first axis of a correspondence analysis, so that
-    similar levels have similar codes; code 0 is missing (if `has_missing`).
+    """Codec of levels (categories), in which groups of rare levels share a code. Codes follow the
+    first axis of a correspondence analysis, so that similar levels have similar codes; code 0 is
+    missing (if `has_missing`).
 
-    A value in (0, 1) selects one of the levels of a code; it is 1/2 if the code has a single level,
-    and HIDDEN for a suppressed level.
+    The real value in (0, 1) of a cell selects one of the levels of its code; it is 1/2 if the code
+    has a single level, and HIDDEN for a suppressed level (one of too few rows to be disclosed).
 
     Attributes:
-        column: Column of the schema.
-        has_missing: Whether code 0 stands for a missing cell.
         codes: Code of each of the K levels of the schema, not counting missing. Shape: (K,).
         counts: Number of rows of each level, including those where it replaces a suppressed level;
             or shares of rows (`without_counts`). Shape: (K,).
@@ -87,11 +86,10 @@ class GroupedLevelCodec:
         other columns.
 
         Args:
-            series: Cells of the column.
-            column: Column of the schema.
-            others: The other columns, with cells in few bins.
+            others: The other columns, their cells grouped into bins.
             functions: Functional dependencies that involve this column; None if there are none.
-            withheld: Number of rows in which a level replaces suppressed levels, by level.
+            withheld: By level, the number of rows in which it replaces suppressed levels (those of
+                too few rows to be disclosed).
         """
         levels = column.levels or ()
         places = {level: i for i, level in enumerate(levels)}
@@ -115,13 +113,13 @@ class GroupedLevelCodec:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """Levels as in parsed tables, in the schema's order."""
+        """Levels (categories), typed as in parsed tables, in the schema's order."""
         return self.column.levels or ()
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing (if `has_missing`), and one for each group or single
-        level."""
+        """Number of codes: one for missing (if `has_missing`), and one for each level or group of
+        rare levels."""
         return int(self.codes.max(initial=-1)) + 1 + self.has_missing
 
     @property
@@ -140,14 +138,14 @@ class GroupedLevelCodec:
 
     @cached_property
     def members(self) -> CodeMembers:
-        """Levels of each code, not counting missing, in the schema's order."""
+        """Assignment of the levels, in the schema's order and without missing, to codes."""
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the code and the value of each parsed cell; code -1 for a cell without a code.
-        Shape: (n,) -> (n,), (n,).
+        """Returns, for n parsed cells, the integer code (-1 for a cell without one) and the value
+        in (0, 1) that selects one of the code's levels. Shape: (n,) -> (n,), (n,).
 
-        An unknown text is encoded as a suppressed level, if the column has suppressed levels.
+        An unknown level is encoded as a suppressed one, if the column has suppressed levels.
         """
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
@@ -163,15 +161,15 @@ class GroupedLevelCodec:
         return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the cells that codes and values represent; a value in (0, 1) selects one of a
-        code's levels."""
+        """Returns the n cells that codes and values represent; a value in (0, 1) selects one of a
+        code's levels. Shape: (n,), (n,) -> (n,)."""
         places = self.members.at(codes - self.has_missing, values)
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), places, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns minus the log share of each cell's level in its code: log p(level) = log p(code)
-        - log_units. Shape: (n,), (n,) -> (n,)."""
+        """Returns -log(share of the level in its code) for n cells, so that log p(level) = log
+        p(code) - log_units. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
@@ -186,18 +184,19 @@ class GroupedLevelCodec:
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share that the chosen levels have in each code.
-        Shape: (K,) -> (n_codes,) for K levels."""
+        """Returns the log of the total share that the chosen ones of K levels have in the rows of
+        each code. Shape: (K,) -> (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Samples values that select one of the chosen levels of each code, from uniform noise u.
+        """For each of n codes, samples a value in (0, 1) that selects one of the code's chosen
+        levels by its share. Shape: (n,).
 
         Args:
-            chosen: Mask of the levels. Shape: (K,).
+            chosen: Mask of the K levels that may be selected. Shape: (K,).
             codes: Codes of the cells. Shape: (n,).
-            values: Values that cells without a level keep. Shape: (n,).
+            values: Values that cells whose code has no level keep. Shape: (n,).
             u: Uniform random numbers in (0, 1). Shape: (n,).
         """
         has_level = codes >= self.has_missing
@@ -207,7 +206,8 @@ class GroupedLevelCodec:
         return found
 
     def without_counts(self) -> Self:
-        """Returns the codec with counts replaced by shares, rounded to three digits.
+        """Returns a copy with the levels' numbers of rows replaced by shares, rounded to three
+        digits.
 
         Shares suffice for generation and scores, and do not disclose numbers of rows.
         """

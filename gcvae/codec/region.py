@@ -11,13 +11,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Drawn:
-    """Generated cells of one column for N particles (weighted partial rows).
-    Shape: (N,) for each attribute.
+    """Generated cells of one column for N particles (weighted partial rows). Shape: (N,) for each
+    attribute.
 
     Attributes:
-        log_prob: Log probability of the region from which the cell was drawn, float64.
-        codes: Codes of the cells.
-        values: Values of the cells.
+        log_prob: Log probability of the set of allowed cells from which the cell was sampled,
+            float64.
+        codes: Integer codes of the cells.
+        values: Encoded real values of the cells.
     """
 
     log_prob: Tensor
@@ -26,29 +27,32 @@ class Drawn:
 
     @classmethod
     def to_fill(cls, noise: Tensor) -> Drawn:
-        """Returns N cells with placeholder content, to be overwritten by `put`. Shape: noise
-        (N,)."""
+        """Returns N placeholder cells, to be overwritten by `put`; `noise` only determines N and
+        the dtype of the values. Shape: noise (N,)."""
         log_prob, codes = (
             torch.zeros(len(noise), dtype=dtype) for dtype in (torch.float64, torch.int32)
         )
         return cls(log_prob, codes, torch.zeros_like(noise))
 
     def put(self, at: Tensor, part: Drawn) -> None:
-        """Overwrites the cells of the k particles at the indices `at`, in place. Shape: at (k,)."""
+        """Overwrites the k cells at the indices `at` by those of `part`, in place. Shape: at
+        (k,)."""
         self.log_prob[at] = part.log_prob.double()
         self.codes[at] = part.codes.int()
         self.values[at] = part.values.to(self.values)
 
 
 class WalkedColumn(Protocol):
-    """Conditional distribution of one column, given the latent vector z and the columns generated
-    before it."""
+    """Conditional distribution of one column in each of N particles (weighted partial rows), given
+    the latent vector z and the columns generated before it."""
 
     def take(self, rows: Tensor) -> WalkedColumn:
-        """Returns the distribution for the particles at these indices."""
+        """Returns the conditional distribution for the particles (weighted partial rows) at these
+        indices."""
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell in the region for each particle; None for no restriction. Shape: noise
+        """Samples a cell for each of N particles (weighted partial rows) among the allowed cells
+        `region`; if None, all cells are allowed. `noise` is uniform in (0, 1). Shape: noise
         (N,)."""
 
 
@@ -59,14 +63,14 @@ _FEW_INTERVALS = 8
 
 @dataclass(frozen=True)
 class Region:
-    """Allowed cells of one column, for each of n rows or, if n = 1, for all rows.
+    """Set of allowed cells of one column, for each of n rows or, if n = 1, for all rows.
 
     Attributes:
-        log_share: Log of the share of each of the K codes that is allowed: 0 if the code is allowed
-            completely, -inf if not at all, between them for a group of which some levels are
-            allowed. Shape: (n, K).
-        lower: Lower ends of the m intervals of values that are allowed under the last code. An
-            interval with equal ends is a point, which counts by its density.
+        log_share: Log of the allowed share of each of the K codes: 0 if the code is allowed
+            completely, -inf if not at all, between them for a code of several levels of which some
+            are allowed. Shape: (n, K).
+        lower: Lower ends of the m intervals of encoded values that are allowed with the last code,
+            that of numbers. An interval with equal ends is a point, which counts by its density.
             Shape: (n, m), float64.
         upper: Upper ends of the intervals. Shape: (n, m), float64.
     """
@@ -89,20 +93,20 @@ class Region:
         return Region(self.log_share[rows], self.lower[rows], self.upper[rows])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Samples a cell in the region for each of N particles, with the log probability of the
-        region.
+        """Samples an allowed cell of a column for each of N particles (weighted partial rows);
+        returns the cells with the log probability of all allowed ones. Shape: noise (N,), uniform.
 
-        `codes` and `values`, the particles' earlier cells, are ignored; they are part of the
-        interface of `DependentCells`.
+        `codes` and `values`, the particles' earlier cells, are ignored; `DependentCells` uses them.
         """
         return column.draw_within(self, noise)
 
     def draw_by_size(self, column: WalkedColumn, noise: Tensor) -> Drawn:
-        """Does the same as `draw` for N particles with separate regions, but faster if few of them
-        have many intervals.
+        """Samples an allowed cell of a column for each of N particles (weighted partial rows), like
+        `draw`, but faster if only some particles have many allowed intervals. Shape: noise (N,),
+        uniform.
 
-        The time of `draw` depends on the largest number of intervals in a row; this method draws
-        rows with few intervals separately.
+        The time of `draw` depends on the largest number of intervals of a particle; here, particles
+        with at most eight are sampled separately.
         """
         is_interval = self.lower < NOWHERE
         counts = is_interval.sum(-1)
@@ -124,6 +128,6 @@ class Region:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region of a row contains a single point, which has a density instead of a
+        """Whether some allowed interval is a single point, which has a density instead of a
         probability."""
         return bool((self.lower == self.upper).any())

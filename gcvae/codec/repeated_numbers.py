@@ -30,13 +30,13 @@ LEAST_ROWS = 5
 
 @dataclass(frozen=True)
 class RepeatedNumbers:
-    """Map H that adds steps at repeated numbers v to a smooth CDF S: F(x) = H(S(x)); see the
-    module.
+    """Map H that adds a step to a smooth CDF S at each of k repeated numbers v: the CDF with steps
+    is F(x) = H(S(x)).
 
     Attributes:
-        shares: Height w_v of the step at each of the k numbers, ascending by v. Shape: (k,).
-        starts: S at the lower end of each number's rounding cell. Shape: (k,).
-        ends: S at the upper end of each number's rounding cell. Shape: (k,).
+        shares: Height of the step at each number, ascending by v. Shape: (k,).
+        starts: S at the lower end of the interval that is rounded to each number. Shape: (k,).
+        ends: S at the upper end of this interval. Shape: (k,).
     """
 
     shares: Numbers
@@ -66,7 +66,8 @@ class RepeatedNumbers:
         return raised
 
     def raised(self, scores: Numbers) -> Numbers:
-        """Converts normal scores of S to those of F. Shape: (n,)."""
+        """Converts n normal scores under the smooth CDF to those under the CDF with steps at
+        repeated numbers. Shape: (n,) -> (n,)."""
         s, rest = ndtr(scores), ndtr(-scores)
         n_begun = np.searchsorted(self.starts, s, side="right")
         at = np.maximum(n_begun - 1, 0)
@@ -76,7 +77,8 @@ class RepeatedNumbers:
         return _scores(self._left * s + below, self._left * rest + above)
 
     def lowered(self, scores: Numbers) -> Numbers:
-        """Converts normal scores of F to those of S. Shape: (n,)."""
+        """Converts n normal scores under the CDF with steps at repeated numbers to those under the
+        smooth CDF without steps. Shape: (n,) -> (n,)."""
         u, rest = ndtr(scores), ndtr(-scores)
         at, is_inside = self._cells(u)
         inside = self.starts[at] + (u - self._raised[at]) / self._slopes[at]
@@ -86,22 +88,23 @@ class RepeatedNumbers:
         return _scores(s, np.where(is_inside, 1.0 - inside, above))
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """Returns the log slope of H at normal scores of F. Shape: (n,)."""
+        """Returns log(dF / dS) at n normal scores under F, with F the CDF with steps at repeated
+        numbers and S the smooth CDF without them. Shape: (n,) -> (n,)."""
         at, is_inside = self._cells(ndtr(scores))
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
     def are_inside(self, scores: Numbers) -> Mask:
-        """Returns a mask of the normal scores of F that lie in the rounding cell of a repeated
-        number. Shape: (n,)."""
+        """Returns a mask of those of n normal scores (under the CDF with steps) whose numbers are
+        rounded to a repeated number. Shape: (n,) -> (n,)."""
         return self._cells(ndtr(scores))[1]
 
     def to_json(self) -> dict[str, list[float]]:
-        """Returns H as a JSON document, which `from_json` reads."""
+        """Returns the steps of the CDF as a JSON document, which `from_json` reads."""
         return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores H from the JSON document that `to_json` returned."""
+        """Restores the steps of the CDF from the JSON document that `to_json` returned."""
         return cls(*(np.asarray(document[field.name], float) for field in fields(cls)))
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:

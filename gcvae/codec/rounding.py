@@ -43,11 +43,11 @@ class Rounding:
     """Probabilities of rounding a number to 0, 1, ... decimals, by the number's size.
 
     Attributes:
-        sizes: Sizes (powers of ten) of the fitted numbers, ascending. Shape: (S,) for S sizes.
+        sizes: The S sizes (exponents of ten) of the fitted numbers, ascending. Shape: (S,).
         shares: Probability that a number of each size is rounded to 0, 1, ..., C - 1 decimals; with
             the remaining probability it only has the column's decimals. Shape: (S, C).
-        lost: Error of encoding and decoding that `restored` removes; 0 if rounding to the column's
-            decimals removes it.
+        lost: Error of encoding and decoding a number that `restored` removes; 0 if rounding to the
+            column's decimals removes it.
     """
 
     sizes: Codes
@@ -56,8 +56,8 @@ class Rounding:
 
     @classmethod
     def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
-        """Fits the probabilities to a column's numbers; returns None if nearly all numbers have the
-        same decimals.
+        """Fits the probabilities of rounding to 0, 1, ... decimals to n numbers of a column;
+        returns None if nearly all have the same number of decimals.
 
         Args:
             numbers: Finite numbers. Shape: (n,).
@@ -83,16 +83,16 @@ class Rounding:
     def rounded(
         self, numbers: Numbers, u: Numbers, are_allowed: Callable[[Numbers], Mask]
     ) -> Numbers:
-        """Rounds each number to a number of decimals that u selects.
+        """Rounds each of n numbers to a random number of decimals, which u selects. Shape: (n,).
 
-        If a rounded number is not allowed, a neighbour up to three steps away is used. If no such
-        neighbour is allowed, or the number would become 0, it is rounded to more decimals or left
+        If the rounded number is not allowed, another multiple up to three steps away is used. If
+        none is allowed, or the number would become 0, it is rounded to more decimals or left
         unchanged.
 
         Args:
             numbers: Finite numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1). Shape: (n,).
-            are_allowed: Function that returns a mask of the allowed numbers. Shape: (m,) -> (m,).
+            are_allowed: Function from an array of numbers to the mask of the allowed ones.
         """
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         ends = np.cumsum(self.shares, axis=1)[np.searchsorted(middles, _sizes(numbers))]
@@ -112,8 +112,8 @@ class Rounding:
         return found
 
     def restored(self, numbers: Numbers) -> Numbers:
-        """Replaces each number that lies within the encoding error of a rounded number by the
-        rounded number. Shape: (n,) -> (n,)."""
+        """Replaces each of n numbers that is within the encoding error of a number with fewer
+        decimals by that number. Shape: (n,) -> (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self._decimals if self.lost else ():
             near = rounded_to(numbers, decimals)
@@ -145,8 +145,8 @@ class Rounding:
 
 
 def rounded_to(numbers: Numbers, decimals: int) -> Numbers:
-    """Rounds numbers to `decimals` decimals; numbers too large for it are unchanged.
-    Shape: (n,) -> (n,)."""
+    """Rounds n numbers to `decimals` decimals; numbers too large for it are unchanged. Shape: (n,)
+    -> (n,)."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.round(numbers, decimals)
     return np.where(np.isfinite(near), near, numbers)

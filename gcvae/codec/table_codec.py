@@ -130,15 +130,15 @@ def _rounded(
 
 
 class TableCodec:
-    """Encodes tables as tensors and decodes them, column by column.
+    """Encodes tables as tensors (an integer code and a real value for each cell) and decodes them,
+    column by column.
 
     Attributes:
-        schema: Schema of the table.
         columns: Codecs of the modelled columns, in the order of the tensors' columns.
-        copies: Columns that are not modelled because they equal another column, with the other
-            column's name.
-        reduction: Transformation from the table's columns to those that are encoded: residuals of
-            rules, parts of numbers.
+        copies: By name of a column that is not modelled because it equals another, the other's
+            name.
+        reduction: Transformation of the table's columns to those that are encoded, such as
+            residuals of rules and parts of numbers.
     """
 
     def __init__(
@@ -171,11 +171,9 @@ class TableCodec:
         rare_rows: int = 1,
         withheld: Mapping[str, Mapping[Level, int]] | None = None,
     ) -> TableCodec:
-        """Fits the codec to a table as `parse_table` returns it; dropped columns are left out.
+        """Fits the codec to a parsed table; columns that the schema drops are left out.
 
         Args:
-            table: Parsed table.
-            schema: Schema of the table.
             numbers: Encoding of numbers: `standardised`; `unit`, scaled to [0, 1] by the column's
                 range; or `quantile`, with codes for frequent values and normal scores for others.
             levels: Order of the levels of categorical columns: `listed`, as in the schema; or
@@ -183,12 +181,12 @@ class TableCodec:
             with_copies: Whether a column that equals another in every row is copied instead of
                 modelled.
             with_rules: Whether columns that the schema's rules derive are modelled as residuals,
-                and columns with steps as several parts.
+                and columns with several step sizes as several columns.
             functions: Functional dependencies that the model enforces.
-            rare_rows: Numbers that fewer rows share are not disclosed, except atoms; 1 for no
-                limit.
+            rare_rows: Numbers that fewer rows share are not disclosed, except frequent values with
+                their own codes; 1 for no limit.
             withheld: By column and level, the number of rows in which the level replaces suppressed
-                levels.
+                levels (those of too few rows to be disclosed).
         """
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if with_copies else {}
@@ -208,7 +206,7 @@ class TableCodec:
 
     @property
     def modelled(self) -> tuple[Column, ...]:
-        """Modelled columns of the schema, in order, without copies."""
+        """Schema's columns that the model learns, in order, without copies of other columns."""
         return tuple(c for c in self.schema if c.is_modelled and c.name not in self.copies)
 
     @property
@@ -237,16 +235,16 @@ class TableCodec:
         regions: Sequence[Region | None] | None = None,
         exact: Collection[str] = (),
     ) -> EncodedTable:
-        """Adds the random parts of values that the model does not output to generated rows.
+        """Completes generated rows by the random parts of encoded values that the model does not
+        output.
 
-        In a group of rare levels, a uniform value selects the level. Numbers are rounded to the
-        distribution of decimals in the table.
+        Where rare levels share a code, a uniform value selects the level. Numbers are rounded so
+        that the number of decimals is distributed as in the table.
 
         Args:
             table: Generated rows, on the CPU.
-            generator: Random generator.
-            regions: Allowed cells of each column, within which rounded numbers stay; None if all
-                are allowed.
+            regions: Allowed cells of each column, within which rounded numbers stay; None, also for
+                a single column, if all are allowed.
             exact: Columns that are not rounded, because constraints on other columns depend on
                 them.
         """
@@ -264,18 +262,18 @@ class TableCodec:
         return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:
-        """Returns the log of original units per unit of value, summed over the numbers in each row.
-        Shape: (n,).
+        """Returns the sum of log(dx / dv) over the numbers x in each of n rows, with v the encoded
+        value; levels that share a code add -log(share of the level). Shape: (n,).
 
-        It converts densities: log p(row) = log p(encoded row) - log_units. Unobserved cells count
-        0.
+        It converts densities: log p(row) = log p(encoded row) - log_units. Unobserved cells add 0.
         """
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """Returns the terms of `log_units` for each cell. Shape: (n, D).
+        """Returns, for n rows and D columns, log(dx / dv) of each cell x with encoded value v, and
+        -log(share of the level) for levels that share a code. Shape: (n, D).
 
-        They are 0 for intervals and for unobserved cells, except those with suppressed levels.
+        Terms are 0 for intervals and for unobserved cells, except those with suppressed levels.
         """
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
@@ -295,8 +293,8 @@ class TableCodec:
 
         Args:
             frame: Rows, as `parse_table` returns them.
-            blanks_unknown: Whether a missing cell is unobserved, instead of being an outcome that
-                the model knows.
+            blanks_unknown: Whether a missing cell counts as unobserved (True) or as an outcome of
+                its own (False).
         """
         shape = len(frame), len(self.columns)
         codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
@@ -315,21 +313,21 @@ class TableCodec:
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
         """Returns a mask of the cells whose level is suppressed, because too few rows have it to be
-        disclosed. Shape: (n, D)."""
+        disclosed. Shape: (n, D) for n rows and D columns."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Converts parsed rows to rows of the transformed table, with missing cells as unknown
-        ones; a missing cell of a copied column is filled from the copy."""
+        """Transforms parsed rows to the columns that are encoded, such as residuals of rules;
+        missing cells count as unknown, and are filled where another column is an exact copy."""
         own: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for copy, source in self.copies.items():
             own[source] = own[source].where(own[source].notna(), own[copy])
         return self.reduction.reduce(pd.DataFrame(own, index=frame.index), blanks_unknown=True)
 
     def written(self, names: Sequence[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Decodes the named columns of the table; only the tensors' columns on which they depend
-        are used. Shape: codes (n, D), values (n, D) -> n rows."""
+        """Decodes only the named columns of the table, from the tensors' columns on which they
+        depend. Shape: codes (n, D), values (n, D) for D encoded columns -> n rows."""
         frame = self._decoded(self.reduction.needed(names), codes, values)
         return self.reduction.restore(frame, names)
 
@@ -352,14 +350,14 @@ class TableCodec:
     def earlier(
         self, rewriting: Rewriting, part: str, codes: Tensor, values: Tensor
     ) -> pd.DataFrame:
-        """Returns the columns on which the decoding of one part of a column depends: its parents in
-        the rule, and its earlier parts.
+        """Returns, decoded, the columns on which one part of a column depends: a rule or step sizes
+        replace the column by parts, which depend on the rule's other columns and on earlier parts.
 
         Args:
-            rewriting: Transformation of the column to its parts.
+            rewriting: Transformation of the column to its parts, such as the residual of a rule.
             part: Name of the part.
-            codes: Codes of the rows. Shape: (n, D).
-            values: Values of the rows. Shape: (n, D).
+            codes: Codes of n rows in the D encoded columns. Shape: (n, D).
+            values: Encoded values. Shape: (n, D).
         """
         parts = [column.name for column in rewriting.parts]
         before = self._decoded(parts[: parts.index(part)], codes, values)
@@ -371,8 +369,8 @@ class TableCodec:
         return self.columns[self.places[name]]
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns, for each copied column, a mask of the rows in which it differs from its
-        original. The model gives such rows probability 0. Shape: (n,) each."""
+        """Returns, for each column that was a copy of another in training, a mask of those of n
+        rows in which it differs from the other. Such rows have probability 0. Shape: (n,) each."""
         differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()
@@ -381,8 +379,8 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows with missing cells marked as unobserved, and with them the residuals
-        that are computed from missing cells."""
+        """Returns the rows with missing cells marked as unobserved, as well as the residuals that
+        are computed from missing cells."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():

@@ -61,13 +61,9 @@ class ConstantCodec:
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
-    """Returns the columns that equal an earlier one in every row, with the earlier column's name.
+    """Returns, by name of a column that equals an earlier one in every row, the earlier one's name.
 
     Only columns with the same kind, limits and levels count as copies.
-
-    Args:
-        table: Parsed table.
-        columns: Columns to compare.
     """
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
@@ -110,7 +106,8 @@ class _CellChunks:
 
 
 def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
-    """Returns the codecs of those columns that are not modelled, fitted to the table."""
+    """Returns the codecs, fitted to the table, of those columns that the model does not learn, such
+    as identifiers and constants."""
     people = People.of(table, columns) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
@@ -122,8 +119,8 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
 
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
-    """Returns the member `people` of a codec's JSON document: the generator of names. The result is
-    empty if no column needs it."""
+    """Returns {"people": JSON document of the generator of names} for the first codec that uses
+    one; {} if none does."""
     people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
     return {} if people is None else {"people": people.to_json()}
 
@@ -131,12 +128,13 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """Restores the codecs of those columns that are not modelled from their JSON documents.
+    """Restores from JSON documents the codecs of those columns that the model does not learn, such
+    as identifiers and constants.
 
     Args:
         columns: All columns.
         documents: Document of each column's codec, by column name.
-        people: Document of the generator of names; None if no column needs it.
+        people: JSON document of the generator of names; None if no column needs it.
 
     Raises:
         KeyError: A document is absent.

@@ -34,11 +34,11 @@ class UsedNumbers:
         self._residues[residues] = True
 
     def counter(self) -> Counter:
-        """Returns the sequence of unused numbers with the most values.
+        """Returns the largest of several candidate sets of unused numbers.
 
-        Candidates are the numbers beyond all originals, a gap if it is more than twice as wide, and
-        unused residues modulo powers of two. A large modulus has few numbers for each residue, a
-        small one few unused residues.
+        Candidates are the numbers beyond all used ones, a gap if it is more than twice as wide, and
+        the numbers with unused residues modulo powers of two. A large modulus has few numbers for
+        each residue, a small one few unused residues.
         """
         gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
         last = gaps[-1]

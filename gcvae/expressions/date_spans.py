@@ -19,7 +19,8 @@ _SPAN = re.compile(r"\d{4}(-?Q[1-4]|-\d\d(-\d\d)?)?")
 
 
 def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | None:
-    """Returns the first and the last moment of a time span, in steps of the column's resolution.
+    """Returns the first and the last moment, at the resolution of a date column, of a time span
+    such as a year or a quarter.
 
     Returns None if `wanted` is not a time span, or is a date in the column's own format.
 
@@ -54,14 +55,12 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
 
 def _time_of(moment: pd.Period) -> pd.Timestamp:
     """Converts a period of one microsecond to a time; `Period.start_time` would count in
-    nanoseconds.
-    """
+    nanoseconds."""
     return pd.Timestamp(np.int64(moment.ordinal).astype(TIMES))
 
 
 def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:
-    """Converts a time in the column's time zone to UTC, without a zone attached; unchanged for a
-    column without a zone.
-    """
+    """Converts a local time in the time zone of a date column to UTC, without a zone attached;
+    unchanged if the column has no zone."""
     local = time.tz_localize(column.zone or UTC, ambiguous=True, nonexistent="shift_forward")
     return local.tz_convert("UTC").tz_localize(None)

@@ -42,7 +42,7 @@ Texts = npt.NDArray[Any]
 
 
 class Type(StrEnum):
-    """Type of the value of an expression or a part of it."""
+    """Type of the value of an expression or a part of it: number, date, text or truth value."""
 
     NUMBER = "a number"
     DATE = "a date"
@@ -52,13 +52,14 @@ class Type(StrEnum):
 
 @dataclass(frozen=True)
 class Function:
-    """A function that expressions may call.
+    """A function that expressions over columns may call, such as round or month.
 
     Attributes:
         takes: Type of each argument.
         gives: Type of the result.
         compute: Computes the result from the values of the arguments.
-        is_repeated: Whether the last argument may be repeated.
+        is_repeated: Whether there may be further arguments of the last one's type, as of min(x, y,
+            ...).
         optional: Number of trailing arguments that may be omitted.
         by_clock: Whether the result depends on a time zone. `compute` then takes the argument
             `zone`: that of the date's column, or one that the expression names as last argument.
@@ -97,8 +98,7 @@ class Function:
 
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
     """Rounds to `digits` decimals (0 if None). If the exact number may be a tie, its error bound is
-    half a unit, so that it equals both neighbours.
-    """
+    half a unit, so that it equals both neighbours."""
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
         values, error = (part * scale for part in x.rounded)
@@ -151,10 +151,10 @@ def known_zone(name: str) -> str:
 
 
 def check_part(name: str, column: Column | None) -> None:
-    """Checks that a column's dates contain the part that the function `name` returns, such as the
-    hour.
+    """Checks that a column's dates contain the part that the function `name` returns, such as
+    "hour".
 
-    Dates that are not a column's (None) pass.
+    If `column` is None, the dates are not those of a column and are not checked.
 
     Raises:
         ValueError: The column has no time of day, or no date.
@@ -171,8 +171,7 @@ def check_part(name: str, column: Column | None) -> None:
 
 def _by_clock(times: Times, zone: Any) -> pd.DatetimeIndex:
     """Converts times in UTC to local times of a zone; unchanged if `zone` is None. NaT stays
-    NaT.
-    """
+    NaT."""
     index = pd.DatetimeIndex(np.atleast_1d(times).view(TIMES))
     if zone is None:
         return index
@@ -202,8 +201,7 @@ def _days(first: Times, last: Times) -> Amount:
 
 def _months(first: Times, last: Times) -> Amount:
     """Returns the number of completed months, each of which ends on the same day of the next month,
-    or after its last day.
-    """
+    or after its last day."""
     first, last = np.broadcast_arrays(first, last)
     a, b = _by_clock(first, None), _by_clock(last, None)
     months = 12.0 * (b.year - a.year) + (b.month - a.month)
@@ -254,8 +252,7 @@ def _numbers(values: npt.NDArray[Any]) -> Amount:
 
 def _mapped(change: Callable[..., str]) -> Callable[..., Texts]:
     """Returns a vectorised version of a function of texts; the result is missing if an argument
-    is.
-    """
+    is."""
 
     def mapped(*texts: Texts) -> Texts:
         rows = np.broadcast_arrays(*texts)
@@ -295,11 +292,8 @@ def _concat(*parts: Texts | Amount) -> Texts:
 
 
 def are_missing(value: Any, kind: Type) -> Truths:
-    """Returns for each value of a term (see `Term.evaluate`) whether it is missing, as truth
-    values.
-
-    Shape: (n,).
-    """
+    """Returns a truth value for each of n values of an expression of type `kind`: TRUE if it is
+    missing, else FALSE. Shape: (n,)."""
     if kind is Type.DATE:
         blank = value == NO_DATE
     elif kind is Type.TEXT:

@@ -31,7 +31,8 @@ Truths = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Amount:
-    """Numbers with bounds on their rounding errors.
+    """n numbers, or a single one, with bounds on their rounding errors, so that 0.1 + 0.2 equals
+    0.3.
 
     Shape: all (n,) or ().
 
@@ -48,7 +49,8 @@ class Amount:
 
     @property
     def rounded(self) -> tuple[Numbers, Numbers]:
-        """The numbers as float64, and bounds on their errors including that of the conversion.
+        """(Numbers as float64, bounds on their rounding errors including that of the conversion)
+        for n numbers.
 
         Shape: (n,), (n,).
         """
@@ -63,9 +65,8 @@ def amount_of(number: float) -> Amount:
 
 
 def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
-    """Returns the result of an operator such as `ast.Add()`; division by zero is undefined
-    (NaN).
-    """
+    """Applies an operator such as `ast.Add()` to numbers with bounds on their rounding errors;
+    division by zero is undefined (NaN)."""
     with np.errstate(all="ignore"):
         values, error = _OPERATIONS[type(operator)](*left.rounded, *right.rounded)
         error = error + _EPSILON * np.abs(values)
@@ -74,9 +75,8 @@ def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
 
 
 def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
-    """Returns the truth of a comparison by an operator such as `ast.Lt()`; numbers within the sum
-    of their error bounds count as equal.
-    """
+    """Compares numbers by an operator such as `ast.Lt()`, as true, false or unknown; numbers that
+    differ by at most the sum of their error bounds count as equal."""
     a, b = left.values, right.values
     with np.errstate(all="ignore"):
         difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
@@ -87,7 +87,8 @@ def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
 
 
 def truths(are_true: Mask, are_known: Any) -> Truths:
-    """Returns FALSE or TRUE for each of `are_true`, and UNKNOWN where `are_known` is False.
+    """Combines two masks to truth values: UNKNOWN where `are_known` is False, else TRUE or FALSE as
+    in `are_true`.
 
     Shape: (n,), (n,) -> (n,).
     """

@@ -80,9 +80,10 @@ class Rows:
 
     Attributes:
         values: Values by column name, as `column_values` returns them.
-        blanks_are_unknown: Whether a missing cell is one not yet observed, so that `is_missing` is
-            unknown for it.
-        said: By column name, whether its unobserved cells are known to be missing.
+        blanks_are_unknown: Whether missing cells are only not yet observed, so that the expression
+            `is_missing(column)` is unknown for them.
+        said: By column name, whether its unobserved cells are known to be missing (True) or to have
+            a value (False).
     """
 
     values: Mapping[str, Any]
@@ -92,16 +93,18 @@ class Rows:
 
 @dataclass(frozen=True)
 class Term:
-    """A compiled part of an expression, such as a column, a literal or a comparison.
+    """A compiled part of an expression, such as a column, a literal or a comparison, which can be
+    evaluated on rows.
 
     Attributes:
         text: Source text of the part.
         type: Type of its value.
-        evaluate: Returns its value in each row: an Amount for numbers, microseconds since 1970 for
-            dates, texts, or Truths.
+        evaluate: Function from rows to the values: an Amount for numbers, microseconds since 1970
+            for dates, strings, or truth values (true, false, unknown).
         column: The column, if the part is one or is a date computed from one; else None.
         literal: The value of a literal; else None.
-        outcomes: All texts that a function can return, such as weekdays; None if they are unknown.
+        outcomes: All strings that a function can return, such as weekdays; None if they are
+            unknown.
         last: For a literal time span such as "2022", the term of its last moment (`evaluate`
             returns the first); else None.
     """
@@ -116,29 +119,30 @@ class Term:
 
     @property
     def is_column(self) -> bool:
-        """Whether the term is a column without any operation."""
+        """Whether this part of an expression is just a column, without any operation."""
         return self.column is not None and self.text == quoted_name(self.column.name)
 
     @property
     def is_nominal(self) -> bool:
-        """Whether the term is a column of unordered levels."""
+        """Whether this part of an expression is a column of unordered levels (categories)."""
         kind = None if self.column is None else self.column.kind
         return kind is not None and kind.outcomes is Outcomes.NOMINAL_LEVELS
 
     @property
     def order(self) -> tuple[Level, ...] | None:
-        """Levels of an ordinal column, lowest first; None for other terms."""
+        """Levels (categories), lowest first, if this part of an expression is an ordinal column;
+        else None."""
         if self.column is None or self.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
             return None
         return self.column.levels
 
 
 def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None = None) -> Term:
-    """Compiles a syntax tree to a term whose value is true, false or unknown in each row.
+    """Compiles a syntax tree to an evaluable term whose value is true, false or unknown in each
+    row.
 
     Args:
         tree: Syntax tree from `parse_expression`.
-        schema: Schema of the columns.
         tables: Lookup tables by name, for parts such as `rates[country]`.
 
     Raises:
@@ -149,11 +153,10 @@ def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None
 
 
 def compile_term(tree: ast.expr, schema: TableSchema, tables: Tables) -> Term:
-    """Compiles a syntax tree to a term over the columns of a schema.
+    """Compiles the syntax tree of an expression over a schema's columns to an evaluable term.
 
     Args:
         tree: Syntax tree from `parse_expression`.
-        schema: Schema of the columns.
         tables: Lookup tables by name, for parts such as `rates[country]`.
 
     Raises:
@@ -164,7 +167,8 @@ def compile_term(tree: ast.expr, schema: TableSchema, tables: Tables) -> Term:
 
 
 def column_values(cells: pd.Series[Any], column: Column) -> Any:
-    """Converts parsed cells of a column to the values that `Term.evaluate` uses. Shape: (n,)."""
+    """Converts n parsed cells to the values that expressions compute with: an Amount for numbers,
+    microseconds since 1970 for dates, strings, or truth values. Shape: (n,)."""
     kind = type_of(column)
     known = cells.notna().to_numpy()
     if kind is Type.DATE:
@@ -188,8 +192,7 @@ class _Compiler:
 
     def _looked_up(self, name: str, key: Term) -> Term:
         """Compiles `name[key]`, the entry of a lookup table; missing where the table has no
-        entry.
-        """
+        entry."""
         if name not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise ValueError(f"there is no table {name}; the rule's tables are: {known}")
@@ -283,8 +286,7 @@ class _Compiler:
 
 def _zone(terms: Sequence[Term]) -> Any:
     """Returns the time zone for a part of a date: the one named in the call, or that of the date's
-    column.
-    """
+    column."""
     if len(terms) > 1:
         named = terms[1].literal
         if not isinstance(named, str):
@@ -294,8 +296,8 @@ def _zone(terms: Sequence[Term]) -> Any:
 
 
 def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
-    """Converts values of a term to keys of lookup tables: texts, "true" and "false", or
-    `number_key`.
+    """Converts n values of an expression of type `kind` to keys of lookup tables: strings, "true"
+    and "false", or numbers by `number_key`;
 
     None for missing. Shape: (n,).
     """
@@ -314,7 +316,7 @@ def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
 
 
 def number_key(number: float) -> str:
-    """Returns the text of a number as a key of a lookup table; whole numbers have no decimal point.
+    """Returns a number as a key of a lookup table, a string; whole numbers have no decimal point.
 
     >>> number_key(3.0), number_key(0.19)
     ('3', '0.19')
@@ -459,8 +461,7 @@ def _require_number(term: Term, whole: str) -> None:
 
 def _date_arithmetic(left: Term, operator: ast.operator, right: Term, text: str) -> Term:
     """Compiles date - date to a number of days; date + days, days + date and date - days to
-    dates.
-    """
+    dates."""
     subtract = isinstance(operator, ast.Sub)
     if subtract and left.type is right.type:
         return Term(
@@ -565,8 +566,7 @@ def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
 
 def _compared_with_span(left: Term, operator: ast.cmpop, right: Term) -> Term:
     """Compiles the comparison of a date with a time span, which lies in it, before its first moment
-    or after its last one.
-    """
+    or after its last one."""
     if left.last is not None and right.last is None:
         left, right, operator = right, left, _TURNED.get(type(operator), type(operator))()
     first, last = replace(right, last=None), right.last
@@ -607,16 +607,14 @@ def _same_texts(left: npt.NDArray[Any], operator: ast.cmpop, right: npt.NDArray[
 
 def _ranks(texts: npt.NDArray[Any], order: pd.Index[Any]) -> Amount:
     """Returns the index of each text in an order of levels; unknown for unseen levels and missing
-    cells.
-    """
+    cells."""
     places = order.get_indexer(pd.Index(np.atleast_1d(texts), dtype=object)).reshape(texts.shape)
     return Amount(places.astype(np.int64), known=places >= 0)
 
 
 def _check_level(term: Term, other: Term) -> None:
     """Raises a ValueError if a text compared with a column is not one of its levels, perhaps
-    misspelled.
-    """
+    misspelled."""
     levels = other.outcomes if other.column is None else other.column.levels
     if term.literal is None or levels is None or term.literal in levels:
         return
@@ -626,8 +624,7 @@ def _check_level(term: Term, other: Term) -> None:
 
 def _coerced(term: Term, other: Term) -> Term:
     """Converts a literal to the type of the other side: a date, a number, or a word of a boolean
-    column.
-    """
+    column."""
     if term.literal is None or other.column is None or isinstance(term.literal, bool):
         return term
     if other.type is Type.DATE and term.type is Type.TEXT:
@@ -673,8 +670,7 @@ def _moment(text: str, time: np.datetime64) -> Term:
 
 def _is_in_percent(column: Column) -> bool:
     """Returns whether a column's cells are written as percentages; `23 %` then means 23, not
-    0.23.
-    """
+    0.23."""
     form = column.number_format
     return form is not None and "%" in (form.prefix.strip(), form.suffix.strip())
 

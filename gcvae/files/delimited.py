@@ -16,8 +16,8 @@ ROWS_PER_CHUNK = 100_000
 def write_delimited(
     frame: pd.DataFrame, *, separator: str = ",", header: bool = True
 ) -> Iterator[bytes]:
-    """Yields a frame as chunks of delimited text (CSV) with LF line ends; cells are quoted only if
-    necessary.
+    """Yields a frame as delimited text (CSV) with LF line ends, in chunks of bytes; cells are
+    quoted only if necessary.
 
     Args:
         frame: Frame whose cells are strings.

@@ -15,7 +15,7 @@ _NUMBER = r"^[+-]?[0-9][0-9., ]*([eE][+-]?[0-9]+)?%?$"
 
 
 def has_texts(column: Column) -> bool:
-    """Returns whether the column's values are texts, in contrast to numbers, dates or booleans."""
+    """Returns whether the column's values are strings, not numbers, dates or booleans."""
     if column.kind.outcomes in (Outcomes.LINE, Outcomes.TRUTH_VALUES):
         return False
     return column.datetime_format is None and not any(
@@ -24,12 +24,11 @@ def has_texts(column: Column) -> bool:
 
 
 def without_formulas(cells: Any) -> Any:
-    """Returns text cells with an apostrophe before each one that a spreadsheet would evaluate as a
-    formula.
+    """Returns string cells with an apostrophe put before each that a spreadsheet would evaluate as
+    a formula.
 
-    Formulas are texts that begin with =, +, -, @, a tab or a carriage return and are not plain
-    numbers.
-    Source: OWASP, CSV injection.
+    Formulas are strings that begin with =, +, -, @, a tab or a carriage return and are not plain
+    numbers. Source: OWASP, CSV injection.
 
     Args:
         cells: Dictionary-encoded Arrow array of strings.

@@ -32,8 +32,8 @@ _NANOSECOND_YEARS = 1678, 2261
 
 
 def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str | None]:
-    """Returns (name of the dtype, name of the Parquet type) of a column in memory; None for what
-    follows from the column's kind.
+    """Returns (name of the dtype, name of the Parquet type) that a schema has to store for a column
+    in memory; either is None if it follows from the column's kind.
 
     Args:
         series: The user's column.
@@ -46,11 +46,7 @@ def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str
 
 
 def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Converts parsed values to the dtypes that the schema names.
-
-    Args:
-        frame: Values, as `parse_table` returns them.
-        schema: Schema of the table.
+    """Converts values, as `parse_table` returns them, to the dtypes that the schema names.
 
     Raises:
         TableError: A value does not fit the dtype of its column.
@@ -70,7 +66,7 @@ def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Ser
 
     Args:
         series: Values to convert.
-        own: Series whose dtype is used; its cells are not text.
+        own: Series whose dtype is used; its cells are not strings.
         column: The column in the schema.
     """
     if str(own.dtype).startswith("datetime64[ns"):

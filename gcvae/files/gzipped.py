@@ -12,7 +12,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class UnzippedFile:
-    """Readable stream of the uncompressed content of a gzip file."""
+    """Readable stream of the uncompressed content of a gzip file, with a limit on its size."""
 
     def __init__(self, file: BinaryIO, most_bytes: int | None = None) -> None:
         """Begins at the file's current position.

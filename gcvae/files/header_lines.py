@@ -22,8 +22,8 @@ _SEPARATOR_LINE = re.compile(rb'("?)sep=([^"\r\n])\1(\r?\n|\Z)', re.IGNORECASE)
 
 
 def separator_line(data: bytes) -> tuple[str, int] | None:
-    """Returns (separator, number of bytes) of a first line such as `sep=;`; None if there is no
-    such line.
+    """Returns (separator, length of the line in bytes) if the file begins with a line such as
+    `sep=;`; else None.
 
     Raises:
         TableError: The line names a character that is not supported as separator.
@@ -45,11 +45,11 @@ def read_names(record: bytes, separator: str, line: int, offset: int) -> list[st
     Args:
         record: Header line, which may span several lines of the file.
         separator: Character between the names.
-        line: Line of the file at which the record begins, counted from 1.
-        offset: Number of bytes of the file before the record.
+        line: Line of the file at which the header begins, counted from 1.
+        offset: Number of bytes of the file before the header.
 
     Raises:
-        TableError: The record is not UTF-8 text, or a name is too long.
+        TableError: The header is not UTF-8, or a name is too long.
     """
     refuse_encoding(record, line, offset)
     try:
@@ -61,7 +61,8 @@ def read_names(record: bytes, separator: str, line: int, offset: int) -> list[st
 
 
 def check_names(names: Sequence[str], line: int) -> None:
-    """Checks that at least one column has a name, and that no name occurs twice.
+    """Checks that at least one column has a name, and that no name occurs twice. `line` is the line
+    of the header, for errors.
 
     Raises:
         TableError: No column has a name, or a name occurs twice.

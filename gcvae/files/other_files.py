@@ -42,7 +42,7 @@ def refuse_other_file(data: bytes) -> None:
     """Checks that the first bytes of a file are not those of another format, such as Excel or PDF.
 
     Raises:
-        TableError: They are; the error explains how to get a CSV file from it.
+        TableError: The file has another format; the error explains how to get a CSV file from it.
     """
     what, expected = _other_file(data)
     if what:
@@ -50,14 +50,14 @@ def refuse_other_file(data: bytes) -> None:
 
 
 def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
-    """Checks that a ZIP file is not a workbook or another office document.
+    """Checks that a ZIP file is neither a workbook nor another office document.
 
     Args:
         names: Names of the files in the ZIP file.
         start: First bytes of the ZIP file, which contain the name of its first file.
 
     Raises:
-        TableError: It is a workbook; the error explains how to get a CSV file from it.
+        TableError: It is one; the error explains how to get a CSV file from it.
     """
     what, expected = "", ""
     if "[Content_Types].xml" in names or b"[Content_Types].xml" in start[:64]:

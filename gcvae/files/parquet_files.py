@@ -30,7 +30,7 @@ _ROWS_AT_ONCE = 1 << 9  # of one column, in longest_cells
 
 
 def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
-    """Returns the values of a Parquet file.
+    """Returns the values of a Parquet file as a data frame.
 
     Args:
         source: Opened file.
@@ -49,11 +49,11 @@ def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFram
 def parquet_chunks(
     source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
 ) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yields (chunk of at most `rows` rows, share of the file's rows up to the end of the chunk).
+    """Yields (chunk of at most `rows` rows of a Parquet file, share of the file's rows up to the
+    end of the chunk).
 
     Args:
         source: Opened file.
-        rows: Maximum number of rows in a chunk.
         first_row: Index of the first row to return; row groups before it are not read.
         dropped: Columns that are left out if their type is not supported.
 
@@ -214,8 +214,8 @@ def _frame(table: Any) -> pd.DataFrame:
 
 
 def is_as_read(series: pd.Series[Any], type_: str) -> bool:
-    """Returns whether the dtype of a column in memory is that of a column read with this Parquet
-    type.
+    """Returns whether a column in memory has the dtype that reading a Parquet column of this type
+    gives.
 
     If it is not, the user has changed the column since reading it.
     """

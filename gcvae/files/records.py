@@ -24,8 +24,8 @@ from gcvae.errors import Problem, TableError
 
 
 class LineNumbers:
-    """Maps each row's label, which counts from 0, to the line of the text file at which the row
-    begins.
+    """Maps each row's label (0, 1, 2, ...) to the line of the text file at which the row begins,
+    for error messages.
 
     Copies of a data frame share the object.
     """
@@ -94,15 +94,15 @@ def _grammar(separator: str) -> _Grammar:
 
 
 def end_of_record(data: bytes, separator: str, start: int = 0) -> int | None:
-    """Returns the index after the record that begins at index `start` of the data; None if it is
-    incomplete."""
+    """Returns the byte index after the record (row) of a CSV text that begins at index `start`;
+    None if the record is incomplete."""
     found = _grammar(separator).record.match(data, start)
     return None if found is None else found.end()
 
 
 def end_of_records(data: bytes, separator: str) -> int:
-    """Returns the index after the last complete record, for data that begins with a record; 0 if no
-    record is complete."""
+    """Returns the byte index after the last complete record (row) of CSV data that begins with a
+    record; 0 if no record is complete."""
     quotes = _edge_quotes(data, separator) if b'"' in data else np.empty(0, dtype=np.int64)
     if quotes is None:
         found = _grammar(separator).records.match(data)
@@ -137,7 +137,7 @@ def refuse_stray_quotes(rest: bytes, separator: str, line: int) -> None:
     Readers of CSV disagree on the meaning of `"x"y`: `xy`, `x` or `"x"y`.
 
     Args:
-        rest: Text after the complete records.
+        rest: Bytes after the complete records (rows).
         separator: Character between the cells.
         line: Line at which `rest` begins, counted from 1.
 
@@ -160,7 +160,7 @@ def n_line_ends(data: bytes) -> int:
 
 
 def record_lines(data: bytes, separator: str, line: int, rows: int) -> LineNumbers:
-    """Returns the line at which each record begins.
+    """Returns the line of the file at which each record (row) of CSV data begins.
 
     Args:
         data: Complete records.

@@ -26,11 +26,11 @@ Cell = str | int | float | bool | None
 def rows_to_csv(
     rows: Sequence[Mapping[str, Cell]], schema: TableSchema, place: str = "/rows"
 ) -> bytes:
-    """Converts rows to a CSV table with the schema's columns; null and absent cells are missing.
+    """Converts rows from JSON to a CSV table with the schema's columns; null and absent cells are
+    missing.
 
     Args:
         rows: Cells of each row, by column name.
-        schema: Schema of the table.
         place: JSON pointer to the list of rows, for errors.
 
     Raises:
@@ -41,7 +41,7 @@ def rows_to_csv(
 
 
 def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
-    """Converts one row to a data frame of texts; null and absent cells are missing.
+    """Converts one row from JSON to a data frame of strings; null and absent cells are missing.
 
     Raises:
         UnknownColumnError: The row contains a column that is not in the schema.
@@ -53,8 +53,8 @@ def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows so that errors about them name the index of a row, from 0, which `pointing`
-    replaces by a JSON pointer."""
+    """Returns a copy of the frame about which errors name a row by its index from 0 instead of a
+    line; `pointing` replaces the index by a JSON pointer."""
     rows = frame.copy(deep=False)
     rows.attrs = {"lines": range(len(rows))}
     return rows
@@ -62,7 +62,8 @@ def numbered(frame: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def pointing(place: str) -> Iterator[None]:
-    """Context manager that replaces row numbers in errors about `numbered` rows by JSON pointers.
+    """Context manager that replaces row numbers, in errors about rows that `numbered` returned, by
+    JSON pointers such as /rows/1.
 
     Args:
         place: JSON pointer to the list of rows.

@@ -11,8 +11,8 @@ sizes with which rows are generated, imputed and scored."""
 
 @dataclass(frozen=True)
 class FileShard:
-    """Whether a part of a file is its first and its last one, which decides whether the part
-    contains the header and the end of the file."""
+    """Position of a part of a file that several workers write: whether it is the first part, with
+    the header, and whether it is the last one, with the end of the file."""
 
     is_first: bool = True
     is_last: bool = True

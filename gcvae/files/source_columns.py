@@ -43,27 +43,27 @@ class FrameColumns:
 
     @property
     def lines(self) -> Any:
-        """Line number of each row by its label if the rows come from a text file; None if they do
-        not."""
+        """Line number of each row, by its label, if the frame was read from a text file; else
+        None."""
         return self.frame.attrs.get("lines")
 
     @property
     def separator(self) -> str:
-        """Separator of the text file from which the rows come; a comma if they do not come from
-        one."""
+        """Separator of the cells in the text file from which the frame was read; a comma for other
+        frames."""
         return str(self.frame.attrs.get("separator", ","))
 
     def line_of(self, row: int) -> int | None:
-        """Returns the line number in the text file, from 1, of the row at an index; None if the
-        rows do not come from a text file."""
+        """Returns the line, from 1, of the row with index `row` in the text file from which the
+        frame was read; None for other frames."""
         return None if self.lines is None else self.lines[self.frame.index[row]]
 
     def types(self, column: Column) -> tuple[str | None, str | None]:
         """Returns (dtype in data frames, type in Parquet files) that the schema has to store so
-        that generated rows get the same types; None for what follows from the column's kind.
+        that generated rows get the same types; either is None if it follows from the column's kind.
 
-        Columns read from a Parquet file have only the type; unchanged text cells of a text file
-        have neither.
+        For a column read from a Parquet file only the latter is needed; for unchanged string cells
+        of a text file neither.
         """
         series = self.frame[column.name]
         if self.lines is not None and series.dtype == object and is_text(series):
@@ -147,7 +147,7 @@ class ParquetColumns:
     Attributes:
         file: File that `opened_parquet` returned.
         lines: None, because a Parquet file has no lines.
-        separator: Separator of a text file that is written from the rows.
+        separator: Separator of the cells if the rows are written to a text file.
     """
 
     file: Any
@@ -174,10 +174,10 @@ class ParquetColumns:
 
 @dataclass(frozen=True)
 class FileColumns:
-    """Columns of a text or Parquet file.
+    """Columns of a text or Parquet file, restricted to m selected rows.
 
     Attributes:
-        file: All rows of the file.
+        file: Columns with all rows of the file.
         rows: Indices of the selected rows, ascending; None for all rows. Shape: (m,).
     """
 
@@ -191,26 +191,26 @@ class FileColumns:
 
     @property
     def separator(self) -> str:
-        """Separator of the text file; a comma for a Parquet file."""
+        """Character between the cells of the text file; a comma for a Parquet file."""
         return self.file.separator
 
     @cached_property
     def lines(self) -> LineNumbers | None:
-        """Line number of each selected row by its index, if the file is a text file; else None."""
+        """For a text file, the line number of each selected row, by its index among these; else
+        None."""
         lines = self.file.lines
         return lines if lines is None or self.rows is None else lines.of(self.rows)
 
     def line_of(self, row: int) -> int | None:
-        """Returns the line number in the text file, from 1, of the selected row at an index; None
-        for a Parquet file."""
+        """Returns the line in the text file, from 1, of the row with index `row` among the selected
+        ones; None for a Parquet file."""
         return None if self.lines is None else self.lines[row]
 
     def types(self, column: Column) -> tuple[None, str | None]:
-        """Returns (None, Arrow's name of the column's type in a Parquet file, or None for a text
-        file).
+        """Returns (None, Arrow's name of the column's type) for a Parquet file, and (None, None)
+        for a text file.
 
-        The first part is the dtype in data frames, which columns of files do not have; see
-        `FrameColumns.types`.
+        The first value is the dtype in data frames, which columns of files do not have.
         """
         return None, self.file.type(column.name)
 
@@ -276,7 +276,8 @@ def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[T
 
 
 def shown_cells(source: SourceColumns, row: int, names: Sequence[str]) -> dict[str, str]:
-    """Returns the cells of the row at an index as text, by column name."""
+    """Returns the cells of the row with index `row` in the named columns, as strings by column
+    name."""
     return {name: _shown(source[name], row) for name in names}
 
 

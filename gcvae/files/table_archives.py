@@ -43,7 +43,7 @@ _DAMAGES = (
 
 @dataclass(frozen=True)
 class PackedTable:
-    """Byte range of a table in an uncompressed archive, and the table's checksum."""
+    """Byte range of one table's file in an uncompressed ZIP archive, and its checksum."""
 
     offset: int
     size_bytes: int
@@ -91,7 +91,7 @@ def unpack(
     Args:
         archive: Archive that `opened_archive` returned.
         member: File in the archive.
-        target: Empty file.
+        target: Empty file, opened for writing.
         check: Function that receives the number of bytes written so far, and may raise an exception
             to stop, for example if the file is too large.
 
@@ -129,7 +129,7 @@ def write_archive(
 
 
 def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
-    """Replaces the content of an archive, in place, by the bytes of one of its tables."""
+    """Replaces the content of an opened archive file by the bytes of one of its tables."""
     for at in range(0, table.size_bytes, _CHUNK_BYTES):
         file.seek(table.offset + at)
         chunk = file.read(min(_CHUNK_BYTES, table.size_bytes - at))

@@ -149,7 +149,7 @@ class TableReader:
             yield file
 
     def text_rows(self, file: BinaryIO, most_unzipped: int | None = None) -> Iterator[TextRows]:
-        """Yields the rows of an opened text file in chunks.
+        """Yields the rows of an opened text file in chunks of rows.
 
         Args:
             file: The file, which may be compressed by gzip.
@@ -223,8 +223,8 @@ Rows: TypeAlias = Any
 
 
 def given_rows(rows: Rows) -> pd.DataFrame | TableReader:
-    """Converts a table to a pandas data frame if it is in memory, or to a TableReader if it is a
-    file.
+    """Converts a user's table to a pandas data frame if it is in memory, or to a TableReader if it
+    is a file or path.
 
     Raises:
         TableError: The input is not a table.
@@ -235,7 +235,7 @@ def given_rows(rows: Rows) -> pd.DataFrame | TableReader:
 
 
 def given_frame(rows: Rows) -> pd.DataFrame:
-    """Converts a table to a pandas data frame; a file is read completely.
+    """Converts a user's table to a pandas data frame; a file is read completely.
 
     Raises:
         TableError: The input is not a table, or the file cannot be read.
@@ -255,7 +255,6 @@ def parsed_chunks(
 
     Args:
         rows: Data frame, TableReader or path of a file.
-        schema: Schema of the table.
         among: Range of row indices to parse; None for all rows. Rows before it are still read in a
             text file, and in a Parquet file if they are in the same row group.
 

@@ -47,17 +47,15 @@ def stream_table(
     """Yields the bytes of one file, chunk by chunk, so that memory holds one chunk.
 
     Args:
-        chunks: Values, as `parse_table` and `Synthesizer.sample_blocks` return them; at least one
-            chunk.
-        schema: Schema of the table.
+        chunks: Typed values, as `parse_table` returns them; at least one chunk.
         format: `csv`, with numbers and dates in the schema's formats; `parquet`; `json`, a list
-            with an object for each row; `jsonl`, one such object per line. In JSON, dates are the
-            same texts as in CSV, and missing cells are null.
+            with an object for each row; `jsonl`, one such object per line. In JSON, dates are
+            written as in CSV, and missing cells are null.
         shard: Whether the chunks are the first and the last part of the file. In CSV and JSON the
             concatenated shards are the file; in Parquet each shard is a separate file, and
             `join_parquet` combines them.
-        escape_formulas: Whether to write ' before those texts of a CSV file that a spreadsheet
-            would evaluate (`gcvae.files.formulas`). Column names and other formats are not changed.
+        escape_formulas: Whether to write ' before those cells of a CSV file that a spreadsheet
+            would evaluate as formulas. Column names and other formats are not changed.
 
     Raises:
         TableError: The format does not exist.

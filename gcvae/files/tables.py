@@ -40,8 +40,8 @@ def read_table(
     encoding: str | None = None,
     may_be_empty: bool = False,
 ) -> pd.DataFrame:
-    """Returns the table in a file: cells of a text file as text, unchanged, and values of a Parquet
-    file.
+    """Returns the table in a file: the unchanged cells of a text file as strings, or the typed
+    values of a Parquet file.
 
     Args:
         source: A path, the bytes, or an open binary file.
@@ -67,12 +67,11 @@ def read_table(
 def write_table(
     frame: pd.DataFrame, destination: Destination, schema: TableSchema, format: str | None = None
 ) -> None:
-    """Writes values to a file, as text in the schema's formats or as Parquet.
+    """Writes a table of typed values to a file, as CSV in the schema's formats or as Parquet.
 
     Args:
         frame: Values, as `parse_table` returns them; a frame of pandas, polars or Arrow.
         destination: A path or an open binary file.
-        schema: Schema of the table.
         format: "csv", "csv.gz" or "parquet"; None to choose by the path's extension.
 
     Raises:

@@ -41,7 +41,7 @@ class Readable(Protocol):
 
 
 def check_encoding(name: str) -> str | None:
-    """Returns Python's canonical name of an encoding; None for UTF-8.
+    """Returns Python's canonical name of an encoding, or None if it is UTF-8.
 
     >>> check_encoding("Windows-1252"), check_encoding("UTF8")
     ('cp1252', None)
@@ -68,7 +68,7 @@ def _similar_encodings(name: str) -> str:
 
 
 def checked_encoding(name: str | None, pointer: str | None = None) -> str | None:
-    """Returns Python's canonical name of an encoding; None for UTF-8, and if `name` is None.
+    """Returns Python's canonical name of an encoding; None if it is UTF-8 or `name` is None.
 
     Raises:
         TableError: The encoding does not exist; the error names the JSON pointer `pointer`, if it
@@ -156,12 +156,11 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 def proposed_encoding(data: bytes, place: int) -> str:
     """Returns a phrase for errors that suggests the encoding of data that is not UTF-8.
 
-    Texts in Western languages have single non-ASCII bytes among letters; the phrase shows one
-    decoded as cp1252. For other scripts several encodings are possible, and only the author knows
-    which it is.
+    If single non-ASCII bytes occur among letters, as in Western languages, it shows one decoded as
+    cp1252. For other scripts it names several possible encodings as examples.
 
     Args:
-        data: The text.
+        data: Content of the file.
         place: Index of the first byte that is not valid UTF-8.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -182,8 +181,8 @@ def proposed_encoding(data: bytes, place: int) -> str:
 
 
 def looks_like_utf_16(data: bytes) -> str | None:
-    """Returns "utf-16-le" or "utf-16-be" if nearly every pair of bytes at the beginning contains a
-    NUL; else None."""
+    """Returns "utf-16-le" or "utf-16-be" if nearly every pair of bytes at the beginning of the data
+    contains a NUL, as ASCII characters do in these encodings; else None."""
     head = data[:1000]
     pairs = len(head) // 2
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):

@@ -50,7 +50,8 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True)
 class ReadSoFar:
-    """Statistics of the part of a text file that has been read.
+    """Statistics of the part of a text file that has been read, by which a caller may stop the
+    reading of files that are too large.
 
     Attributes:
         rows: Number of rows.
@@ -74,12 +75,12 @@ exceeds limits."""
 
 @dataclass(frozen=True)
 class TextRows:
-    """Consecutive rows of a text file.
+    """Consecutive rows of a delimited text file, with every cell as written.
 
     Attributes:
-        table: Arrow table of strings without nulls.
+        table: Cells: an Arrow table of strings without nulls.
         lines: Line number of each row.
-        separator: Separator of the file.
+        separator: Character between the cells of the file.
     """
 
     table: Any
@@ -91,15 +92,15 @@ class TextRows:
         return int(self.table.num_rows)
 
     def frame(self) -> pd.DataFrame:
-        """Returns the cells as a data frame of strings, with `lines` and `separator` in its
-        attrs."""
+        """Returns the cells as a data frame of strings; its `attrs` contain the line number of each
+        row and the separator of the file."""
         frame: pd.DataFrame = self.table.to_pandas()
         frame.attrs |= {"lines": self.lines, "separator": self.separator}
         return frame
 
     def longest(self) -> tuple[int, int]:
-        """Returns (length of the longest cell, line of its row); the length is 0 if all cells are
-        empty."""
+        """Returns (length of the longest cell in characters, line at which its row begins in the
+        file); the length is 0 if all cells are empty."""
         most, row = 0, 0
         for column in self.table.columns:
             if not pc.greater(pc.max(pc.binary_length(column)), most).as_py():
@@ -124,7 +125,8 @@ def text_rows(
     encoding: str | None = None,
     check: Check | None = None,
 ) -> Iterator[TextRows]:
-    """Yields the rows of a text file, those that are complete in each window of bytes.
+    """Yields the rows of a delimited text file in chunks: after each `window_bytes` bytes, the rows
+    that are complete.
 
     Args:
         file: Stream of bytes.
@@ -183,7 +185,7 @@ class _Windows:
         self.is_at_end = False
 
     def more(self, n_bytes: int) -> bytes:
-        """Returns up to `n_bytes` bytes, which do not end between a CR and an LF."""
+        """Reads up to `n_bytes` further bytes; a CR and its LF are not separated."""
         chunks = []
         while n_bytes > 0 and not self.is_at_end:  # a pipe returns them in chunks
             chunks.append(self._file.read(n_bytes))
@@ -196,13 +198,13 @@ class _Windows:
     def report(
         self, place: _Position, n_rows: int, rows: TextRows | None = None, begun: int = 0
     ) -> None:
-        """Calls the check function with statistics of the text read so far.
+        """Calls the caller's check function with statistics of the text file as read so far.
 
         Args:
-            place: Position after the text.
-            n_rows: Number of rows.
+            place: Position (line and byte) in the file up to which it has been read.
+            n_rows: Number of rows read so far.
             rows: Rows since the last call; None if there are none.
-            begun: Lower bound on the length of the longest cell in the incomplete row.
+            begun: Minimum length of the longest cell in the incomplete row at the end.
         """
         if self._check is None:
             return
@@ -228,11 +230,13 @@ class _Position:
     offset: int
 
     def after(self, data: bytes) -> _Position:
-        """Returns the position after `data`, which begins at this position."""
+        """Returns the position in the file (line and byte) after `data`, which begins at this
+        position."""
         return replace(self, line=self.line + n_line_ends(data), offset=self.offset + len(data))
 
     def header(self, window: bytes, *, is_whole: bool) -> tuple[bytes, bytes]:
-        """Returns (header line at this position, the bytes after it).
+        """Splits bytes of a CSV file into (header line at this position, the bytes after it).
+        `is_whole` says whether they reach the end of the file.
 
         Raises:
             TableError: The line is incomplete, or is not a header.
@@ -251,11 +255,11 @@ class _Position:
         raise TableError(Problem(message, line=self.line, expected="a line of names"))
 
     def whole_records(self, held: bytes) -> tuple[bytes, bytes]:
-        """Returns (complete records at this position, the bytes after them, which may begin another
-        record).
+        """Splits bytes of a CSV file that begin with a record (row) into (complete records, the
+        bytes after them, which may begin another record).
 
         Raises:
-            TableError: The bytes after the complete records cannot begin a record.
+            TableError: The bytes after the complete records are not the beginning of a record.
         """
         end = end_of_records(held, self.separator)
         data, rest = held[:end], held[end:]
@@ -264,7 +268,7 @@ class _Position:
         return data, rest
 
     def refuse_open_quote(self, rest: bytes) -> None:
-        """Checks that no incomplete record is left at the end of the file.
+        """Checks that `rest`, the bytes after the last complete record (row) of a file, is empty.
 
         Raises:
             TableError: Some bytes are left, because a quote is never closed.
@@ -274,7 +278,7 @@ class _Position:
             raise TableError(Problem(message, line=self.line, expected='a closing "'))
 
     def rows(self, data: bytes) -> TextRows:
-        """Parses complete records at this position.
+        """Parses complete records (rows) of a CSV file, which begin at this position.
 
         Raises:
             TableError: A record is invalid; errors name the lines.
@@ -376,14 +380,14 @@ def _refuse_no_text(data: bytes) -> None:
 
 
 def refuse_binary(data: bytes, line: int) -> None:
-    """Checks that text contains no NUL bytes.
+    """Checks that a part of a text file contains no NUL bytes.
 
     Args:
-        data: The text.
+        data: The part.
         line: Line of the file at which it begins, counted from 1.
 
     Raises:
-        TableError: The text contains a NUL byte.
+        TableError: It contains a NUL byte.
     """
     nul = data.find(b"\0")
     if nul < 0:

@@ -33,10 +33,8 @@ def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> A
     """Converts parsed values to an Arrow table with the schema's column types.
 
     Args:
-        frame: Values, as `parse_table` returns them. `attrs["parquet_types"]` may contain the type
-            names of columns that were read unchanged from a Parquet file; they override the
-            schema's.
-        schema: Schema of the table.
+        frame: Values, as `parse_table` returns them. `attrs["parquet_types"]` may contain the types
+            of columns read unchanged from a Parquet file; they override the schema's.
         like: Arrow schema of an earlier chunk of the same table, whose types are used; None for the
             first chunk.
 
@@ -61,8 +59,8 @@ def written_type(column: Column, series: pd.Series[Any]) -> Any:
     """Returns the Arrow type in which a column is written: that of the schema, or else that of its
     values.
 
-    The type does not depend on which cells of a chunk are missing. Synthetic keys that are text are
-    written as text, whatever the type of the original identifiers.
+    The type does not depend on which cells of a chunk are missing. Synthetic keys that are strings
+    are written as strings, whatever the type of the original identifiers.
     """
     if column.parquet_type is not None:
         kept = parquet_type(column.parquet_type)
@@ -132,7 +130,8 @@ def _with_marker(cells: Any, column: Column, kind: Any) -> Any:
 
 
 def level_values(column: Column, kind: Any) -> Any:
-    """Returns the levels of a column, in order, as an Arrow array of the type `kind`."""
+    """Returns the levels (categories) of a column, in order, as an Arrow array of the Arrow type
+    `kind`."""
     levels = list(column.typed_levels)
     held = placed_values(levels, np.arange(len(levels)), nullable=False)
     return arrow_column(held, column, kind)

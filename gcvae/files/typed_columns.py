@@ -48,7 +48,7 @@ RowIndices = slice | npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """NumPy array in a file, which is mapped into memory only while it is used."""
+    """NumPy array in a file, which is mapped into memory only while its values are used."""
 
     path: Path
 
@@ -66,13 +66,13 @@ class ArrayFile:
 
 @dataclass(frozen=True)
 class TextFile:
-    """Array of texts in an Arrow file, mapped into memory for as long as it is used."""
+    """Array of strings in an Arrow file, mapped into memory only while they are used."""
 
     path: Path
 
     @classmethod
     def of(cls, texts: pa.Array, path: Path) -> TextFile:
-        """Writes an array of texts to the path."""
+        """Writes an array of strings to the path."""
         table = pa.table({"texts": texts})
         with (
             written_to(path),
@@ -83,17 +83,17 @@ class TextFile:
         return cls(path)
 
     def read(self) -> pa.Array:
-        """Returns the texts, mapped from the file."""
+        """Returns the strings, mapped from the file."""
         with pa.memory_map(str(self.path)) as file:
             return pa.ipc.open_file(file).read_all().column(0).combine_chunks()
 
 
 @dataclass(frozen=True)
 class DistinctColumn:
-    """A column stored as its distinct values and the index of each row's value.
+    """A column of n rows stored as its U distinct values and the index of each row's value.
 
     Attributes:
-        values: Distinct values, by file or as a list. Shape: (U,).
+        values: Distinct values, in a file or as a list. Shape: (U,).
         codes: Index of each row's value; -1 for a missing cell. Shape: (n,).
         nullable: Whether integers and booleans get a nullable dtype.
     """
@@ -103,15 +103,16 @@ class DistinctColumn:
     nullable: bool
 
     def at(self, places: RowIndices) -> pd.Series[Any]:
-        """Returns the values of the rows at these indices."""
+        """Returns the values of the rows with indices `places`."""
         values = self.values if isinstance(self.values, list) else self.values.read()
         return placed_values(values, self.codes.read()[places], self.nullable)
 
     def value_codes(self) -> npt.NDArray[np.integer[Any]]:
-        """Returns the index of each row's value, equal for equal values; -1 for missing.
+        """Returns an integer for each of n rows that is equal for equal values; -1 for missing.
         Shape: (n,).
 
-        It differs from `codes` where several texts have the same value, such as 1 and 1.0.
+        Cells that are written differently but have the same value, such as 1 and 1.0, get the same
+        integer, in contrast to `codes`.
         """
         codes = self.codes.read()
         values = self.values if isinstance(self.values, list) else self.values.read()
@@ -124,19 +125,19 @@ class DistinctColumn:
 
 @dataclass(frozen=True)
 class PlainColumn:
-    """A column of numbers or times, stored with a value for each row.
+    """A column of numbers or times, stored as an array of the values of its n rows.
 
     Attributes:
         values: Values of the rows. Shape: (n,).
-        is_blank: Mask of the missing cells of integers; None if missing cells are NaN or NaT in
-            `values`. Shape: (n,).
+        is_blank: Mask of the missing cells of an integer column; None if missing cells are NaN or
+            NaT in `values`. Shape: (n,).
     """
 
     values: ArrayFile
     is_blank: ArrayFile | None
 
     def at(self, places: RowIndices) -> pd.Series[Any]:
-        """Returns the values of the rows at these indices."""
+        """Returns the values of the rows with indices `places`."""
         values = np.array(self.values.read()[places])
         if self.is_blank is None:
             return pd.Series(values)
@@ -165,8 +166,8 @@ class TypedFiles:
         return self._columns[name].at(slice(None)).rename(name)
 
     def with_levels(self, columns: Mapping[str, pd.Series[Any]]) -> TypedFiles:
-        """Returns the table with the cells of some level columns replaced; the new cells are stored
-        in additional files."""
+        """Returns a table in which some columns of levels (categories) are replaced by those in
+        `columns`; the new cells are stored in additional files."""
         replaced = dict(self._columns)
         for name, series in columns.items():
             old = replaced[name]
@@ -178,15 +179,15 @@ class TypedFiles:
         return TypedFiles(replaced, self._n_rows)
 
     def value_codes(self, name: str) -> npt.NDArray[np.integer[Any]]:
-        """Returns the index of each row's value among the column's distinct values; -1 for missing.
-        Shape: (n,)."""
+        """Returns the index of each of n rows' values among the column's distinct values; -1 for
+        missing. Shape: (n,)."""
         column = self._columns[name]
         if isinstance(column, DistinctColumn):
             return column.value_codes()
         return pd.factorize(column.at(slice(None)))[0]
 
     def at(self, places: RowIndices, names: Sequence[str]) -> pd.DataFrame:
-        """Returns the named columns of the rows at these indices, in memory."""
+        """Returns the named columns of the rows with indices `places` as a data frame in memory."""
         return pd.DataFrame({name: self._columns[name].at(places) for name in names})
 
 
@@ -194,10 +195,10 @@ TypedTable = pd.DataFrame | TypedFiles
 
 
 def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
-    """Returns the table with the cells of some level columns replaced; the original is not changed.
+    """Returns a table in which some columns of levels (categories) have new cells; the original is
+    not changed.
 
     Args:
-        table: The table.
         columns: New cells of each column, by name.
     """
     if isinstance(table, TypedFiles):
@@ -211,7 +212,8 @@ def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> Typ
 def rows_at(
     table: TypedTable, places: RowIndices, names: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Returns the rows at these indices, with all columns or only the named ones."""
+    """Returns the rows with indices `places` as a data frame, with the columns `names` (all if
+    None)."""
     chosen = list(table.columns) if names is None else list(names)
     if isinstance(table, pd.DataFrame):
         return table[chosen].iloc[places]
@@ -219,15 +221,15 @@ def rows_at(
 
 
 def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
-    """Returns the index of each row's value among the column's distinct values; -1 for missing.
-    Shape: (n,)."""
+    """Returns the index of each of n rows' values among the column's distinct values; -1 for
+    missing. Shape: (n,)."""
     if isinstance(table, TypedFiles):
         return table.value_codes(name)
     return pd.factorize(table[name])[0]
 
 
 def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-    """Yields all rows in order, CHUNK_ROWS at a time, with all columns or only the named ones."""
+    """Yields all rows in order, CHUNK_ROWS at a time, with the columns `names` (all if None)."""
     for first in range(0, len(table), CHUNK_ROWS):
         yield rows_at(table, slice(first, first + CHUNK_ROWS), names)
 
@@ -239,8 +241,6 @@ def typed_columns(
     """Context manager that returns a table with its cells parsed to the schema's types.
 
     Args:
-        source: Columns of the table.
-        schema: Schema of the table.
         report: Function that receives the share of columns that have been parsed.
 
     Raises:
@@ -257,8 +257,8 @@ def typed_columns(
 
 @contextmanager
 def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
-    """Context manager that returns a table to which parsed columns can be added; its files are
-    deleted afterwards."""
+    """Context manager that returns an empty table to which parsed columns can be added; its files
+    are deleted afterwards."""
     if isinstance(source, FrameColumns):
         yield GrowingColumns(source, None)
         return
@@ -267,7 +267,7 @@ def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
 
 
 class GrowingColumns:
-    """Builds a parsed table column by column, for `typed_columns` and schema inference."""
+    """Builds a parsed table column by column, so that memory holds one column at a time."""
 
     def __init__(self, source: SourceColumns, folder: Path | None) -> None:
         """Starts without columns.
@@ -282,11 +282,11 @@ class GrowingColumns:
         self._problems: list[Problem] = []
 
     def add(self, column: Column, known: KnownCells | None = None) -> None:
-        """Parses a column and stores its values; errors in cells are collected for `table`.
+        """Parses a column and stores its values; errors in cells are collected, and the method
+        `table` raises them.
 
         Args:
-            column: Column of the schema.
-            known: Its cells if they have already been read; None if they have not.
+            known: The column's cells if they have already been read, else None.
 
         Raises:
             OSError: The disk is full.
@@ -329,11 +329,11 @@ class GrowingColumns:
 
 @dataclass(frozen=True)
 class KnownCells:
-    """Cells of a column that were read for the inference of its schema.
+    """Cells of a column that schema inference has read, kept so that they need not be read again.
 
     Attributes:
         cells: All cells.
-        missing: Mask of the distinct texts that mean "missing". Shape: (U,).
+        missing: Mask of those of the U distinct cells that mean "missing". Shape: (U,).
         present: Cells that are not missing.
     """
 
@@ -347,14 +347,14 @@ class KnownCells:
         return self.cells.source == "text" and not self.cells.has_objects
 
     def read(self, column: Column, problems: list[Problem]) -> tuple[Values, npt.NDArray[np.int64]]:
-        """Parses the cells like `read_column`, but reuses what schema inference has determined.
+        """Parses the cells of a column to its typed values, reusing what schema inference has
+        found.
 
         Args:
-            column: Column of the schema.
             problems: List to which errors in cells are appended.
 
         Returns:
-            (distinct values, index of each row's value; -1 for missing).
+            (U distinct values, index of each of n rows' values; -1 for missing). Shape: (U,), (n,).
         """
         number_format = column.number_format
         if (are_missing(self.cells, column) != self.missing).any():

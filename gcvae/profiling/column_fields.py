@@ -58,10 +58,12 @@ class Completion:
     warnings: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Mask, message: str, key: str, expected: str) -> bool:
-        """Records a problem if the mask selects a cell. Returns whether it does.
+        """Records a problem with the user's schema if the mask selects a cell. Returns whether it
+        does.
 
         Args:
-            wrong: Mask of the distinct texts that are wrong; the problem names the first cell.
+            wrong: Mask of those of the U distinct cells that contradict the schema; the problem
+                names the first. Shape: (U,).
             message: Message of the problem; `{}` stands for the cell.
             key: Property of the user's schema that the cell contradicts, such as `minimum`.
             expected: What would be right.
@@ -74,8 +76,7 @@ class Completion:
 
     def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
         """Records a problem of the property `key` that the user specified; `expected` says what is
-        right.
-        """
+        right."""
         place = f"{self.pointer}/{key}"
         name = self.column.name
         self.problems.append(Problem(message, place, column=name, expected=expected))
@@ -83,9 +84,7 @@ class Completion:
 
 def complete_column(work: Completion) -> Column:
     """Returns the column with all properties of its kind, taken from the user's schema or inferred.
-
-    Problems and warnings are added to `work`.
-    """
+    `work` contains its cells and what the user specified; problems and warnings are added to it."""
     kind = work.column.kind
     for key in sorted(work.draft.keys() - kind.members - _ANY_KIND):
         work.refuse_field(f"{key} does not apply to kind {kind}", key)
@@ -124,8 +123,7 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
     """Returns decimals, padding and notation: as the user specified, else as the cells are
-    written.
-    """
+    written."""
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
@@ -300,8 +298,7 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
 
 def _levels_as_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
     """Converts the user's levels to numbers if the cells are numbers, and to texts if they are
-    texts.
-    """
+    texts."""
     if numeric and not are_numeric(given):
         texts = pa.array([str(level) for level in given], pa.string())
         if cells.number_format is not None:
@@ -365,8 +362,7 @@ def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
 
 def _complete_identifier(work: Completion) -> Column:
     """Completes an identifier: `decimals` is 0 if all cells are whole numbers, and None for
-    texts.
-    """
+    texts."""
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
@@ -403,8 +399,7 @@ def _complete_constant(work: Completion) -> Column:
 
 def _with_one_spelling(work: Completion) -> Completion:
     """Returns the work with only the most frequent text if all cells are one number, such as 0 and
-    -0.
-    """
+    -0."""
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work

@@ -36,7 +36,6 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
 
     Args:
         cells: Cells that are not missing.
-        column: Complete column.
         draft: Properties of the column that the user specified.
     """
     says = set(draft)
@@ -102,8 +101,7 @@ def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values | None,
 
 def _lone_negative(values: Values, cells: Cells) -> Mask:
     """Returns a mask of the only negative value, if it is a frequent whole number among many
-    values.
-    """
+    values."""
     found = np.zeros(len(values), dtype=bool)
     negative = values < 0
     negative[negative] = ~np.isin(values[negative], _MARKERS)
@@ -135,8 +133,7 @@ def _is_outlier(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:
     """Yields a warning on keys that repeat. Texts of several words are ignored, because they may
-    repeat.
-    """
+    repeat."""
     is_copied = cells.counts > 1
     if not is_copied.any() or pc.any(pc.match_substring_regex(cells.stripped, r"\s")).as_py():
         return

@@ -32,11 +32,12 @@ def completed_steps(
 
     Args:
         column: Column that is complete except for steps and endings.
-        values: Distinct values of the column. Shape: (U,).
-        codes: Index in `values` of each cell, -1 for a missing one. Shape: (n,).
+        values: The U distinct values of the column. Shape: (U,).
+        codes: Index in `values` of each of n cells, -1 for a missing one. Shape: (n,).
         draft: Properties of the column that the user specified.
         pointer: JSON pointer of these properties in the user's schema.
-        problems: Receives problems of the steps and endings that the user specified.
+        problems: List to which errors in the steps and endings that the user specified are
+            appended.
     """
     if "steps" not in draft and "endings" not in draft:
         return with_steps(pd.Series(values), codes, column)
@@ -56,8 +57,7 @@ def completed_steps(
 
 def _with_grid(column: Column, grid: Grid) -> Column:
     """Returns the column with steps down to the resolution of its grid, so that every cell lies on
-    them.
-    """
+    them."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:

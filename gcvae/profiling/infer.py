@@ -90,14 +90,14 @@ def complete_schema(
     *,
     rules: bool = True,
 ) -> InferredSchema:
-    """Returns the complete schema of a table, with data-quality warnings; see `infer_schema`.
+    """Returns the complete schema of a table, with data-quality warnings: what the user specified
+    is checked against the cells, the rest is inferred.
 
     Args:
-        source: Columns of the table.
         given: Schema, or JSON document of one, that the user specified; it may be incomplete.
-        report: Receives the fraction of the columns that is done.
-        rules: Whether to infer rules between columns, and to count the rows that satisfy `given`
-            ones.
+        report: Function that receives the fraction of the columns that is done.
+        rules: Whether to infer rules between columns, and to count the rows that satisfy the rules
+            in `given`.
     """
     _check_shape(source)
     document = given.to_json() if isinstance(given, TableSchema) else given
@@ -175,16 +175,16 @@ def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
 
 @dataclass(frozen=True)
 class Judged:
-    """A completed column, with its cells, warnings and problems.
+    """Result of schema inference for one column: its properties, its cells, warnings and problems.
 
     Attributes:
         column: The column with all properties of its kind.
         cells: All cells.
-        missing: Mask of the distinct texts that mean "missing". Shape: (U,).
+        missing: Mask of those of the U distinct cells that mean "missing". Shape: (U,).
         present: Cells that are not missing.
         warnings: Data-quality warnings on the column.
         problems: Contradictions between the user's schema and the cells.
-        is_numbering: Whether the column has no name and only numbers the rows.
+        is_numbering: Whether the column has no name and only counts the rows.
     """
 
     column: Column
@@ -203,10 +203,9 @@ def judge_column(
     ones.
 
     Args:
-        series: Cells of the column.
         draft: Properties that the user specified; at least the name.
-        pointer: JSON pointer of these properties in the user's schema; empty without any.
-        lines: Line of each row in the table's file; None without a file.
+        pointer: JSON pointer of these properties in the user's schema; "" if there are none.
+        lines: Line number of each row in the table's file; None without a file.
     """
     if not isinstance(series, TextColumn):
         draft = _with_categories(draft, plain_series(series))
@@ -347,8 +346,7 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
 
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
     """Returns the markers of missing cells by descending frequency; those that do not occur come
-    last.
-    """
+    last."""
     given = draft.get("missing", {})
     found = _by_frequency(cells, missing, given.get("markers", ()))
     return Missing(given.get("allowed", has_missing), found, given.get("is_value", False))
@@ -356,8 +354,7 @@ def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) ->
 
 def _by_frequency(cells: Cells, chosen: Mask, given: Sequence[str]) -> tuple[str, ...]:
     """Returns the chosen texts by descending frequency, followed by `given` ones that do not
-    occur.
-    """
+    occur."""
     places = np.flatnonzero(chosen)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
     found = [cells.texts[int(i)].as_py() for i in order]
@@ -421,8 +418,7 @@ def _two_readings(
     cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
     """Yields a warning on ambiguous numbers: in 1,234 and 1.234 the sign may group digits or be
-    decimal.
-    """
+    decimal."""
     given = draft.get("number_format") or {}
     if cells.source != "text" or not kind.may_be_numbers or {"decimal", "thousands"} & set(given):
         return
@@ -517,8 +513,7 @@ def _n_distinct(values: npt.NDArray[Any]) -> int:
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
     """Returns whether numbers are whole. A float column counts as fractional unless cells are
-    missing.
-    """
+    missing."""
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":

@@ -20,9 +20,10 @@ def infer_schema(
     Args:
         rows: Data frame of pandas, polars or Arrow; or a file, a path or a TableReader, which is
             read one column at a time.
-        given: Schema, or JSON document of one, which may be incomplete. None infers everything.
-        rules: Whether to infer rules between columns, and to count the rows that satisfy `given`
-            ones.
+        given: Schema, or JSON document of one, which may be incomplete; if None, everything is
+            inferred.
+        rules: Whether to infer rules between columns, and to count the rows that satisfy the rules
+            in `given`.
 
     Raises:
         SchemaError: `given` is malformed or contradicts the table, or rows violate hard rules.

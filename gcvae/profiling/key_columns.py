@@ -19,10 +19,10 @@ _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 
 
 def are_names(cells: Cells, n_rows: int) -> bool:
-    """Returns whether the texts of a column identify rows, such as keys and e-mail addresses.
+    """Returns whether the cells of a column identify rows, as keys and e-mail addresses do.
 
-    In a table of 50 or more rows, 90 % of them must be distinct; with fewer rows all must be, and
-    the column's name or the form of the texts must suggest it.
+    Of 50 or more cells, 90 % must be distinct; of fewer, all must be, and the column's name or the
+    format of the cells must suggest it.
 
     Args:
         cells: Cells that are not missing.
@@ -44,15 +44,14 @@ def are_names(cells: Cells, n_rows: int) -> bool:
 
 
 def are_phrases(cells: Cells) -> bool:
-    """Returns whether most texts contain at least three words."""
+    """Returns whether most distinct cells contain at least three words."""
     found = pc.match_substring_regex(cells.stripped, r"\S+\s+\S+\s+\S")
     return bool(pc.mean(found).as_py() > 0.5)
 
 
 def are_numbering(cells: Cells) -> bool:
-    """Returns whether a column without a name contains distinct whole numbers, such as a written
-    index.
-    """
+    """Returns whether a column has no name and contains distinct whole numbers, such as the index
+    of a data frame that was written to the file."""
     if not is_unnamed(cells.name) or (cells.counts > 1).any():
         return False
     return bool(are_whole(cells.stripped).all())

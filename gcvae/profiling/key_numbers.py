@@ -66,14 +66,14 @@ Values = npt.NDArray[Any]
 
 
 def reading_of(cells: Cells, values: Values) -> Reading:
-    """Returns whether whole numbers identify rows ("keys"), are "quantities", or may be keys
-    ("undecided").
+    """Returns "keys" if the whole numbers of a column identify rows, "quantities" if they do not,
+    and "undecided" if they may be keys.
 
     Money, shares, years and times are quantities.
 
     Args:
         cells: Cells that are not missing.
-        values: Number of each distinct text. Shape: (U,).
+        values: Number of each of the U distinct cells. Shape: (U,).
     """
     number_format = cells.number_format
     if number_format is not None and (
@@ -150,9 +150,8 @@ class _Spacing:
 
     @classmethod
     def of(cls, values: Values, counts: npt.NDArray[np.int64]) -> _Spacing:
-        """Computes the statistics of distinct values and the number of rows of each. Shape: (U,),
-        (U,).
-        """
+        """Counts pairs of equal and of adjacent numbers, given U distinct numbers and the number of
+        rows with each. Shape: (U,), (U,)."""
         order = np.argsort(values)
         ordered = values[order].astype(np.int64)
         firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -172,9 +171,8 @@ class _Spacing:
 
     @property
     def is_given_out(self) -> bool:
-        """Whether nearly every number was assigned once: many differ by one, and almost none are
-        equal.
-        """
+        """Whether nearly every number was assigned only once, as keys are: many pairs differ by
+        one, and almost none are equal."""
         return (
             self.n_apart >= _APART * self.n_equal
             and self.n_gaps >= _AS_MANY * self.n_expected
@@ -183,15 +181,15 @@ class _Spacing:
 
     @property
     def has_few_equals(self) -> bool:
-        """Whether almost no numbers are equal, although many would be by chance."""
+        """Whether almost no two numbers of the column are equal, although many would be by
+        chance."""
         expected = self.n_expected / 2
         return self.unit == 1 and expected >= _EXPECTED_EQUALS and self.n_equal * _APART <= expected
 
 
 def _is_flat(values: Values) -> bool:
     """Returns whether mean and variance are those of a uniform distribution between the
-    extremes.
-    """
+    extremes."""
     low, high = float(values.min()), float(values.max())
     from_middle = (values.astype(np.float64) - low) / max(high - low, 1.0) - 0.5
     slack = _FLAT / np.sqrt(len(values))
@@ -201,8 +199,7 @@ def _is_flat(values: Values) -> bool:
 
 def _are_epochs(low: int, high: int) -> bool:
     """Returns whether numbers may be times since 1970, in seconds, milli-, micro- or
-    nanoseconds.
-    """
+    nanoseconds."""
     first, last = EPOCH_SECONDS
     return any(
         first * unit <= low and high <= last * unit and high - low >= 60 * unit
@@ -225,8 +222,7 @@ def _are_dates(values: Values, low: int, high: int) -> bool:
 
 def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
     """Returns whether all numbers are a date followed by digits, such as 201912150547. Shape:
-    (U,).
-    """
+    (U,)."""
     width = len(str(low))
     is_longer = len(str(high)) == width > _DAY_DIGITS
     return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)

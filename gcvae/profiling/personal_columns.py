@@ -131,11 +131,10 @@ _STREET = _name(
 
 @dataclass(frozen=True)
 class DetectedPersonal:
-    """Kind of personal data that a column contains.
+    """Kind of personal data that was detected in a column, and why.
 
     Attributes:
-        kind: Kind of personal data, such as e-mail addresses.
-        reason: Why the kind was detected, as a clause for the warning, such as "its name says so".
+        reason: Reason as a clause for the warning, such as "its name says so".
     """
 
     kind: PersonalKind
@@ -147,7 +146,8 @@ def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
 
     Args:
         cells: Cells that are not missing.
-        draft: Properties of the column that the user specified; `personal` decides alone.
+        draft: Properties of the column that the user specified; if they include `personal`, it
+            decides alone.
     """
     said = draft.get("personal")
     if said is not None:
@@ -165,7 +165,7 @@ def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
 
 
 def names_birth(name: str) -> bool:
-    """Returns whether a column's name means date of birth."""
+    """Returns whether a column's name suggests that it contains dates of birth."""
     return _SAYS[PersonalKind.BIRTH_DATE].search(name) is not None
 
 
@@ -184,7 +184,8 @@ class _Column:
         return kind in _SAYS and _SAYS[kind].search(self.name) is not None
 
     def share(self, is_so: Callable[[str], Any]) -> float:
-        """Returns the share of texts for which `is_so` is true; 0 if few of the first 40 are."""
+        """Returns the share of cells for which `is_so` is true; 0 if it is for less than a fifth of
+        the first 40."""
         few = self.texts[:40]
         if sum(bool(is_so(text)) for text in few) < 0.2 * len(few):
             return 0.0
@@ -322,8 +323,7 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 def _is_whole_address(text: str) -> bool:
     """Returns whether a text contains a street and a town: in several lines or parts, or as in East
-    Asia.
-    """
+    Asia."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -343,8 +343,7 @@ def _is_address_by_form(text: str) -> bool:
 
 def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     """Yields kinds of names of people, if the lists or the column's name match, as (kind,
-    reason).
-    """
+    reason)."""
     says = [kind for kind in _OF_NAMES if column.says(kind)]
     others = _SAYS_OTHERWISE.search(column.name) is not None
     if (others and not says) or len(column.texts) < _FEWEST_NAMED:
@@ -407,7 +406,8 @@ def _percent(share: float) -> str:
 
 
 def personal_warning(found: DetectedPersonal) -> str:
-    """Returns the warning on a personal column, with the schema property that keeps its cells."""
+    """Returns the warning that a column is treated as personal, which names the schema property by
+    which the user can prevent it."""
     return (
         f"contains {found.kind.plural} ({found.reason}): its values are replaced by generated ones"
         ' in synthetic rows; "personal": false in the schema treats it like any other column'

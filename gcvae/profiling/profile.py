@@ -32,8 +32,7 @@ def profile_table(
     numbers of rows to which it applies and that satisfy it, and the first rows that violate it.
 
     Args:
-        table: Values, as `parse_table` returns them; those of a file are read one column at a time.
-        schema: Schema of the table.
+        table: Parsed table; in files, it is read one column at a time.
         line_of: Function from a row index to the line in the table's file; None without a file.
     """
     columns = [
@@ -47,9 +46,8 @@ def profile_table(
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns the profile of a column's parsed cells as a JSON document; an identifier's has no
-    values.
-    """
+    """Returns a JSON document with the share of missing cells, quantiles or level counts, and a
+    histogram of a parsed column; that of an identifier shows no values."""
     present = series[series.notna()]
     profile: dict[str, Any] = {
         "name": column.name,
@@ -81,8 +79,7 @@ def _profile_numbers(values: Numbers) -> dict[str, Any]:
 
 def _edges(values: Numbers) -> Numbers:
     """Returns the edges of B bins of a histogram: bins of equal width, and one bin for each
-    frequent value that lies far from all others. Shape: (n,) -> (B + 1,).
-    """
+    frequent value that lies far from all others. Shape: (n,) -> (B + 1,)."""
     apart = standing_apart(values)
     near = values[~np.isin(values, apart)]
     n_bins = min(MOST_BINS, max(len(np.unique(near)), 1))

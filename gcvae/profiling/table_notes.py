@@ -61,7 +61,8 @@ class TableNotes:
     """Collects data-quality warnings on a table, whose columns are passed one after the other.
 
     Attributes:
-        hidden_separator: Warning on a table of one column whose cells look like rows; else None.
+        hidden_separator: Warning if the table has a single column whose cells look like rows with
+            another separator; else None.
     """
 
     def __init__(self, source: SourceColumns) -> None:
@@ -78,12 +79,11 @@ class TableNotes:
         self.hidden_separator: str | None = None
 
     def see(self, cells: Cells, present: Cells, column: Column) -> None:
-        """Checks one column.
+        """Collects data-quality warnings on one column, and what is needed for those on whole rows.
 
         Args:
             cells: All cells.
             present: Cells that are not missing.
-            column: The completed column.
         """
         self._n_seen += 1
         if len(self._source.names) == 1:
@@ -100,7 +100,7 @@ class TableNotes:
         self._chance *= float((cells.counts**2).sum() + n_blank**2) / len(self._source) ** 2
 
     def sentences(self) -> Iterator[str]:
-        """Yields the warnings on the columns seen so far."""
+        """Yields the data-quality warnings on the columns passed so far, as sentences."""
         notes = (
             _few_rows(len(self._source), self._single_texts),
             self.hidden_separator,
@@ -183,8 +183,7 @@ class TableNotes:
 
 def _names_rows(present: Cells, column: Column) -> bool:
     """Returns whether each level occurs in one row, so that synthetic rows would reveal real
-    ones.
-    """
+    ones."""
     return (
         column.kind.outcomes is Outcomes.NOMINAL_LEVELS
         and len(present.texts) > 2
@@ -210,8 +209,7 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 def _hidden_separator(cells: Cells) -> str | None:
     """Returns a warning if the cells of the only column look like rows with a separator; else
-    None.
-    """
+    None."""
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
@@ -295,8 +293,7 @@ def _unit(text: str) -> float:
 
 def _column_list(names: list[str], what: str) -> str | None:
     """Returns a text such as "the sum in 'price', 'weight', 'tax' and 2 more"; None without
-    names.
-    """
+    names."""
     if not names:
         return None
     return f"the {what} in {_shown_names(names)}"

@@ -41,10 +41,8 @@ def with_rules(
     counts the rows that satisfy a rule.
 
     Args:
-        schema: Complete schema.
-        table: Parsed table, as `parse_table` returns it.
         line_of: Function from a row index to the line in the table's file; None without a line.
-        report: Receives the fraction of the search that is done.
+        report: Function that receives the fraction of the search that is done.
 
     Raises:
         SchemaError: Rows of the table violate a hard rule, a formula of the schema has a value in
@@ -79,7 +77,7 @@ def with_rules(
 
 
 def search_notes(schema: TableSchema) -> tuple[str, ...]:
-    """Returns notes on the columns that the search for rules omits in a table of many columns.
+    """Returns sentences on the columns that the search for rules leaves out if there are too many.
 
     Args:
         schema: Complete schema, before `with_rules`.
@@ -164,8 +162,7 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
     """Returns a rule of the user's schema; an inequality is extended by isolated values to which it
-    does not apply, as an inferred one.
-    """
+    does not apply, as an inferred one."""
     form, column = rule.form, schema[rule.column]
     is_plain = isinstance(form, Formula) and form.is_inequality and not form.exempt
     if not is_plain or rule.source == "found":
@@ -176,9 +173,8 @@ def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> R
 
 
 def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
-    """Returns a rule as JSON for users: formula, number of rows that satisfy it, and violations by
-    row and line.
-    """
+    """Returns a rule as JSON for users: its formula, the number of rows that satisfy it, and the
+    first rows that violate it with their lines."""
     return {
         "rule": finding.rule.to_json(),
         "columns": list(finding.rule.columns),

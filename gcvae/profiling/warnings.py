@@ -47,8 +47,7 @@ PHRASES_WARNING = (
 
 
 def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
-    """Yields reasons why a text column is not a column of numbers or dates, although most cells
-    are.
+    """Yields reasons why a column is read as text, although most cells are numbers or dates.
 
     Args:
         cells: Cells that are not missing; at least one.
@@ -66,7 +65,8 @@ def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
 
 
 def markers_warning(cells: Cells, missing: Mask) -> str:
-    """Returns the warning that several different texts in a column mean "missing"."""
+    """Returns the warning that several different strings in a column mean "missing": those of the U
+    distinct cells in the mask `missing`. Shape: (U,)."""
     texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
     most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
     return (
@@ -76,9 +76,8 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
 
 
 def words_warning(cells: Cells, words: Mask) -> str:
-    """Returns the warning on words such as "unknown" among numbers or dates, which count as
-    missing.
-    """
+    """Returns the warning that words such as "unknown" among numbers or dates count as missing:
+    those of the U distinct cells in the mask `words`. Shape: (U,)."""
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(words)]
     return (
         f"has {' and '.join(shown)} among numbers or dates, which is treated as missing; set"
@@ -93,8 +92,7 @@ def _with_count(cells: Cells, i: int) -> str:
 
 def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
     """Returns the warning that numbers such as 1,234 are read by the format `taken` although
-    `other` reads them too, with the schema property that selects `other`.
-    """
+    `other` reads them too, with the schema property that selects `other`."""
     texts = cells.stripped
     sign = taken.thousands or taken.decimal
     text = texts[pc.index(pc.match_substring(texts, sign), True).as_py()].as_py()
@@ -113,9 +111,7 @@ _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
 def merged_numbers(cells: Cells) -> int:
-    """Returns the number of distinct decimal numbers that become equal to another one as
-    float64.
-    """
+    """Returns how many distinct numbers are lost because float64 makes them equal to others."""
     _, place, counts = np.unique(
         numbers_of(cells.numerals), return_inverse=True, return_counts=True
     )
@@ -124,7 +120,8 @@ def merged_numbers(cells: Cells) -> int:
 
 
 def why_respelled(cells: Cells) -> str:
-    """Returns the warning that some numbers will be written differently from the original cells."""
+    """Returns the warning that some numbers are written differently in the cells than generated
+    ones will be."""
     if merged := merged_numbers(cells):
         return (
             "has numbers that differ only beyond the 15 to 17 significant digits that are kept;"
@@ -216,8 +213,7 @@ def _percent(share: float) -> str:
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
     """Returns the warning on cells that are not dates in a column of dates; None if it is not
-    one.
-    """
+    one."""
     readable, date_format = nearest_format(cells)
     if date_format is None:
         return None
@@ -237,14 +233,15 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
 
 
 def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
-    """Returns (mask of the distinct texts that are dates of a format, that format).
+    """Returns (mask of those of the U distinct cells that are dates in a format, that format).
+    Shape: (U,) for the mask.
 
-    The format is one that reads the most frequent cell, and among several, the one that reads most
-    texts. It is None if that cell does not look like a date.
+    Of the date formats that read the most frequent cell, it is the one that reads most distinct
+    cells. It is None if that cell does not look like a date.
 
     Args:
         cells: At least one cell.
-        as_written: Whether a text counts only if the format writes it identically, with leading
+        as_written: Whether a cell counts only if the format writes it identically, with leading
             zeros.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))

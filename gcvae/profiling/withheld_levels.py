@@ -40,7 +40,8 @@ RowIndices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LearnedTable:
-    """A table for training in which frequent levels replace rare ones.
+    """A table for training in which frequent levels (categories) replace rare ones, so that the
+    model does not contain the rare ones.
 
     Attributes:
         schema: Schema without rare levels.
@@ -56,7 +57,8 @@ class LearnedTable:
     lost_rules: tuple[Rule, ...] = ()
 
     def notes(self, rows: int) -> tuple[str, ...]:
-        """Returns data-quality warnings on columns in which most cells were replaced.
+        """Returns warnings on columns in which most cells were replaced because their levels are
+        rare.
 
         Args:
             rows: Minimum number of rows of a level that is kept.
@@ -71,9 +73,8 @@ class LearnedTable:
         return (*others, *lost)
 
     def record(self) -> dict[str, Any]:
-        """Returns the number of replaced rows by column, for the model's training record; empty if
-        none.
-        """
+        """Returns the number of rows whose rare level was replaced, by column, for the model's
+        training record; empty if there are none."""
         rows = {name: sum(levels.values()) for name, levels in self.withheld.items()}
         return {"rows_of_withheld_levels": rows} if rows else {}
 
@@ -85,11 +86,10 @@ def without_rare_levels(
     rows: int,
     functions: Sequence[Rule],
 ) -> LearnedTable:
-    """Returns the table and its schema after replacing levels of fewer than `rows` rows.
+    """Returns the table and its schema after replacing levels (categories) of fewer than `rows`
+    rows by frequent ones.
 
     Args:
-        schema: Complete schema.
-        table: Parsed table, which is not changed.
         declared_names: Columns whose levels the user listed; all these levels are kept.
         rows: Minimum number of rows of a level; 1 keeps all.
         functions: Functional dependencies of the model; a level is preferably replaced by one that
@@ -153,7 +153,8 @@ class _Levels:
 
     @property
     def are_most(self) -> bool:
-        """Whether rare levels fill most cells, or no level can replace them."""
+        """Whether most cells of the column contain rare levels, or no level is frequent enough to
+        replace them."""
         rare = int(self.counts[self.are_rare].sum())
         return 2 * rare > int(self.counts.sum()) or not self._can_replace.any()
 
@@ -164,7 +165,9 @@ class _Levels:
     def replaced(
         self, series: pd.Series[Any], others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> pd.Series[Any]:
-        """Returns the cells after replacing rare levels."""
+        """Returns the column after replacing rare levels, by "(other)" if `are_most`, else by
+        frequent levels that determine the same cells in dependent columns and occur with similar
+        cells in `others`."""
         instead = np.array([*self.levels, OTHER, None], dtype=object)
         at = np.where(self.at < 0, len(self.levels) + 1, self.at)
         is_rare = np.append(self.are_rare, False)[self.at]
@@ -293,8 +296,7 @@ def _has_words(column: Column) -> bool:
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
     """Returns the columns whose levels a hard rule depends on: a rule of combinations, or a
-    functional dependency.
-    """
+    functional dependency."""
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name

@@ -37,12 +37,14 @@ _UNSEEN = -3
 
 @dataclass(frozen=True)
 class Alternative(Computed):
-    """Replaces a column y by a code e: `kept` if y = f(x), else the index of y on its grid.
+    """Replaces a column y, which equals a formula f(x) of other columns in some rows, by a code e:
+    `kept` if y = f(x), else the index of y (its multiple of the column's resolution, or the index
+    of its level).
 
     Attributes:
-        kept: Code of the rows in which y = f(x); it is less than all indices.
-        exceptions: Indices of y in rows that violate the rule: all of them for levels, the smallest
-            and the largest for numbers. Empty if no row does.
+        kept: Code of the rows in which y = f(x), less than all indices.
+        exceptions: Indices of y in rows where y differs from f(x): all for levels, the smallest and
+            the largest for numbers. Empty if there are no such rows.
         has_missing: Whether a cell of y was missing in the fitted table.
         fallback: Index that replaces f where f has no value.
     """
@@ -54,7 +56,7 @@ class Alternative(Computed):
 
     @classmethod
     def of(cls, rule: Rule, table: TypedTable, schema: TableSchema) -> Alternative:
-        """Fits the code of a rule's column on a table."""
+        """Fits the code for the column y of a rule y == f(x) to a table."""
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
         own, has_missing = dict[int, int](), False
@@ -83,12 +85,13 @@ class Alternative(Computed):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row of the fitted table satisfies the formula."""
+        """Whether y = f(x) in every row of the fitted table."""
         return not self.exceptions
 
     @cached_property
     def grid(self) -> Grid | LevelGrid:
-        """Grid of y, which converts between cells and indices."""
+        """Converter between cells of y and their indices (multiples of the resolution, or indices
+        of levels)."""
         return grid_of(self.written)
 
     @property
@@ -98,9 +101,8 @@ class Alternative(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The column e: ordered levels, or whole numbers among which `kept` is far below all
-        others.
-        """
+        """Schema of the code e that replaces y, as a tuple of one column: ordered levels, or whole
+        numbers."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.exceptions:
             levels = (self.kept, *self.exceptions)
@@ -109,11 +111,11 @@ class Alternative(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the codes e of rows of the original table.
+        """Returns, by column name, the code e of each row: `kept` if the column y equals f(x), else
+        the index of y.
 
         Args:
-            frame: Rows of the original table, with cells of the columns' dtypes.
-            blanks_unknown: Whether a code is missing where a column of f is.
+            blanks_unknown: Whether the code is missing where a column of f is.
         """
         own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
@@ -129,7 +131,8 @@ class Alternative(Computed):
         return {self.column: whole}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns y: f(x) where the code is `kept`, else the value at the index e."""
+        """Returns the original column y from its code in `parts`: f(x), computed from `frame`,
+        where the code is `kept`, else the value whose index is the code."""
         codes = parts[self.column]
         known = codes.notna().to_numpy()
         places = np.full(len(codes), self.fallback, dtype=np.int64)
@@ -148,10 +151,9 @@ class Alternative(Computed):
         return placed_values(_plain(values), at, column.missing.allowed or self.has_missing)
 
     def base(self, frame: pd.DataFrame) -> tuple[Indices, Mask]:
-        """Returns (index of f, or of its replacement; mask of the rows in which f has a value).
-
-        Shape: (n,) twice.
-        """
+        """Returns, for n rows and the rule y == f(x), (index of f(x) among the values of y, or
+        `fallback` where f has no value; mask of the rows in which f has a value). Shape: (n,),
+        (n,)."""
         predicted = self.prediction.predicted(frame)
         has_value = predicted.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
@@ -163,14 +165,15 @@ class Alternative(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of codes e for which y lies between two indices; `kept` is one of
-        them where f lies between these indices.
+        """Returns the intervals of the code e of a column y for which y lies in given intervals;
+        `kept`, the code of y = f(x), is added where f(x) lies in them. Shape: (n, m') for first and
+        last codes.
 
         Args:
             part: Name of the column e.
             earlier: Columns of f. n rows.
-            low: First indices of y. Shape: (n, m).
-            high: Last indices of y. Shape: (n, m).
+            low: First index of each of m intervals of y. Shape: (n, m).
+            high: Last index of each interval. Shape: (n, m).
         """
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base
@@ -180,22 +183,21 @@ class Alternative(Computed):
         return lower, upper
 
     def can_solve(self, parent: str) -> bool:
-        """Returns False, because the code of y does not restrict a column of f."""
+        """Returns False: intervals of a column y that equals f(x) only in some rows do not restrict
+        x."""
         return False
 
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns empty intervals (1 to 0), because the code of y does not restrict a column of f.
-
-        Shape: (n, m) twice.
-        """
+        """Returns empty intervals (1 to 0), because intervals of a column y that equals f(x) only
+        in some rows do not restrict x. Shape: (n, m) for first and last indices, with m as in
+        `low`."""
         return np.ones(low.shape, dtype=np.int64), np.zeros(low.shape, dtype=np.int64)
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the resolution of y, which converts a probability to a density; 0 for
-        levels.
-        """
+        """Returns the log of the resolution of the original column, which converts the probability
+        of its code to a density; 0 for levels."""
         is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 

@@ -17,17 +17,17 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """Parses the ending of a number. Returns (remainder, step) in multiples of the column's
-    resolution.
+    """Parses the common ending of a column's numbers. Returns (remainder, step that leaves it), in
+    multiples of the column's resolution.
 
     For a resolution of 0.01, ".99" is 99 of 100, and "95" is 9500 of 10000.
 
     Args:
-        text: Text such as ".99" or "95".
+        text: Ending such as ".99" or "95".
         per_unit: Number of resolution steps per unit of the column, such as 100.
 
     Raises:
-        ValueError: The text is not valid, or is finer than the resolution.
+        ValueError: The ending is not valid, or is finer than the resolution.
     """
     found = _NUMBER.fullmatch(text)
     if found is None or text == "":
@@ -39,7 +39,7 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
 
 
 def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
-    """Returns the text of an ending, the inverse of `number_ending`.
+    """Writes the common ending of a column's numbers as a string, the inverse of `number_ending`.
 
     >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
     ('.99', '95')
@@ -56,17 +56,17 @@ def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
 
 
 def date_ending(text: str, last: Step, step: int) -> int:
-    """Parses the ending of a date. Returns the remainder beyond the last step, in multiples of
-    `step`.
+    """Parses the common ending of a column's dates. Returns the remainder that they leave beyond
+    multiples of `last`, in multiples of `step`.
 
     Args:
         text: "Monday", "25" or "25th" (after months), "09:00" or "09:00:30", or two of them:
             "Monday 09:00".
-        last: Last step of the column, such as "1 week" or "1 month".
+        last: Spacing of the dates, such as "1 week" or "1 month".
         step: Resolution of the column, in microseconds.
 
     Raises:
-        ValueError: The text is not valid, or is finer than the resolution.
+        ValueError: The ending is not valid, or is finer than the resolution.
     """
     left = 0
     for word in text.split():
@@ -91,12 +91,12 @@ def _word(word: str, last: Step) -> int:
 
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
-    """Returns the text of a date's ending, the inverse of `date_ending`; a weekday or day comes
-    first.
+    """Writes the common ending of a column's dates as a string, such as "Monday 09:00", the inverse
+    of `date_ending`.
 
     Args:
-        left: Remainder beyond the last step, in multiples of `step`.
-        last: Last step of the column, such as "1 week" or "1 month".
+        left: Remainder beyond multiples of `last`, in multiples of `step`.
+        last: Spacing of the dates, such as "1 week" or "1 month".
         step: Resolution of the column, in microseconds.
     """
     days, microseconds = divmod(left * step, DURATIONS["day"])

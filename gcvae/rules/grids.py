@@ -32,10 +32,10 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Grid:
-    """Grid of a column of numbers or dates: index k stands for k times the resolution.
+    """Converts a column's numbers or dates to integers: index k stands for k times the column's
+    resolution, such as 0.01 or a day.
 
     Attributes:
-        column: Schema of the column.
         per_unit: Number of indices per unit of the column: 10^decimals for numbers, 1 for dates.
         step: Resolution of a column of dates, in microseconds; None for numbers.
         low, high: First and last index within the column's limits.
@@ -49,9 +49,8 @@ class Grid:
 
     @classmethod
     def of(cls, column: Column) -> Grid | None:
-        """Returns the grid of a column; None if it does not contain numbers or dates of a fixed
-        resolution.
-        """
+        """Returns the converter between a column's values and multiples of its resolution; None
+        unless it has numbers or dates of a fixed resolution."""
         if column.has_times:
             return cls._of_dates(column)
         is_whole, is_ordered = column.kind.is_whole, column.kind.outcomes is _ORDERED
@@ -111,11 +110,8 @@ class Grid:
         return -math.log(self.per_unit)
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Returns the grid index of each cell: its multiple of the resolution. No cell may be
-        missing.
-
-        Shape: (n,) -> (n,).
-        """
+        """Converts n cells, none missing, to integer multiples of the column's resolution. Shape:
+        (n,) -> (n,)."""
         if self.step is not None:
             return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
         if not self.has_decimals:
@@ -126,8 +122,8 @@ class Grid:
         return nearest
 
     def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
-        """Returns the numbers or dates at given indices, clipped to the column's limits if
-        `limited`.
+        """Converts n multiples of the column's resolution to numbers or dates, clipped to the
+        column's limits if `limited`.
 
         Shape: (n,) -> (n,).
         """
@@ -145,11 +141,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """Grid of a column of levels: index k stands for level k of the schema.
-
-    Attributes:
-        column: Schema of the column.
-    """
+    """Converts a column's levels (categories) to integers: index k stands for level k of the
+    schema."""
 
     column: Column
 
@@ -164,8 +157,8 @@ class LevelGrid:
         return len(self.column.typed_levels) - 1
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Returns the index of each cell's level; NO_LEVEL (-2) for a level that the schema does
-        not contain.
+        """Converts n cells to the indices of their levels; NO_LEVEL (-2) for a level that the
+        schema does not contain.
 
         Shape: (n,) -> (n,).
         """
@@ -174,9 +167,7 @@ class LevelGrid:
         return np.array(found, dtype=np.int64)
 
     def values(self, places: Indices) -> npt.NDArray[Any]:
-        """Returns the levels at given indices, which are clipped to the existing ones. Shape: (n,)
-        -> (n,).
-        """
+        """Converts n indices, clipped to the existing ones, to levels. Shape: (n,) -> (n,)."""
         levels = self.column.typed_levels
         taken = np.clip(places, 0, self.high)
         found = (
@@ -186,12 +177,13 @@ class LevelGrid:
 
 
 def grid_of(column: Column) -> Grid | LevelGrid:
-    """Returns the grid of a column of numbers, dates or levels."""
+    """Returns the converter between a column's cells and integer indices: multiples of the
+    resolution for numbers and dates, indices in the schema for levels."""
     return Grid.of(column) or LevelGrid(column)
 
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Rounds cells to the column's resolution and clips them to its limits; missing cells stay
+    """Rounds n cells to the column's resolution and clips them to its limits; missing cells stay
     missing.
 
     Shape: (n,).

@@ -45,14 +45,13 @@ _LARGEST = 2.0**53
 
 @dataclass(frozen=True)
 class Prediction:
-    """The formula f of a rule y == f(x), y >= f(x) or y <= f(x), compiled for the columns of a
-    schema.
+    """Compiled formula f of a rule y == f(x), y >= f(x) or y <= f(x) between columns, which
+    predicts y.
 
     Attributes:
-        rule: The rule.
         column: Schema of y.
         parents: Schema of the columns x that f uses.
-        ties: How numbers half way between two grid points are rounded.
+        ties: How numbers half way between two multiples of y's resolution are rounded.
     """
 
     rule: Rule
@@ -62,10 +61,10 @@ class Prediction:
 
     @classmethod
     def of(cls, rule: Rule, schema: Mapping[str, Column] | TableSchema) -> Self:
-        """Compiles the formula of a rule.
+        """Compiles the formula f of a rule y == f(x), y >= f(x) or y <= f(x).
 
         Raises:
-            ValueError: The types do not fit, or an exempt value is not a value of the column.
+            ValueError: The types do not fit, or a value that the rule exempts is not a value of y.
         """
         assert isinstance(rule.form, Formula), "other rules predict nothing"
         found = cls(rule, schema[rule.column], TableSchema(tuple(schema[n] for n in rule.parents)))
@@ -79,24 +78,23 @@ class Prediction:
 
     @property
     def form(self) -> Formula:
-        """Parsed formula or inequality of the rule."""
+        """The rule, parsed as formula or inequality."""
         assert isinstance(self.rule.form, Formula), "checked in `of`"
         return self.rule.form
 
     @cached_property
     def term(self) -> Term:
-        """Compiled right side f of the formula."""
+        """Compiled right side f of the rule y == f(x)."""
         return compile_term(self.form.value, self.parents, self.rule.tables)
 
     @cached_property
     def is_of_levels(self) -> bool:
-        """Whether y consists of levels, rather than numbers or dates on a grid."""
+        """Whether the predicted column consists of levels (categories), not of numbers or dates."""
         return Grid.of(self.column) is None and not self.column.kind.is_real
 
     @cached_property
     def exempt(self) -> pd.Series[Any]:
-        """Values of y to which the inequality does not apply, with the dtype of the column. Shape:
-        (k,).
+        """The k values of the predicted column to which the inequality does not apply. Shape: (k,).
 
         Raises:
             ValueError: A value does not have the column's type.
@@ -112,11 +110,9 @@ class Prediction:
         return pd.Series(times if column.has_times else np.array(values, dtype=np.float64))
 
     def evaluated(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
-        """Returns f(x) before rounding: numbers and dates as in `quantities`, levels as objects.
-
-        NaN or None where a column of f is missing, or where f has no value, such as 1 / 0. Shape:
-        (n,).
-        """
+        """Returns the formula's value f(x) in each of n rows before rounding: numbers as float64,
+        dates as seconds since 1970, levels as objects. It is NaN or None where a column of f is
+        missing, or where f has no value, such as 1 / 0. Shape: (n,)."""
         rows = Rows({c.name: column_values(frame[c.name], c) for c in self.parents})
         with np.errstate(all="ignore"):  # numbers that are too large become missing
             value = self.term.evaluate(rows)
@@ -132,7 +128,8 @@ class Prediction:
         return np.broadcast_to(found, len(frame))
 
     def predicted(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        """Returns f(x) of each row as a cell of y, with the frame's index. Shape: (n,).
+        """Returns the predicted cell f(x) of the column y in each of n rows, with the frame's
+        index. Shape: (n,).
 
         The value is rounded to the resolution of y: to the nearest multiple for a formula, up for
         >= and down for <=. It is missing where a column of f is missing, where f has no value, and
@@ -150,9 +147,8 @@ class Prediction:
         return _typed(_on_grid(found, self.column, to_whole), self.column).set_axis(frame.index)
 
     def at_tie(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the rows in which f lies half way between two grid points. Shape:
-        (n,).
-        """
+        """Returns a mask of those of n rows in which the formula's value lies half way between two
+        multiples of the predicted column's resolution. Shape: (n,)."""
         unit = grid_unit(self.column)
         if unit is None or self.is_of_levels:
             return np.zeros(len(frame), dtype=bool)
@@ -160,23 +156,16 @@ class Prediction:
         return np.asarray(rest == 0.5)
 
     def keeps(self, frame: pd.DataFrame) -> tuple[Mask, Mask]:
-        """Returns (mask of the rows whose columns are all known, mask of the rows that satisfy the
-        rule).
-
-        Shape: (n,), (n,).
-
-        Args:
-            frame: Columns of the rule, with cells of their dtypes.
-        """
+        """Returns, for n rows, (mask of those in which no column of the rule is missing, mask of
+        those that satisfy the rule). Shape: (n,), (n,)."""
         f_values = self.evaluated(frame)
         values = self.values(frame[self.column.name])
         known = ~(pd.isna(values) | pd.isna(f_values))
         return known, known & self.agrees(values, f_values)
 
     def values(self, cells: pd.Series[Any]) -> npt.NDArray[Any]:
-        """Converts cells of y to values that can be compared with those of `evaluated`. Shape:
-        (n,).
-        """
+        """Converts n cells of the predicted column to the values that `evaluated` returns: numbers
+        to float64, dates to seconds since 1970, levels to objects. Shape: (n,)."""
         if not self.is_of_levels:
             return quantities(cells)
         if self.term.type is Type.NUMBER:
@@ -186,7 +175,8 @@ class Prediction:
         return found
 
     def agrees(self, values: npt.NDArray[Any], f_values: npt.NDArray[Any]) -> Mask:
-        """Returns whether each value of y satisfies the rule.
+        """Returns a mask of the rows in which the value of y satisfies the rule y == f(x), y >=
+        f(x) or y <= f(x). Shape: (n,).
 
         Args:
             values: Values of y, as `values` returns them. Shape: (n,).
@@ -204,16 +194,15 @@ class Prediction:
 
 
 def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:
-    """Returns (mask of the rows to which a rule applies, mask of the rows that satisfy it).
+    """Returns, for n rows, (mask of those to which a rule applies, mask of those that satisfy it).
 
     Shape: (n,), (n,).
 
     Args:
-        rule: Any rule except a functional dependency. A formula applies where all its columns are
-            known, a rule on missing cells where a cell must be missing, a condition where it is
-            true or false. A rule of combinations counts as satisfied everywhere.
+        rule: Any rule except a functional dependency. A formula applies where none of its columns
+            is missing, a rule on missing cells where a cell must be missing, a condition where it
+            is true or false. A rule of combinations counts as satisfied everywhere.
         frame: Columns of the rule, with cells of their dtypes.
-        schema: Schema of the columns.
     """
     if isinstance(rule.form, Combination):  # combinations of the table are those permitted
         everywhere = np.ones(len(frame), dtype=bool)
@@ -230,23 +219,21 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
 
 
 def quantities(series: pd.Series[Any]) -> Numbers:
-    """Converts cells to float64, dates to seconds since 1970; NaN for missing cells. Shape:
-    (n,).
-    """
+    """Converts n cells to float64, dates to seconds since 1970; NaN for missing cells. Shape:
+    (n,)."""
     if series.dtype.kind != "M":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(series.isna(), np.nan, series.to_numpy(TIMES).view("i8") / 1e6)
 
 
 def rounded(values: Numbers, column: Column) -> Numbers:
-    """Rounds numbers, or dates in seconds, to the column's resolution. Shape: (n,)."""
+    """Rounds n numbers, or dates in seconds since 1970, to the column's resolution. Shape: (n,)."""
     return _on_grid(values, column, np.rint)
 
 
 def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numbers]) -> Numbers:
     """Rounds numbers or seconds to multiples of the column's resolution by `to_whole`. Shape:
-    (n,).
-    """
+    (n,)."""
     decimals = decimals_of(column)
     if column.has_times:
         scale = 1e6 / microseconds(column)

@@ -38,11 +38,13 @@ _MOST_ROWS = 0.5
 
 @dataclass(frozen=True)
 class Reduction:
-    """Transformation of a table that replaces some columns; the identity if it has no rewritings.
+    """Invertible transformation of a table: columns that rules determine are replaced by residuals,
+    and columns with several step sizes by parts, such as week and weekday.
 
     Attributes:
         schema: Schema of the original table.
-        rewritings: Replaced columns, each after the columns on which it depends.
+        rewritings: Replacements of single columns, each after those of the columns on which it
+            depends; the transformation is the identity if there are none.
     """
 
     schema: TableSchema
@@ -58,16 +60,15 @@ class Reduction:
         whole: Iterable[str] = (),
         rare_rows: int = 1,
     ) -> Reduction:
-        """Fits the transformation of a table.
+        """Fits the transformation that replaces columns of a table by residuals of rules and by
+        parts.
 
         Args:
-            table: Original table, with cells of the columns' dtypes.
-            schema: Schema of the table.
             rules: Candidate rules, in order of priority; a formula that holds in most rows comes
                 before all inequalities. Hard conditions stand for the formulas and inequalities
                 among their terms.
-            left_out: Columns that the transformation does not use.
-            whole: Columns that are not split into parts.
+            left_out: Columns that are neither replaced nor used in formulas.
+            whole: Columns that are not split into parts, such as week and weekday.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number, so that it does not disclose them.
         """
@@ -94,14 +95,13 @@ class Reduction:
 
     @cached_property
     def rewritten(self) -> dict[str, Rewriting]:
-        """Rewritings by name of the original column."""
+        """Replacement of each replaced column, by the column's name."""
         return {rewriting.column: rewriting for rewriting in self.rewritings}
 
     @cached_property
     def reduced_schema(self) -> TableSchema:
-        """Schema of the transformed table, in which parts stand in the place of their original
-        column.
-        """
+        """Schema of the transformed table, in which residuals or parts (such as week and weekday)
+        stand in the place of the columns that they replace."""
         columns: list[Column] = []
         for column in self.schema:
             rewriting = self.rewritten.get(column.name)
@@ -110,14 +110,15 @@ class Reduction:
 
     @cached_property
     def owners(self) -> dict[str, str]:
-        """Name of the original column, by name of a column that replaces it."""
+        """For each column that replaces one of the original table, the name of the replaced
+        column."""
         return {part.name: r.column for r in self.rewritings for part in r.parts}
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """For each column that replaces another, the columns of the transformed table on which its
-        meaning depends.
-        """
+        """For each column that replaces another, such as a residual, the columns of the transformed
+        table on which its meaning depends: those that represent x in its formula f(x), and earlier
+        parts."""
         return {
             part.name: (
                 *(name for parent in r.parents for name in self.parts_of(parent)),
@@ -128,17 +129,17 @@ class Reduction:
         }
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the original column's resolution for one of its parts, and 0 for the
-        others.
+        """Returns the log of an original column's resolution for one of the columns that replace
+        it, and 0 for the others.
 
-        Summed over the parts, this converts a probability to a density of the original column.
+        Subtracted from the log probabilities of these columns, it gives the original column's log
+        density.
         """
         return self.rewritten[self.owners[part]].log_unit(part)
 
     def parts_of(self, name: str) -> tuple[str, ...]:
-        """Returns the columns of the transformed table that represent a column of the original
-        table.
-        """
+        """Returns the names of the columns of the transformed table that replace an original
+        column; the column's own name if none do."""
         rewriting = self.rewritten.get(name)
         return (name,) if rewriting is None else tuple(part.name for part in rewriting.parts)
 
@@ -149,11 +150,10 @@ class Reduction:
         *,
         blanks_unknown: bool = False,
     ) -> pd.DataFrame:
-        """Transforms rows of the original table.
+        """Replaces columns of rows of the original table by residuals or parts.
 
         Args:
-            frame: Rows, with cells of the columns' dtypes.
-            names: Original columns to transform; None for all.
+            names: Original columns to include; None for all.
             blanks_unknown: Whether a residual is missing if a column of its formula is. Otherwise a
                 replacement of the formula's value is subtracted.
         """
@@ -170,10 +170,11 @@ class Reduction:
         return pd.DataFrame(columns, index=frame.index)
 
     def restore(self, frame: pd.DataFrame, names: Iterable[str] | None = None) -> pd.DataFrame:
-        """Transforms rows of the transformed table back to the original one.
+        """Restores the original columns from rows in which residuals or parts replace them.
 
         Args:
-            frame: All columns of the transformed table, or those that `names` depend on (`needed`).
+            frame: All columns of the transformed table, or those from which `names` are computed
+                (`needed`).
             names: Original columns to return; None for all.
         """
         if not self.rewritings:
@@ -191,8 +192,7 @@ class Reduction:
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """Returns the columns of the transformed table from which the named original columns are
-        computed.
-        """
+        computed."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -203,24 +203,21 @@ class Reduction:
         return found
 
     def reduced_table(self, table: TypedTable) -> TypedTable:
-        """Transforms a table in memory; for a table in files, returns an object that transforms
-        what it reads.
-        """
+        """Replaces columns of a table by residuals or parts; for a table in files, returns an
+        object that does so when columns are read."""
         if isinstance(table, pd.DataFrame):
             return self.reduce(table)
         return ReducedFiles(self, table) if self.rewritings else table  # type: ignore[return-value]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Returns the rewritings as JSON documents, from which `from_json` restores the
-        transformation.
-        """
+        """Returns the replacements of columns as JSON documents, from which `from_json` restores
+        the transformation."""
         return [rewriting.to_json() for rewriting in self.rewritings]
 
     @classmethod
     def from_json(cls, documents: Sequence[Mapping[str, Any]], schema: TableSchema) -> Reduction:
         """Reads the transformation from JSON documents (`to_json`) and the schema of the original
-        table.
-        """
+        table."""
         rewritings: list[Rewriting] = [
             Split.from_json(document, schema)
             if "split" in document
@@ -251,8 +248,7 @@ def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
     """Returns the replacement of the column that a rule determines; None if the column has no
-    grid.
-    """
+    grid."""
     is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
     prediction = Prediction.of(rule, schema)
     if prediction.is_of_levels or (is_rare and prediction.form.relation == "=="):
@@ -265,8 +261,7 @@ def _rewriting(
 
 def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting]) -> bool:
     """Returns whether one of the named columns is computed, directly or indirectly, from
-    `column`.
-    """
+    `column`."""
     waiting, seen = list(names), set[str]()
     while waiting:
         name = waiting.pop()
@@ -279,9 +274,8 @@ def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting
 
 
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
-    """Sorts rewritings so that each follows those of the columns on which it depends; cycles are
-    left out.
-    """
+    """Sorts replacements of columns, given by column name, so that each follows those of the
+    columns on which it depends; those in cycles are left out."""
     ordered: dict[str, Rewriting] = {}
     waiting = dict(found)
     while waiting:
@@ -298,7 +292,7 @@ def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
 
 @dataclass(frozen=True)
 class ReducedFiles:
-    """View of a table in files, which transforms each column when it is read.
+    """View of a table in files that replaces columns by residuals or parts when they are read.
 
     Attributes:
         reduction: The transformation.
@@ -326,7 +320,8 @@ class ReducedFiles:
         return self.at(slice(None), [name])[name]
 
     def at(self, places: slice | Indices, names: Sequence[str]) -> pd.DataFrame:
-        """Reads the named columns of the rows with indices `places` into memory."""
+        """Reads the rows with indices `places` and returns the named columns of the transformed
+        table."""
         owners = list(dict.fromkeys(self.reduction.owners.get(name, name) for name in names))
         parents = {
             parent

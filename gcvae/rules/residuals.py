@@ -47,7 +47,8 @@ _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
 class Rewriting(Protocol):
-    """Interface of the replacement of one column of a table by one or more parts.
+    """Interface of an invertible replacement of one column of a table by one or more others, called
+    its parts: a residual of a rule, or week and weekday of a date.
 
     Attributes:
         column: Name of the original column.
@@ -63,75 +64,79 @@ class Rewriting(Protocol):
     def parts(self) -> tuple[Column, ...]: ...
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts of rows of the original table. Shape: (n,) each.
+        """Returns, by name, the columns (parts) that replace the original column, for n rows.
+        Shape: (n,) each.
 
         Args:
-            frame: Rows of the original table, with cells of the columns' dtypes.
-            blanks_unknown: Whether parts are missing where a parent is missing.
+            blanks_unknown: Whether parts are missing where a column on which they depend is.
         """
         ...
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the original cells. Shape: (n,).
+        """Returns the n original cells of the replaced column. Shape: (n,).
 
         Args:
-            frame: Parents of the original table.
-            parts: The parts.
+            frame: Original columns on which the replacement depends.
+            parts: Columns that replace the original one.
         """
         ...
 
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the values of a part for which the original cell may lie in given intervals.
+        """Returns the intervals of one part (a column that replaces the original one) for which the
+        original cell may lie in given intervals.
 
         Args:
             part: Name of the part.
-            earlier: Original parents, and the parts before this one. n rows.
-            low: First index of each interval of the original column. Shape: (n, m).
-            high: Last index of each interval. Shape: (n, m).
+            earlier: Original columns on which the part depends, and the parts before it. n rows.
+            low: First value of each of m intervals of the original column, as a multiple of its
+                resolution. Shape: (n, m).
+            high: Last value of each interval. Shape: (n, m).
 
         Returns:
-            First and last values of intervals, which are empty if first > last. Shape: (n, m')
-            twice.
+            (First values, last values) of m' intervals, empty if first > last. Shape: (n, m') each.
         """
         ...
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` can restrict this parent."""
+        """Returns whether `solutions` can compute intervals of `parent`, one of the original
+        columns on which the replacement depends."""
         ...
 
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the values of one parent for which the original cell probably lies in given
-        intervals.
+        """Returns the intervals of one column on which the replacement depends (its parent) for
+        which the original cell probably lies in given intervals.
 
-        The residual is assumed to be a usual one, so that a few solutions may be missing.
+        The residual is assumed to be a frequent one, so that a few solutions may be missing.
 
         Args:
             parent: Parent to solve for.
             others: Cells of the other parents. n rows.
-            low: First index of each interval of the original column. Shape: (n, m).
-            high: Last index of each interval. Shape: (n, m).
+            low: First value of each of m intervals of the original column, as a multiple of its
+                resolution. Shape: (n, m).
+            high: Last value of each interval. Shape: (n, m).
 
         Returns:
-            First and last indices of intervals of the parent. Shape: (n, m') twice.
+            (First values, last values) of m' intervals of the parent.   Shape: (n, m') each.
         """
         ...
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the original column's resolution per unit of a numeric part."""
+        """Returns what to subtract from the log probability of a part (a column that replaces the
+        original one) for the original column's log density: the log of its resolution, or 0."""
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """Returns a JSON document from which the rewriting can be read, given the schema."""
+        """Returns a JSON document from which the replacement can be restored, given the schema."""
         ...
 
 
 @dataclass(frozen=True)
 class Computed:
-    """Replacement of a column y that a formula f computes.
+    """Base class of replacements of a column y that a formula f of other columns x computes.
 
     Attributes:
         prediction: Compiled formula f.
@@ -145,12 +150,12 @@ class Computed:
 
     @property
     def rule(self) -> Rule:
-        """Rule whose formula f computes y."""
+        """Rule y == f(x), y >= f(x) or y <= f(x) by which the column y is replaced."""
         return self.prediction.rule
 
     @property
     def written(self) -> Column:
-        """Schema of the original column y."""
+        """Schema of the replaced column, as in the original table."""
         return self.prediction.column
 
     @property
@@ -160,18 +165,19 @@ class Computed:
 
     @property
     def column(self) -> str:
-        """Name of y."""
+        """Name of the replaced column y of the rule y == f(x)."""
         return self.rule.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Names of the columns that f uses."""
+        """Names of the columns x that the rule y == f(x) uses."""
         return self.rule.parents
 
 
 @dataclass(frozen=True)
 class Residual(Computed):
-    """Replaces a column y by its residual e = y - f(x), in steps of y's resolution.
+    """Replaces a column y by its residual e = y - f(x) from the formula f of a rule, in multiples
+    of y's resolution. An index of y is also such a multiple.
 
     If a column of f is missing, f has no value. A number that is neutral in f then replaces the
     missing cell (0 in a sum: a missing tax), if this reproduces y in most such rows; otherwise
@@ -189,13 +195,13 @@ class Residual(Computed):
             lowest + 1, and so on, below the limits.
         stride, offset: All cells of y have an index offset + k * stride; residuals count strides,
             from the first such index that satisfies the inequality.
-        reach: First and last index of y that is not exempt.
+        reach: First and last index of those y to which the rule applies.
         neutral: By column of f, the number that replaces a missing cell: 0 in a sum, 1 in a
             product.
         by_side: Whether the sign of e is reversed where f lies below its rounded value, so that
             positive residuals always lead towards the exact f.
-        at_ties: Whether all residuals are 0, except 1 where f lies half way between two grid
-            points, as in tables computed in binary fractions.
+        at_ties: Whether all residuals are 0, except 1 where f lies half way between two multiples
+            of the resolution, as in tables computed in binary fractions.
     """
 
     lowest: int
@@ -221,8 +227,6 @@ class Residual(Computed):
 
         Args:
             rule: Formula or inequality.
-            table: Original table, with cells of the columns' dtypes.
-            schema: Schema of the table.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number.
         """
@@ -291,28 +295,26 @@ class Residual(Computed):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row of the table satisfies an equality to the last digit, except where f
-        lies half way between two grid points.
-        """
+        """Whether every row of the table satisfies the rule y == f(x) to the last digit, except
+        where f lies half way between two multiples of y's resolution."""
         return not self.is_inequality and (self.lowest == self.highest or self.at_ties)
 
     @property
     def kept(self) -> int:
-        """Residual of the rows that satisfy an exact formula."""
+        """Residual of the rows that satisfy the rule, if every row does (`is_exact`)."""
         return 0 if self.at_ties else self.lowest
 
     @cached_property
     def grid(self) -> Grid:
-        """Grid of y, which converts between cells and indices."""
+        """Converter between cells of the replaced column and multiples of its resolution."""
         grid = Grid.of(self.written)
         assert grid is not None, "rules without one are left out"
         return grid
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """Schema of the residual: whole numbers, or a single level if every row has the same
-        residual.
-        """
+        """Schema of the residual, as a tuple of one column: whole numbers, or a single level if
+        every row has the same residual."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if self.lowest == self.highest:  # other residuals have no probability
             levels = (self.lowest,)
@@ -321,10 +323,9 @@ class Residual(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the residuals y - f(x) of rows of the original table.
+        """Returns, by column name, the residual y - f(x) of each of n rows. Shape: (n,).
 
         Args:
-            frame: Rows of the original table, with cells of the columns' dtypes.
             blanks_unknown: Whether a residual is missing where a missing cell leaves f without a
                 value.
         """
@@ -347,7 +348,8 @@ class Residual(Computed):
         return {self.column: _whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns y = f(x) + e, clipped to the limits of y.
+        """Returns the original column y = f(x) + e in each of n rows, clipped to its limits;
+        `frame` contains x, `parts` the residual e. Shape: (n,).
 
         A sum beyond the limits is not clipped if that would violate the rule and so have no
         probability.
@@ -371,8 +373,7 @@ class Residual(Computed):
 
     def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
         """Clips indices of y to its range without exempt values, except where that would violate
-        the rule.
-        """
+        the rule."""
         first, last = self.reach
         low = first + (self.offset - first) % self.stride
         high = last - (last - self.offset) % self.stride
@@ -384,7 +385,7 @@ class Residual(Computed):
         return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` can restrict this column of f."""
+        """Returns whether `solutions` can solve the rule's formula f(x) for the column `parent`."""
         minimum = self.prediction.parents[parent].minimum
         is_positive = isinstance(minimum, int | float) and minimum > 0
         return can_solve(self.prediction.form, parent, is_positive)
@@ -392,10 +393,12 @@ class Residual(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of residuals for which y lies in given intervals.
+        """Returns the intervals of the residual e = y - f(x) for which y lies in given intervals,
+        in multiples of y's resolution. Shape: (n, m) -> (n, m') for first and last values.
 
         Residuals beyond `limits` are clipped when rows are generated, so that they count as the
-        limit. Arguments as in `Rewriting.part_intervals`.
+        limit. `part` names the residual, `earlier` contains x, `low` and `high` are the ends of the
+        m intervals of y.
         """
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
@@ -425,9 +428,9 @@ class Residual(Computed):
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of a column of f for which y lies in given intervals, if the
-        residual y - f(x) is a usual one. Arguments as in `Rewriting.solutions`.
-        """
+        """Returns the intervals of one column x of the formula f for which y lies in given
+        intervals, if the residual y - f(x) is a frequent one. Shape: (n, m) -> (n, m') for first
+        and last values."""
         ends = [
             solutions(
                 self.prediction,
@@ -452,10 +455,8 @@ class Residual(Computed):
         return ((-most, most),)
 
     def base(self, frame: pd.DataFrame) -> tuple[npt.NDArray[np.int64], Mask]:
-        """Returns (index of f, or of its replacement; mask of the rows in which f has a value).
-
-        Shape: (n,) twice.
-        """
+        """Returns, for n rows, (f(x) as a multiple of y's resolution, or a replacement where f has
+        no value; mask of the rows in which f has a value). Shape: (n,), (n,)."""
         given = self.prediction.predicted(frame)
         has_value = given.notna().to_numpy()
         if self.neutral and not has_value.all():
@@ -481,13 +482,13 @@ class Residual(Computed):
         return self.lowest + len(self.exempt) if self.exempt else -_FURTHEST
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the resolution of y, which converts a probability to a density."""
+        """Returns the log of the resolution of the replaced column, which converts the probability
+        of its residual to a density."""
         return self.grid.log_unit
 
     def to_json(self) -> dict[str, Any]:
         """Returns a JSON document from which `from_json` restores the residual, given the
-        schema.
-        """
+        schema."""
         return {
             "rule": self.rule.to_json(),
             "ties": self.prediction.ties,
@@ -535,7 +536,8 @@ class Residual(Computed):
 
 
 def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> Prediction:
-    """Reads the formula from the JSON document of a residual or an alternative.
+    """Restores the compiled formula of a rule from the JSON document of a `Residual` or
+    `Alternative`.
 
     Raises:
         SchemaError, ValueError: The document does not contain a formula of the schema's columns.
@@ -551,9 +553,8 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """Returns the formula with the rounding of ties (to even, or away from 0) that fits more rows
-    of the table's first chunk.
-    """
+    """Returns the formula with numbers half way between two multiples of the resolution rounded to
+    even or away from 0, whichever fits more rows of the table's first chunk."""
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction
     away = replace(prediction, ties="away")
@@ -590,8 +591,7 @@ def _exempt_indices(prediction: Prediction) -> tuple[int, ...]:
 
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
     """Returns by column of f the number (0 or 1) that replaces a missing cell of it, if that
-    reproduces y in most rows in which only this cell is missing.
-    """
+    reproduces y in most rows in which only this cell is missing."""
     if prediction.form.is_inequality:
         return {}
     names = [column.name for column in prediction.parents if column.has_numbers]
@@ -621,7 +621,8 @@ def _without_blanks(
 
 
 def type_limits(column: Column) -> tuple[int, int] | None:
-    """Returns the first and last index that the integer type of a Parquet column can store.
+    """Returns the smallest and largest number that a column's integer type in Parquet files can
+    store, as multiples of the column's resolution.
 
     Returns None if the column has no such type.
     """
@@ -661,16 +662,14 @@ def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]
 
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
     """Returns the residuals of cells that lie on the grid and are not exempt. Shape: (n,) ->
-    (m,).
-    """
+    (m,)."""
     present = residuals.dropna()
     return present[present > MOST_EXEMPT - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
     """Returns intervals that contain most residuals: up to four frequent values, else the middle 98
-    %.
-    """
+    %."""
     frequent = counts.most_common(_MOST_USUAL)
     if sum(n for _, n in frequent) >= _MOSTLY * counts.total():
         return tuple((int(e), int(e)) for e, n in frequent if n >= _USUAL_SHARE * counts.total())
@@ -682,8 +681,7 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
 
 def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
     """Returns the smallest and largest residual, or round numbers beyond them if few rows contain
-    them.
-    """
+    them."""
     residuals = np.array(sorted(counts), dtype=np.int64)
     if len(residuals) == 1:
         return int(residuals[0]), int(residuals[0])

@@ -34,7 +34,8 @@ _LEAST_NATS = 12.0
 
 @dataclass(frozen=True)
 class Half:
-    """One half of the sample, with cells of the columns' dtypes."""
+    """One half of a sample of rows for the search of rules: one proposes rules, the other validates
+    them."""
 
     frame: pd.DataFrame
 
@@ -44,7 +45,8 @@ class Half:
 
     @cached_property
     def numbers(self) -> dict[str, Numbers]:
-        """Columns of numbers and dates as float64 (`quantities`), by name. Shape: (n,) each."""
+        """Columns of numbers and dates (in seconds since 1970) of the n rows as float64, by name.
+        Shape: (n,) each."""
         kinds = "iufM"
         return {
             str(name): quantities(self.frame[name])
@@ -54,7 +56,8 @@ class Half:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """For each column, the index of each row's value among the distinct values; -1 for missing.
+        """For each column, the index of each of n rows' values among the distinct values; -1 for
+        missing.
 
         Shape: (n,) each.
         """
@@ -63,10 +66,9 @@ class Half:
 
 @dataclass(frozen=True)
 class RowSample:
-    """Sample of a table's rows in two halves.
+    """Sample of a table's rows in two halves, for the search of rules.
 
     Attributes:
-        schema: Schema of the table.
         columns: Columns among which rules are searched.
         training: Rows that propose rules.
         validation: Rows that validate them.
@@ -80,8 +82,7 @@ class RowSample:
     @classmethod
     def of(cls, table: TypedTable, schema: TableSchema, seed: int = 0) -> Self:
         """Draws up to 5,000 rows of a table without replacement, with the columns that a model
-        learns.
-        """
+        learns."""
         random = np.random.default_rng(seed)
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
         named = (c for c in schema if c.name)  # an expression cannot name the others
@@ -94,8 +95,8 @@ class RowSample:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """For each column, the index of each row's value among the distinct values of both halves;
-        -1 for missing. Rows of `training` come first.
+        """For each column, the index of each of n rows' values among the distinct values of both
+        halves; -1 for missing. Rows of `training` come first.
 
         Shape: (n,) each.
         """
@@ -138,7 +139,7 @@ class Candidate:
 
     Attributes:
         rule: The rule.
-        nats: Mean gain of a row over chance, in nats.
+        nats: Mean gain in log-likelihood per row over chance, in nats.
         share: Share of validation rows that satisfy the rule.
     """
 
@@ -149,8 +150,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Share of rows in which a column agrees with the prediction of a rule, and the share by
-    chance.
+    """How often a column agrees with the prediction of a rule, and how often it would by chance.
 
     Attributes:
         share: Share among rows in which all columns are known.
@@ -167,9 +167,8 @@ class Agreement:
 
     @property
     def nats(self) -> float:
-        """Gain of a row over chance in nats (see the module's docstring); 0 if chance agrees more
-        often.
-        """
+        """Kullback-Leibler divergence of `share` from `chance`, as probabilities of agreement in a
+        row, in nats; 0 if agreement is less frequent than by chance."""
         s, p = self.share, self.chance
         if s <= p:
             return 0.0
@@ -177,21 +176,20 @@ class Agreement:
         return s * math.log(s / p) + rest
 
     def is_significant(self, n_tried: int) -> bool:
-        """Returns whether the total gain exceeds what the best of `n_tried` rules gains by
-        chance.
-        """
+        """Returns whether the gain in nats, summed over rows, exceeds what the best of `n_tried`
+        rules gains by chance."""
         return self.rows >= LEAST_ROWS and self.rows * self.nats > _LEAST_NATS + math.log(n_tried)
 
 
 def agreement_with(
     values: npt.NDArray[Any], predicted: npt.NDArray[Any], agree: Callable[..., Mask]
 ) -> Agreement:
-    """Returns how often a column's values agree with predictions.
+    """Returns how often n values of a column agree with predictions, and how often by chance.
 
     Args:
         values: Values of the column; NaN or None if unknown. Shape: (n,).
         predicted: Predictions; NaN or None if unknown. Shape: (n,).
-        agree: Function of known values and predictions that returns the mask of rows that agree.
+        agree: Function from arrays of known values and predictions to the mask of rows that agree.
     """
     known = ~(pd.isna(values) | pd.isna(predicted))
     values, predicted = values[known], predicted[known]
@@ -214,7 +212,7 @@ def agreement_with(
 
 
 def most_frequent(values: npt.NDArray[Any]) -> Any:
-    """Returns the most frequent value. Shape: (n,), n > 0."""
+    """Returns the most frequent of n > 0 values. Shape: (n,)."""
     codes, found = pd.factorize(values)
     return found[np.bincount(codes).argmax()]
 
@@ -244,7 +242,8 @@ def validated(
 
 
 def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
-    """Returns how often a column in a typed frame agrees with the formula of a rule."""
+    """Returns how often the column y of a parsed frame agrees with a rule such as y == f(x), and
+    how often by chance."""
     formula = Prediction.of(rule, schema)
     values = formula.values(frame[rule.column])
     return agreement_with(values, formula.evaluated(frame), formula.agrees)

@@ -64,9 +64,8 @@ def find_rules(
     time grows linearly with rows and quadratically with columns.
 
     Args:
-        table: Table with cells of the columns' dtypes, as `parse_table` returns it.
-        schema: Schema of the table. Found rules are compatible with the rules of the schema.
-        report: Receives the fraction that is done.
+        schema: Schema of the table, with whose rules the found rules are compatible.
+        report: Function that receives the fraction that is done.
     """
     sample = RowSample.of(table, schema)
     given = schema.rules or ()
@@ -135,16 +134,14 @@ def _is_inequality(rule: Rule) -> bool:
 
 def _compatible_side(rule: Rule, accepted: Sequence[Rule]) -> Rule | None:
     """Returns the rule, or the rule solved for its other column, that is compatible with the
-    accepted rules; None if neither is.
-    """
+    accepted rules; None if neither is."""
     sides = [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
     return next((side for side in sides if _is_compatible(side, accepted)), None)
 
 
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
     """Returns whether a rule can be added: no column is computed twice, and none depends on
-    itself.
-    """
+    itself."""
     if isinstance(rule.form, Missingness):
         return all(
             other.column != rule.column for other in accepted if isinstance(other.form, Missingness)
@@ -165,8 +162,7 @@ def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
     """Counts the rows of a parsed table that satisfy each rule.
 
-    Rules that cannot be evaluated on their columns, for instance those that are off, count no
-    rows.
+    For rules that cannot be evaluated, for instance those with keep "off", the counts are 0.
     """
     counts = [_Counts() for _ in rules]
     fitting = [_fits(rule, schema) for rule in rules]
@@ -199,8 +195,7 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
     """Returns (mask of the rows whose columns are all known, mask of the rows whose cell is the
-    most frequent one for its determining cells).
-    """
+    most frequent one for its determining cells)."""
     joint = joint_codes([value_codes(table, name) for name in rule.parents])
     codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)
@@ -217,7 +212,8 @@ class _Counts:
     exceptions: tuple[int, ...] = ()
 
     def add(self, known: Mask, kept: Mask, first: int) -> None:
-        """Adds rows, the first of which has index `first`. Shape: (n,), (n,)."""
+        """Adds n consecutive rows, the first of which has index `first`, to the counts of a rule:
+        masks of those to which it applies and that satisfy it. Shape: (n,), (n,)."""
         self.rows += int(known.sum())
         self.kept += int((known & kept).sum())
         if len(self.exceptions) < MOST_EXCEPTIONS:
@@ -225,6 +221,6 @@ class _Counts:
             self.exceptions += tuple((broken + first).tolist())
 
     def finding(self, rule: Rule) -> RuleFinding:
-        """Returns the rule with its counts and share."""
+        """Returns the rule with the numbers and share of rows that satisfy it."""
         share = self.kept / self.rows if self.rows else None
         return RuleFinding(replace(rule, share=share), self.kept, self.rows, self.exceptions)

@@ -15,11 +15,11 @@ _LEAST_BLANKS = 5  # in each half
 
 
 def find_blanks(sample: RowSample) -> list[Candidate]:
-    """Returns for each column with missing cells a rule on the column that implies them most
-    closely.
+    """Returns rules on missing cells: for a column y, the column x whose missing cells imply that y
+    is missing too, preferably one that is missing in the same rows.
 
-    Columns without such a column have no rule. Of columns that are missing together, each rule
-    names the one that comes first in the table.
+    There is no rule for y if no such column exists. Of columns that are missing together, x is the
+    one that comes first in the table.
     """
     names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
     if not names:
@@ -51,15 +51,13 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
 
 def _share(both: list[np.ndarray], i: int, j: int) -> float:
     """Returns the share of the missing cells of column i in whose rows column j is missing too; the
-    smaller one of the two halves.
-    """
+    smaller one of the two halves."""
     return float(min(matrix[i, j] / max(matrix[i, i], 1.0) for matrix in both))
 
 
 def _validated(rule: Rule, half: Half, n_tried: int) -> Candidate | None:
     """Returns the rule as a candidate if the validation half satisfies it far beyond chance; else
-    None.
-    """
+    None."""
     here, there = (half.frame[name].isna().to_numpy() for name in rule.columns)
     assert isinstance(rule.form, Missingness), "made above"
     where = there | here if rule.form.is_same else there

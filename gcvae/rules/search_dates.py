@@ -61,9 +61,8 @@ _MOST_COLUMNS = 20
 
 
 def find_date_parts(sample: RowSample) -> list[Candidate]:
-    """Finds numeric columns that are a part of a date, such as its month; the most reliable
-    first.
-    """
+    """Finds numeric columns that are a part of a date in another column, such as its month; those
+    with the largest gain in log-likelihood first."""
     found = []
     numbers = sample.training.numbers
     likely = {c.name: parts for c in sample.numeric if (parts := _likely(numbers[c.name]))}
@@ -89,8 +88,7 @@ def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
     """Yields (rule, share of rows) for each column that agrees with a part of a date in a time
-    zone.
-    """
+    zone."""
     half = sample.training
     column = sample.schema[of]
     predicted: dict[str, Numbers] = {}
@@ -105,7 +103,8 @@ def _matching(
 
 
 def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
-    """Returns the expressions of a part of a date; empty if the dates lack the part.
+    """Returns expressions, as strings, for a part of a date, such as "month(ordered)"; empty if the
+    dates lack the part.
 
     There are four expressions for a weekday, which may count from 0 or 1, and from Monday or
     Sunday.
@@ -126,7 +125,7 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """Evaluates a numeric expression in each row of a typed frame; NaN where it has no value.
+    """Evaluates a numeric expression in each of n parsed rows; NaN where it has no value.
 
     Shape: (n,).
     """
@@ -166,7 +165,8 @@ def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) 
 
 
 def find_clocks(sample: RowSample) -> list[Candidate]:
-    """Finds times of day, written as 517 for 05:17, that are a number of minutes after another."""
+    """Finds columns of times of day, written as 517 for 05:17, that are a number of minutes (a
+    third column) after those of another column."""
     half = sample.training
     clocks = [c for c in sample.numeric if _is_clock(half.numbers[c.name])][:_MOST_COLUMNS]
     found = []
@@ -192,7 +192,8 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
 
 
 def find_spans(sample: RowSample) -> list[Candidate]:
-    """Finds numeric columns that are the time between two dates, in seconds to weeks."""
+    """Finds numeric columns that are the time between two date columns, in a unit from seconds to
+    weeks."""
     numbers = sample.training.numbers
     dates = sample.dates[:_MOST_COLUMNS]
     n_tried = max(len(dates) ** 2 * len(sample.numeric) * len(_UNITS), 1)

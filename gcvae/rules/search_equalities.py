@@ -27,9 +27,8 @@ _MOST_CHANCE = 0.2
 
 
 def find_equalities(sample: RowSample) -> list[Candidate]:
-    """Finds pairs of numeric or date columns that are often equal, those with the largest gain
-    first.
-    """
+    """Finds pairs of numeric or date columns that are equal in far more rows than by chance, those
+    with the largest gain in log-likelihood first."""
     found = []
     for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
         n_tried = max(len(columns) ** 2, 1)

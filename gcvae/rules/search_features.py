@@ -53,11 +53,12 @@ Texts = npt.NDArray[Any]
 
 
 def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Finds columns that a feature of another column determines; at most one feature for each.
+    """Finds columns that a feature of another column determines, such as its weekday, a truth value
+    or a looked-up factor; at most one rule for each column.
 
     Args:
         sample: Sample of the table.
-        is_free: Returns whether a rule is compatible with the accepted ones.
+        is_free: Function that returns whether a rule is compatible with the accepted ones.
     """
     columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     features = list(_features(sample))
@@ -186,8 +187,7 @@ def _plain(value: Any) -> Level:
 
 def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
     """Returns the rule y == table[feature], or a shorter one if the table is the identity or maps
-    to truth values.
-    """
+    to truth values."""
     y = quoted_name(column.name)
     if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
         return Rule(f"{y} == {feature}", source="found")
@@ -259,8 +259,7 @@ def plainest(low: float, high: float, slack: float = 1e-12) -> float:
 
 def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Yields rules for columns that count the completed years, months or days from a date to
-    another date or to a fixed day.
-    """
+    another date or to a fixed day."""
     dates = sample.dates[:_MOST_DATES]
     whole = [c for c in sample.numeric if _is_count(sample.training.numbers[c.name])]
     whole = whole[:_MOST_COLUMNS]
@@ -358,8 +357,7 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 
 def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Yields rules for columns that are another column times a factor, or plus a summand, which a
-    column of levels determines.
-    """
+    column of levels determines."""
     half = sample.training
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     numeric = [c for c in sample.numeric if c.kind.is_real][:_MOST_COLUMNS]
@@ -416,8 +414,7 @@ def _with_levels(
     sample: RowSample, columns: tuple[Column, Column, Column], form: str, near: float, n_tried: int
 ) -> Iterator[Candidate]:
     """Yields the rule in which each level has a factor or summand that fits all its rows, with the
-    fewest digits.
-    """
+    fewest digits."""
     y, x, level = columns
     half = sample.training
     target, other = half.numbers[y.name], half.numbers[x.name]

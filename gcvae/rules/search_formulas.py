@@ -117,12 +117,12 @@ _TRIPLES: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
 
 
 def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields exact formulas, one per relation, shortest first; then sums of more terms; then
-    approximate formulas.
+    """Yields rules by which a numeric column is a formula of others: exact short formulas, one per
+    relation, shortest first; then sums of more terms; then approximate formulas.
 
     Args:
         sample: Sample of the table.
-        is_free: Returns whether a rule is compatible with the accepted ones.
+        is_free: Function that returns whether a rule is compatible with the accepted ones.
     """
     columns = [c for c in sample.numeric if _is_spread(sample.training.numbers[c.name])]
     columns = columns[:MOST_COLUMNS]
@@ -186,8 +186,7 @@ def _one_per_relation(
 
 def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> float:
     """Returns the share of rows, computed by a formula from permuted cells, that satisfy the
-    formulas of the other columns.
-    """
+    formulas of the other columns."""
     others = [other for other in others if other.column != rule.column]
     if not others:
         return 1.0
@@ -214,8 +213,7 @@ def _approximate(
     sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
 ) -> Iterator[Candidate]:
     """Yields products and quotients that approximate a column up to a constant factor, most precise
-    first.
-    """
+    first."""
     if not pairs.texts:
         return
     found = []
@@ -295,8 +293,7 @@ def _centred(values: Numbers) -> Numbers:
 
 def _approximate_rule(sample: RowSample, column: Column, text: str) -> Rule | None:
     """Returns the rule y ≈ c · f ± the 99 % quantile of the error, with few digits of c; None if
-    the error is too large.
-    """
+    the error is too large."""
     y, half = quoted_name(column.name), sample.training
     unit = grid_unit(column)
     predicted = Prediction.of(Rule(f"{y} == {text}"), sample.schema).evaluated(half.frame)
@@ -331,7 +328,8 @@ class _Found:
 
     @property
     def preference(self) -> tuple[float, ...]:
-        """Sort key: larger share of rows first, then lower complexity."""
+        """Sort key of found formulas: those that hold in a larger share of rows first, then the
+        shorter."""
         return (-round(self.candidate.share, 2), self.size)
 
 
@@ -438,8 +436,7 @@ def _of_column(
 
 def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
     """Returns indices of rows in which a column is neither 0 nor its most frequent number, by
-    descending absolute value.
-    """
+    descending absolute value."""
     known = np.flatnonzero(~np.isnan(y) & (y != 0))
     if not len(known):
         return known
@@ -467,19 +464,22 @@ class _Sieve:
 
     @property
     def near(self) -> Numbers:
-        """Tolerated distance between a formula and y in each row. Shape: (n,)."""
+        """Largest distance between a formula and the column y to be explained at which they count
+        as equal, in each of n rows. Shape: (n,)."""
         noise = 1e-9 * np.abs(self.y)
         return noise if self.unit is None else (0.5 + 1e-6) * self.unit + noise
 
     def may_hold(self, values: Numbers) -> bool:
-        """Returns whether a formula with these values may equal y in LEAST_SHARE of all rows."""
+        """Returns whether a formula with these values equals the column to be explained in so many
+        sampled rows that it may do so in LEAST_SHARE of all rows."""
         off = np.abs(values - self.y)
         known = np.isfinite(off)
         share = (off[known] <= self.near[known]).mean() if known.any() else 0.0
         return bool(share >= _LEAST_HELD or known.sum() < _LEAST_JUDGED)
 
     def of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the terms that equal y in most rows, times a usual factor."""
+        """Yields the terms (short formulas of other columns) that, times one of a list of usual
+        factors, equal the column to be explained in most of `rows`, the indices of sampled rows."""
         values = terms.values[rows]
         for factor in _FACTORS:
             off = np.abs(factor * values - self.y[:, None])
@@ -490,7 +490,8 @@ class _Sieve:
                     yield _Proposal(text, size, partial(_times, factor, terms.values[:, place]))
 
     def of_multiples(self, leaves: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the columns that equal y in most rows, times a factor of few digits."""
+        """Yields the columns that, times a factor of at most _MOST_DIGITS digits, equal the column
+        to be explained in most of `rows`, the indices of sampled rows."""
         with np.errstate(all="ignore"):
             ratios = self.y[:, None] / leaves.values[rows]
         for place, text in enumerate(leaves.texts):
@@ -512,7 +513,8 @@ class _Sieve:
     def of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[_Proposal]:
-        """Yields the formulas of a pair and a leaf that give y in most rows."""
+        """Yields the formulas of three columns, a pair such as a + b combined with a third, that
+        equal the column to be explained in most of `rows`, the indices of sampled rows."""
         if not pairs.texts:
             return
         u, p = leaves.values[rows], pairs.values[rows]

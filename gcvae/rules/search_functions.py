@@ -35,8 +35,8 @@ Codes = npt.NDArray[np.integer[Any]]
 
 
 def find_functions(sample: RowSample) -> list[Candidate]:
-    """Finds dependencies on one column, and on two where one does not suffice, in order of
-    preference.
+    """Finds functional dependencies: columns that one other column determines, or two where one
+    does not suffice; preferred ones first.
 
     Of columns that determine each other, the first in the table determines the others.
     """
@@ -83,8 +83,7 @@ def _found(
     sample: RowSample, columns: Sequence[Column], fixing: Sequence[tuple[Column, ...]]
 ) -> list[Candidate]:
     """Returns the validated dependencies of `columns` on each group of determining columns in
-    `fixing`.
-    """
+    `fixing`."""
     if not columns:
         return []
     names = [column.name for column in columns]
@@ -133,10 +132,11 @@ def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def joint_codes(columns: Sequence[Codes]) -> Codes:
-    """Returns an index of the combination of codes in each row, -1 if a code is missing.
+    """Returns the index of each of n rows' combination of codes in several columns; -1 if a code is
+    missing.
 
-    Combinations are numbered in order of appearance; incomplete ones leave gaps. Shape: (n,) each
-    -> (n,).
+    Combinations are numbered in order of appearance; those with a missing code leave gaps. Shape:
+    (n,) each -> (n,).
 
     Args:
         columns: Codes of each column; -1 for missing.
@@ -152,7 +152,8 @@ def joint_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
-    """Returns the most frequent code for each combination, -1 if none is known.
+    """Returns the most frequent code of a column for each of the C combinations of other columns'
+    cells; -1 if none is known. Shape: (C,).
 
     Args:
         joint: Index of the combination in each row, -1 for missing. Shape: (n,).
@@ -179,8 +180,7 @@ def _counted(pairs: Codes) -> tuple[Codes, Codes]:
 
 def _validated(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:
     """Returns the dependency as a candidate if the training half predicts the validation half; else
-    None.
-    """
+    None."""
     n = len(sample.training)
     joint = joint_codes([sample.codes[name] for name in rule.parents])
     codes = sample.codes[rule.column]

@@ -54,7 +54,8 @@ _FREE = 0.02  # share of a histogram's mass that is uniform
 
 
 def find_orders(sample: RowSample) -> list[Candidate]:
-    """Finds inequalities between numeric columns and between date columns, best first."""
+    """Finds inequalities, such as "end >= start", between numeric columns and between date columns,
+    those with the largest gain in log-likelihood first."""
     found = []
     for columns in (sample.numeric, sample.dates):
         n_tried = max(len(columns) * (len(columns) - 1), 1)
@@ -95,8 +96,7 @@ def _calendars(sample: RowSample) -> Iterator[Candidate]:
 
 def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
     """Yields pairs (low, high) of columns whose order holds in nearly all of some rows, and more
-    often than by chance.
-    """
+    often than by chance."""
     if len(columns) < 2:
         return
     numbers = sample.training.numbers
@@ -177,24 +177,24 @@ def _kept_by_all(
 
 
 def inequality(low: str, high: str, exempt: Iterable[float | str]) -> Rule:
-    """Returns the rule that column `high` is at least column `low`, or equals one of the exempt
-    values.
-    """
+    """Returns the rule that column `high` is at least column `low`, or equals one of the values
+    `exempt`."""
     y = quoted_name(high)
     isolated = [f"{y} == {value!r}" for value in exempt]
     return Rule(" or ".join([f"{y} >= {quoted_name(low)}", *isolated]), source="found")
 
 
 def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
-    """Returns an inequality of the schema, extended by isolated values to which it does not apply.
+    """Returns an inequality of the schema, extended by exempt values: isolated values, such as
+    2099-12-31, to which it does not apply.
 
-    If the inequality is hard, only values on its satisfied side are exempt, because they would make
-    the gap too large; other values remain violations.
+    If every row must satisfy the inequality ("hard"), only values that satisfy it are exempted,
+    because they would make the difference of the columns too large; others remain violations.
 
     Args:
         rule: Inequality without exempt values.
-        column: Column that the inequality bounds.
-        numbers: Numbers of that column, as `quantities` returns them. Shape: (n,).
+        column: Column for which the inequality sets a bound.
+        numbers: Its n cells as float64, dates as seconds since 1970. Shape: (n,).
     """
     isolated = standing_apart(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
@@ -222,8 +222,7 @@ def _as_written(value: float, column: Column) -> float | str:
 
 def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:
     """Returns the mean of -log P(y >= x) over unseen rows, in nats, estimated from seen rows with
-    similar x.
-    """
+    similar x."""
     rows = np.linspace(0, len(unseen[0]) - 1, min(len(unseen[0]), _SIEVE_ROWS)).astype(np.int64)
     order = np.argsort(seen[0])
     others, values = seen[0][order], seen[1][order]

@@ -41,12 +41,12 @@ Free = Callable[[Rule], bool]
 
 
 def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields one rule for each relation between columns that is a sum, solved for the preferred
-    column.
+    """Yields rules by which a numeric column is a weighted sum of others, one for each relation,
+    solved for the preferred column.
 
     Args:
         sample: Sample of the table.
-        is_free: Returns whether a rule is compatible with the accepted ones.
+        is_free: Function that returns whether a rule is compatible with the accepted ones.
     """
     columns = sample.numeric[:_MOST_COLUMNS]
     half = sample.training
@@ -152,8 +152,7 @@ def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
 @dataclass(frozen=True)
 class _Oriented:
     """A relation as a rule for one of its columns, with its share of training rows and its sort
-    key.
-    """
+    key."""
 
     rule: Rule
     share: float

@@ -32,14 +32,15 @@ _MONOTONE_NODES = (
 
 
 def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
-    """Returns whether `solutions` can solve a formula f for a column, because f is monotone in it.
+    """Returns whether `solutions` can solve the formula f of a rule for one of its columns, because
+    f is monotone in that column.
 
     This holds if f contains the column once, in sums, products, quotients and completed units of
     time, and in powers only if the column is positive. Some solutions of a quotient are not found
     if the divisor takes both signs.
 
     Args:
-        form: The formula.
+        form: The parsed rule with the formula.
         parent: Name of the column to solve for.
         is_positive: Whether all values of that column are positive.
     """
@@ -60,8 +61,7 @@ def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
 
 
 def clock_of(form: Formula) -> tuple[str, str] | None:
-    """Returns the columns (start, minutes) of a formula `clock(start, minutes)`; None for other
-    formulas.
+    """Returns the column names (start, minutes) of a formula `clock(start, minutes)`; else None.
 
     Such a formula is the time of day some minutes after a start.
     """
@@ -76,20 +76,20 @@ def clock_of(form: Formula) -> tuple[str, str] | None:
 def solutions(
     prediction: Prediction, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the values of a column for which a formula f lies in given intervals.
+    """Returns the intervals of one column for which the formula f of a rule lies in given
+    intervals.
 
-    Numbers and dates are given as grid indices, multiples of their column's resolution.
+    Numbers and dates are given as integer multiples of their column's resolution.
 
     Args:
         prediction: Compiled formula f.
         parent: Column to solve for.
         others: Cells of the other columns of f. n rows.
-        low: First index of each interval of f. Shape: (n, m).
-        high: Last index of each interval. Shape: (n, m).
+        low: First value of each of m intervals of f. Shape: (n, m).
+        high: Last value of each interval. Shape: (n, m).
 
     Returns:
-        First and last indices of intervals of the column, which are empty if first > last. Shape:
-        (n, m') twice.
+        (First values, last values) of m' intervals, empty if first > last. Shape: (n, m') each.
     """
     grid, own = Grid.of(prediction.column), Grid.of(parent)
     if grid is None or own is None:
@@ -123,8 +123,7 @@ def solutions(
 @dataclass(frozen=True)
 class _Line:
     """Straight line through the values of g at a column's first and last index. Shape: (n,)
-    each.
-    """
+    each."""
 
     first: Indices
     last: Indices
@@ -132,10 +131,11 @@ class _Line:
     at_last: Numbers
 
     def around(self, target: Numbers) -> tuple[Indices, Indices]:
-        """Returns indices on both sides of where the line reaches the target, allowing for
-        rounding.
+        """Returns (lower, upper) multiples of a column's resolution between which a linear function
+        of the column reaches each of n targets, allowing for rounding.
 
-        Where there is no such line, both are the first index. Shape: (n,) -> (n,), (n,).
+        Where the function is undefined, both are the first possible multiple. Shape: (n,) -> (n,),
+        (n,).
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             run = (self.last - self.first) / (self.at_last - self.at_first)
@@ -191,8 +191,7 @@ def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
 ) -> tuple[Indices, Indices]:
     """Returns the start, or the minutes of three successive days, that lead to the first target
-    time.
-    """
+    time."""
     end = _minutes(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]

@@ -39,14 +39,15 @@ _MONTH_DAYS = 31
 
 @dataclass(frozen=True)
 class Split:
-    """Splits one column into parts, which replace it in the table that the model learns.
+    """Splits one column of numbers or dates into parts, such as week and weekday, which replace it
+    in the table that the model learns.
 
     Attributes:
         written: Schema of the original column.
-        steps: Steps in multiples of the column's resolution, descending.
-        ending: Remainder of the last step, the same in every cell, in multiples of the resolution.
-        months: Whether the first part is the month, and the steps divide the rest.
-        from_end: Whether the days of a month are counted back from its last.
+        steps: Spacings of the values, as multiples of the column's resolution, descending.
+        ending: Remainder of every cell modulo the last step, as a multiple of the resolution.
+        months: Whether the first part is the month, and the steps divide the time within it.
+        from_end: Whether days within a month are counted back from its last.
         taken: Names of other columns, which parts must not have.
     """
 
@@ -115,30 +116,29 @@ class Split:
 
     @cached_property
     def grid(self) -> Grid:
-        """Grid of the original column."""
+        """Converter between cells of the split column and multiples of its resolution."""
         grid = Grid.of(self.written)
         assert grid is not None, "a split is of a column with a grid"
         return grid
 
     @property
     def kept_by_all(self) -> tuple[int, int]:
-        """(step, remainder) of the grid indices of all cells: each index, the cell's multiple of
-        the resolution, leaves this remainder when divided by the step.
-        """
+        """(step, remainder) such that every cell of the column, as a multiple of its resolution,
+        leaves this remainder when divided by the step."""
         if self.months or not self.steps:
             return 1, 0
         return self.steps[-1], (self._origin + self.ending) % self.steps[-1]
 
     @property
     def has_ending(self) -> bool:
-        """Whether the last part is the same in every cell, because all cells are multiples of a
-        wider step than the resolution.
-        """
+        """Whether all cells leave the same remainder modulo a step that is wider than the column's
+        resolution, so that this last part is constant."""
         return not self.steps or self.steps[-1] > 1
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """Schemas of the parts; the first has the range of the original column."""
+        """Schemas of the columns (parts) that replace the split column; the first covers its
+        range."""
         ends = self._digits(np.array([self.grid.low, self.grid.high]))[0]
         limits = int(ends.min()), int(ends.max())
         missing = Missing(self.written.missing.allowed)
@@ -156,9 +156,8 @@ class Split:
 
     @cached_property
     def part_names(self) -> tuple[str, ...]:
-        """Name of the original column for the first part, and readable names such as "day
-        (weekday)".
-        """
+        """Names of the parts: that of the split column for the first one, then readable ones such
+        as "day (weekday)"."""
         names = [self.column]
         for i in range(1, self._n_parts):
             name = draft = f"{self.column} ({self._label(i)})"
@@ -169,7 +168,8 @@ class Split:
         return tuple(names)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts of cells; all parts are missing where the cell is. Shape: (n,) each."""
+        """Splits n cells; returns the parts by name, all missing where the cell is.
+        `blanks_unknown` is ignored. Shape: (n,) each."""
         cells = frame[self.column]
         known = cells.notna().to_numpy()
         places = np.zeros(len(cells), dtype=np.int64)
@@ -183,8 +183,8 @@ class Split:
         }
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the cells that parts represent, clipped to the column's limits; missing where a
-        part is.
+        """Returns the n cells that their parts represent, clipped to the column's limits; missing
+        where a part is. `frame` is ignored.
 
         Shape: (n,).
         """
@@ -196,8 +196,8 @@ class Split:
         return placed_values(values, at, self.written.missing.allowed or not known.all())
 
     def keeps(self, places: Indices) -> npt.NDArray[np.bool_]:
-        """Returns whether each grid index, a multiple of the column's resolution, equals the sum of
-        its parts.
+        """Returns a mask of those of n values, as multiples of the column's resolution, that
+        splitting into parts preserves.
 
         Shape: (n,).
         """
@@ -207,10 +207,10 @@ class Split:
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the values of a part for which the cell may lie in given intervals, given earlier
-        parts.
+        """Returns (first values, last values) of the intervals of one part for which the split
+        column's cell may lie in given intervals, given the cell's earlier parts.
 
-        `low` and `high` are grid indices, multiples of the column's resolution.
+        `low` and `high` are the ends of m intervals for n rows, as multiples of the resolution.
         Shape: low, high (n, m) -> (n, m) twice.
         """
         names = list(self.part_names)
@@ -232,7 +232,8 @@ class Split:
         return np.where(is_empty, 1, lower), np.where(is_empty, 0, upper)
 
     def whole_limits(self) -> tuple[Any, Any]:
-        """Returns limits that extend those of the column to complete periods, such as full weeks.
+        """Returns (minimum, maximum) of the column extended to complete periods, such as full
+        weeks.
 
         A period consists of the values with the same first part. Cells within these limits are
         never clipped, whatever their other parts are.
@@ -266,7 +267,7 @@ class Split:
         raise NotImplementedError("a split has no parents that could be solved for")
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the column's resolution for the first part, 0 for the others.
+        """Returns the log of the split column's resolution for the first part, 0 for the others.
 
         The product of the parts' probabilities is that of the cell; divided by the resolution, it
         is a density.
@@ -331,8 +332,7 @@ class Split:
 
     def _joined(self, digits: list[Indices]) -> Indices:
         """Returns the grid indices of parts, without the ending's part. Shape: (n,) each ->
-        (n,).
-        """
+        (n,)."""
         own = digits[1:] if self.months else digits
         left = np.full(len(digits[0]), self.ending)
         for step, digit in zip(self.steps, own, strict=True):
@@ -373,7 +373,6 @@ def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split
     remainders).
 
     Args:
-        schema: Schema of the original table.
         left_out: Columns that are not split.
 
     Raises:
@@ -390,9 +389,8 @@ def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split
 
 
 def step_of(places: int, grid: Grid) -> Step:
-    """Converts a step in multiples of the grid's resolution to the form of a schema, such as 0.5 or
-    "1 hour".
-    """
+    """Converts a step, as a multiple of a column's resolution, to the notation of a schema, such as
+    0.5 or "1 hour"."""
     if grid.step is not None:
         return duration_text(places * grid.step)
     number = Fraction(places, grid.per_unit)
@@ -442,10 +440,12 @@ def _part_column(name: str, radix: int, missing: Missing) -> Column:
 
 
 def first_days(months: Indices) -> Indices:
-    """Returns the first day of each month since 1970-01, in days since 1970."""
+    """Converts n months, counted from 1970-01, to their first days, counted from 1970-01-01. Shape:
+    (n,) -> (n,)."""
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
 def last_days(months: Indices) -> Indices:
-    """Returns the last day of each month since 1970-01, in days since 1970."""
+    """Converts n months, counted from 1970-01, to their last days, counted from 1970-01-01. Shape:
+    (n,) -> (n,)."""
     return first_days(months + 1) - 1

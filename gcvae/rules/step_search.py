@@ -85,8 +85,7 @@ Found = tuple[tuple[Step, ...], tuple[str, ...]]
 
 def may_have_steps(column: Column) -> bool:
     """Returns whether to search for steps (spacings of the values, such as 0.05 or 15 minutes): the
-    user specified none, and the column has a fixed resolution.
-    """
+    user specified none, and the column has a fixed resolution."""
     is_open = column.steps is None and column.endings is None
     return is_open and column.is_modelled and column.kind.is_real and Grid.of(column) is not None
 
@@ -98,8 +97,8 @@ def with_steps(
     as .99), if its cells have any.
 
     Args:
-        values: Distinct values, none of which is missing. Shape: (U,).
-        codes: Index in `values` of each cell, -1 for missing. Shape: (n,).
+        values: The U distinct values, none missing. Shape: (U,).
+        codes: Index in `values` of each of n cells, -1 for missing. Shape: (n,).
         column: Column without steps.
     """
     grid = Grid.of(column)
@@ -114,19 +113,21 @@ def with_steps(
 
 
 def are_exact(places: Indices, present: pd.Series[Any], grid: Grid) -> bool:
-    """Returns whether every number is a multiple of the column's resolution. Shape: (n,), (n,)."""
+    """Returns whether each of n cells equals its nearest multiple of the column's resolution, given
+    in `places`. Shape: (n,), (n,)."""
     numbers = present.to_numpy(dtype=np.float64)
     decimals = grid.column.decimals or 0
     return bool((np.round(places / grid.per_unit, decimals) == numbers).all())
 
 
 def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
-    """Returns (steps, endings) of a column's cells; both empty if there are none.
+    """Returns (steps, endings) of a column's cells: spacings such as 15 minutes, and common
+    remainders such as .99; both empty if there are none.
 
     Args:
-        places: Grid indices (multiples of the resolution) of the distinct values. Shape: (U,).
-        codes: Index in `places` of each cell. Shape: (n,).
-        grid: Grid of the column.
+        places: The U distinct values as multiples of the column's resolution. Shape: (U,).
+        codes: Index in `places` of each of n cells. Shape: (n,).
+        grid: Converter between the column's cells and these multiples.
     """
     n = len(codes)
     if n < LEAST_CELLS:
@@ -156,8 +157,7 @@ def _with_rest(
     steps: tuple[Step, ...], endings: tuple[str, ...], places: Indices, common: int, grid: Grid
 ) -> Found:
     """Returns the steps of most dates, followed by a step of which all dates are multiples, such as
-    a second if 9999-12-31 23:59:59 occurs beside midnights.
-    """
+    a second if 9999-12-31 23:59:59 occurs beside midnights."""
     split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
     if split is None or split.keeps(places).all():
         return steps, endings
@@ -175,7 +175,8 @@ def _steps_of_time(grid: Grid) -> list[int]:
 
 @dataclass(frozen=True)
 class Halves:
-    """Cells that are not frequent values, in two halves, as multiples of the column's resolution.
+    """Those of a column's cells that are not frequently repeated values, n in number, in two random
+    halves, as integer multiples of the column's resolution.
 
     Attributes:
         training: Half that proposes steps. Shape: (n / 2,).
@@ -188,16 +189,18 @@ class Halves:
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """Returns the halves with each index replaced by its remainder modulo a step."""
+        """Returns the halves with each cell, an integer multiple of the resolution, replaced by its
+        remainder modulo `step`."""
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:
-        """Returns the halves after applying a function to the indices."""
+        """Returns the halves after applying the function `part` to their cells."""
         return Halves(part(self.training), part(self.validation), self.share)
 
     def log_shares(self, n_values: int) -> tuple[Numbers, float]:
-        """Returns (log share of each validation cell's value in the training half, share of common
-        values).
+        """Returns (log of the estimated share, in the training half, of each validation cell's
+        value; share of validation cells with values that are common in training). Shape: (n / 2,)
+        first.
 
         If there are many possible values, those that are not common count as equally frequent.
 
@@ -222,10 +225,11 @@ class Halves:
         return np.log(p), float(is_known.mean()) if 2 * n_values > n_cells else 1.0
 
     def is_worth(self, nats: float, least: float) -> bool:
-        """Returns whether a gain is significant, and at least `least` nats per cell.
+        """Returns whether a gain in log-likelihood by a step is significant, and at least `least`
+        per cell.
 
         Args:
-            nats: Total gain of the validation cells.
+            nats: Total gain of the validation cells, in nats.
             least: Minimum gain per cell of the column, in nats.
         """
         per_cell = nats / len(self.validation) * self.share
@@ -246,8 +250,7 @@ def _are_free(rows: Indices) -> Mask:
 
 def _are_many(quotients: Indices, most: float = MOST_IN_ONE) -> bool:
     """Returns whether no quotient has a larger share than `most`; else remainders would reflect the
-    distribution of the column.
-    """
+    distribution of the column."""
     return bool(_counted(quotients)[1].max() <= most * len(quotients))
 
 
@@ -318,8 +321,7 @@ def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
 
 def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0) -> int | None:
     """Returns the smallest step whose gain is nearly the largest; None if no gain is
-    significant.
-    """
+    significant."""
     alike = _log_decimals(halves, common, decimals)
     found = {}
     for step in steps:
@@ -366,8 +368,7 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
 
 def _heavy_endings(remainders: Indices, step: int, grid: Grid) -> tuple[str, ...]:
     """Returns the texts of the most common remainders if the step is a power of ten; else
-    nothing.
-    """
+    nothing."""
     found, counts = np.unique(remainders, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     shares = counts[order] / len(remainders)
@@ -423,8 +424,7 @@ def _date_steps(
 
 def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
     """Returns the steps of dates that all fall on one time of one day of the week or month; else
-    None.
-    """
+    None."""
     assert grid.step is not None
     day = DURATIONS["day"] // grid.step
     if common % day:

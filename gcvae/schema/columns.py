@@ -41,7 +41,7 @@ Bound = int | float | str
 
 @dataclass(frozen=True)
 class Missing:
-    """Whether a column may have missing cells, and how they are written.
+    """Missing cells of a column: whether they may occur, and how they are written.
 
     Attributes:
         allowed: Whether cells may be missing.
@@ -57,37 +57,38 @@ class Missing:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its kind, and the properties that columns of this kind have.
+    """Schema of one column: its kind, and the properties that columns of this kind have.
 
     Attributes:
         name: Name in the table's header.
         kind: Kind of the column, such as continuous or categorical.
         missing: Whether cells may be missing, and how missing cells are written.
-        minimum: Smallest value that is generated, for a datetime as text in the column's format;
-            None for no limit.
+        minimum: Smallest value that is generated, for a datetime as a string in its format; None
+            for no limit.
         maximum: Largest value that is generated, like `minimum`.
         decimals: Maximum number of decimals of a number, or of a date's seconds; None for no limit.
-            Synthetic keys of an identifier are whole numbers if 0, and text if None.
+            Synthetic keys of an identifier are whole numbers if 0, and strings if None.
         padded: Whether every number is written with exactly `decimals` decimals.
         notation: How digits are written if not as plain decimals, such as with exponents; else
             None.
         number_format: Separators, signs and units of numbers; None if numbers have only a decimal
             point.
-        levels: Possible values in order: of a boolean (false, true), of a constant its only value.
+        levels: Possible values (categories) of an ordinal, categorical or boolean column, in order
+            (false before true); the only value of a constant; None for other kinds.
         datetime_format: Format as for strptime, in which %-d, %-m, %-H and %-I denote numbers
             without leading zeros.
         drop: Whether the column is excluded from the model and from generated rows. All other
             fields of a dropped column except its name are reset.
         parquet_type: Arrow's name of the column's type in Parquet files; None for the default type
             of its values.
-        dtype: Name of the column's dtype in data frames (see `gcvae.files.frame_dtypes`); None for
-            the library's default.
-        steps: Step sizes of numbers or dates in descending order (see `gcvae.schema.steps`). All
-            cells are multiples of the last step. Empty if there are no steps, None if steps have
-            not been searched for.
-        endings: Common remainders of a step: ".99", "09:00", "month end".
-        personal: Kind of personal data in the cells, which are never generated; False if the user
-            states that the cells are not personal; None if unspecified.
+        dtype: Name of the column's dtype in data frames; None for the library's default.
+        steps: Spacings of numbers or dates in descending order, such as 1 and 0.05 or "1 week" and
+            "1 day". All cells are multiples of the last one, plus an ending. Empty if there are
+            none, None if they have not been searched for.
+        endings: Remainders that all cells leave beyond multiples of the steps: ".99", "09:00",
+            "month end".
+        personal: Kind of personal data in the cells, which the model never generates; False if the
+            user states that they are not personal; None if unspecified.
     """
 
     name: str
@@ -117,7 +118,7 @@ class Column:
 
     @property
     def holds_text(self) -> bool:
-        """Whether data frames contain the column as text, according to its dtype."""
+        """Whether data frames contain the column's cells as strings, according to its dtype."""
         if self.dtype in ("object", "arrow"):
             return self.parquet_type in ("string", "large_string", "string_view")
         return self.dtype is not None and self.dtype.startswith("str")
@@ -163,14 +164,14 @@ class Column:
 
     @property
     def typed_levels(self) -> tuple[Level, ...]:
-        """Levels as they appear in parsed tables: False and True for a boolean, whatever its texts
-        are."""
+        """Levels (categories) as they appear in parsed tables: False and True for a boolean column,
+        whatever strings it has in files."""
         is_pair = self.kind.outcomes is Outcomes.TRUTH_VALUES
         return (False, True) if is_pair else self.levels or ()
 
     def word(self, truth: bool) -> str:
-        """Returns the text for false or true: the column's level for a boolean and for levels 0 and
-        1, else "False" or "True"."""
+        """Returns how the column writes the truth value `truth`: its level for a boolean and for
+        levels 0 and 1, else "False" or "True"."""
         levels = self.levels or ()
         is_pair = self.kind.outcomes is Outcomes.TRUTH_VALUES and len(levels) == 2
         return str(levels[truth] if is_pair or levels == (0, 1) else truth)
@@ -217,7 +218,7 @@ class Column:
 
 @dataclass(frozen=True, repr=False)
 class TableSchema:
-    """Columns of a table, in order, and the rules between them.
+    """Description of a table: its columns, in order, and the rules between them.
 
     Attributes:
         columns: Columns, in the order of the table.
@@ -317,8 +318,8 @@ _MEMBERS = {"version", "columns", "rules", "find_rules", "separator"}
 def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | None]:
     """Reads a schema's JSON document, in which members may be absent.
 
-    Returns (a dictionary for each column, with the members that the document specifies; the rules,
-    or None if the document has no member `rules`).
+    Returns (for each column, a dictionary of the members that the document specifies; the rules, or
+    None if the document has no member `rules`).
 
     Raises:
         SchemaError: The document is malformed; each problem gives a JSON pointer.
@@ -562,8 +563,8 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
 
 
 def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
-    """Returns a problem if a column's kind contradicts its kind of personal data; else an empty
-    list.
+    """Returns a list with a problem if a column's kind contradicts its kind of personal data; else
+    [].
 
     Args:
         draft: Members of the column, as `read_document` returns them.

@@ -137,7 +137,7 @@ class Percentage(float):
 
     @property
     def percent(self) -> str:
-        """The percentage without its sign, such as "19.5"."""
+        """The percentage without "%", such as "19.5" for 0.195."""
         return f"{(Decimal(float.__repr__(self)) * 100).normalize():f}"
 
 
@@ -177,8 +177,8 @@ def quoted_name(name: str) -> str:
 
 
 def outside_quotes(text: str, change: Callable[[str], str]) -> str:
-    """Applies the function `change` to those parts of an expression that are outside of quoted
-    names and strings."""
+    """Applies the function `change` to each part of an expression outside of strings and of column
+    names in backticks; returns the changed expression."""
     parts = []
     end = 0
     for match in _QUOTED_NAME.finditer(text):
@@ -207,14 +207,14 @@ class _Replaced(ast.NodeTransformer):
         self.meant = meant
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Returns the node that replaces a name."""
+        """Returns the syntax node that replaces this column name, or the node itself."""
         found = self.meant.get(node.id, node.id)
         new = ast.Name(found, node.ctx) if isinstance(found, str) else ast.Constant(found)
         return ast.copy_location(new, node)
 
 
 def unquoted(text: str) -> str:
-    """Returns the expression without its quoted names and strings.
+    """Returns the expression without its strings and its column names in backticks.
 
     >>> unquoted("note == 'only if' or `what if` > 2")
     'note ==  or  > 2'

@@ -11,13 +11,13 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True, repr=False)
 class InferredSchema:
-    """Result of schema inference: a complete schema, and warnings for the user.
+    """Result of schema inference: a complete schema, warnings for the user, and statistics of
+    rules.
 
     Attributes:
-        schema: The schema.
         warnings: Remarks on the table's data quality, as sentences.
-        rules: One JSON object for each rule of the schema: its formula in words, the number of rows
-            to which it applies, the number that satisfy it, and the first exceptions.
+        rules: One JSON object for each rule of the schema: its formula in words, the numbers of
+            rows to which it applies and that satisfy it, and the first rows that violate it.
     """
 
     schema: TableSchema

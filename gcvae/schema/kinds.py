@@ -13,7 +13,7 @@ _SPELLING = {"decimals", "padded", "notation", "number_format"}
 
 
 class Outcomes(Enum):
-    """Type of the values that a column's cells can take."""
+    """Type of the values of a column's cells, such as numbers, dates or levels (categories)."""
 
     LINE = auto()  # numbers or times
     ORDERED_LEVELS = auto()
@@ -24,7 +24,8 @@ class Outcomes(Enum):
 
 
 class ColumnKind(StrEnum):
-    """Kind of a column, which determines how the model represents it.
+    """Kind of a column, such as continuous or categorical, which determines how the model
+    represents it.
 
     Attributes:
         outcomes: Type of the values that its cells can take.
@@ -77,7 +78,7 @@ class ColumnKind(StrEnum):
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the model learns such columns; False for identifiers and constants."""
+        """Whether the model learns columns of this kind; False for identifiers and constants."""
         return self.has_levels or self.is_real
 
     @property
@@ -98,14 +99,14 @@ class ColumnKind(StrEnum):
 
     @property
     def is_strict(self) -> bool:
-        """Whether a cell that cannot be parsed is an error unless it is a marker of missing cells;
-        in columns of other kinds, any text is a value."""
+        """Whether cells must have a certain syntax, as numbers and dates: any other string is an
+        error, unless it marks missing cells. In columns of other kinds, any string is a value."""
         return self.is_real or self.outcomes is Outcomes.TRUTH_VALUES
 
     @property
     def needed(self) -> str | None:
-        """Member that the schema of such a column must contain: "levels" or "datetime_format"; None
-        if there is no such member."""
+        """Member that the schema of a column of this kind must contain: "levels" or
+        "datetime_format"; None if there is no such member."""
         if self.has_levels:
             return "levels"
         return "datetime_format" if self.is_real and "datetime_format" in self.members else None

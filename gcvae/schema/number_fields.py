@@ -11,7 +11,8 @@ from gcvae.spelling.forms import Notation
 
 
 def read_notation(value: object) -> Notation:
-    """Reads the member `notation` of a column, which describes how digits are written.
+    """Reads a column's schema member `notation`, a JSON object that describes how digits are
+    written.
 
     Raises:
         ValueError: The value is invalid; the message describes a valid one.
@@ -24,8 +25,8 @@ def read_notation(value: object) -> Notation:
 
 
 def read_number_format(value: object) -> Mapping[str, Any]:
-    """Reads the member `number_format` of a column; absent fields are inferred later from the
-    cells.
+    """Checks a column's schema member `number_format` and returns its fields; absent ones are
+    inferred later from the cells.
 
     Raises:
         ValueError: A field is invalid; the message describes a valid one.
@@ -36,10 +37,11 @@ def read_number_format(value: object) -> Mapping[str, Any]:
 
 
 def complete_numbers(draft: dict[str, Any], pointer: str) -> list[Problem]:
-    """Fills in the number format of a column and parses limits that are text, in place.
+    """Fills in the number format of a column, and converts limits that are strings to numbers, in
+    place.
 
     Args:
-        draft: Members of the column, as `gcvae.schema.columns.read_document` returns them.
+        draft: Members of the column in the user's schema document.
         pointer: JSON pointer of the column.
 
     Returns:

@@ -13,7 +13,7 @@ _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])
 
 
 def parquet_type(text: str) -> Any:
-    """Returns the Arrow type with this name.
+    """Returns the Arrow type with this name, as in Parquet files.
 
     >>> parquet_type("timestamp[us, tz=Europe/Berlin]")
     TimestampType(timestamp[us, tz=Europe/Berlin])

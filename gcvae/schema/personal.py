@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 
 class PersonalKind(StrEnum):
-    """Kind of personal data in a column.
+    """Kind of personal data in a column, such as names or e-mail addresses.
 
     Attributes:
         plural: Plural noun for messages.
@@ -43,8 +43,8 @@ class PersonalKind(StrEnum):
 
     @property
     def is_made_up(self) -> bool:
-        """Whether generated cells are made up; False for dates of birth, which are learned like
-        other dates."""
+        """Whether synthetic cells are made up without the model; False for dates of birth, which
+        the model learns like other dates."""
         return self is not PersonalKind.BIRTH_DATE
 
 
@@ -53,7 +53,7 @@ Personal = PersonalKind | Literal[False]
 
 
 def read_personal(value: object) -> Personal:
-    """Reads the member `personal` of a column: the name of a kind, or false.
+    """Reads a column's schema member `personal`: the name of a kind of personal data, or false.
 
     Raises:
         ValueError: The value is invalid; the message describes a valid one.

@@ -35,8 +35,8 @@ _KEPT = {"model": "soft", "demand": "hard", "drop": "off"}
 
 
 class Column(Protocol):
-    """Properties of a schema column that this module uses; `gcvae.schema.columns`, which defines
-    columns, imports this module."""
+    """Interface of a schema column that the checks of rules use; it avoids an import cycle with
+    `gcvae.schema.columns`, which defines columns."""
 
     @property
     def kind(self) -> ColumnKind: ...
@@ -47,7 +47,8 @@ class Column(Protocol):
 
 
 class Columns(Protocol):
-    """Properties of a table schema that this module uses."""
+    """Interface of a table schema that the checks of rules use: column names, and columns by
+    name."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -60,12 +61,12 @@ class Columns(Protocol):
 def read_rules(
     listed: object, problems: list[Problem], dates: Collection[str] = ()
 ) -> tuple[Rule, ...]:
-    """Reads the rules of a schema's JSON document, and appends any errors to `problems`.
+    """Reads the rules of a schema's JSON document.
 
     Args:
         listed: Value of the member `rules`.
         problems: List to which errors are appended, each with its JSON pointer.
-        dates: Names of columns that contain dates. Rules of older versions count dates in seconds.
+        dates: Names of date columns, which rules of older versions count in seconds.
     """
     if not isinstance(listed, list | tuple):
         problems.append(Problem("rules is not a list", "/rules", expected="[...]"))
@@ -80,7 +81,7 @@ def read_rules(
 
 
 def pointer_of_rule(number: int) -> str:
-    """Returns the JSON pointer of the rule with this index in the schema document."""
+    """Returns the JSON pointer of the rule with index `number` in the schema document."""
     return f"/rules/{number}"
 
 
@@ -218,12 +219,12 @@ def _date_part_text(given: Mapping[str, Any], _: Collection[str]) -> str:
 
 
 def weekday_text(of: str, monday: int, sunday: int | None) -> str:
-    """Returns an expression that computes the number of a date's weekday.
+    """Returns an expression, as a string, that computes the number of a date's weekday.
 
     Args:
-        of: Expression of the date.
+        of: Expression of the date, such as a column name.
         monday: Number that stands for Monday.
-        sunday: Number that stands for Sunday.
+        sunday: Number that stands for Sunday; None if it follows Saturday's.
     """
     day = f"day_of_week({of})"
     if (monday, sunday) == (1, 0):
@@ -293,11 +294,10 @@ def unknown_in_rules(rules: Sequence[Rule], names: Sequence[str]) -> list[Proble
 
 
 def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
-    """Returns the problems of rules: columns that are not modelled, several formulas for one
-    column, and rules that depend on each other in a cycle.
+    """Returns a problem for each contradiction of rules: columns that the model does not learn,
+    several formulas for one column, and rules that depend on each other in a cycle.
 
-    Types in expressions are checked when the expressions are compiled. Rules that are off are not
-    checked.
+    Types in expressions are not checked here, and rules with keep "off" not at all.
     """
     kept = [(i, rule) for i, rule in enumerate(rules) if rule.keep != "off"]
     problems = [
@@ -344,10 +344,11 @@ def _needs_no_order(rule: Rule) -> bool:
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
-    """Returns, for each column that a rule computes, the columns from which it is computed.
+    """Returns, for each column that rules compute or limit, the columns on which these rules base
+    it.
 
-    Rules that do not determine an order of their columns are left out: those on missing cells and
-    on combinations, and conditions.
+    Rules on missing cells or on combinations, and conditions, are left out, because they do not
+    make one column depend on the others.
     """
     parents: dict[str, set[str]] = {}
     for rule in rules:

@@ -52,12 +52,12 @@ _TOLERANCE = re.compile(r"(?:±|\+-)\s*([0-9.]+(?:[eE][+-]?\d+)?)\s*$")
 
 @dataclass(frozen=True)
 class Formula:
-    """Rule by which y equals f(x, ...), equals it approximately, or is at most or at least f(x,
-    ...).
+    """Rule by which a column y equals an expression f of other columns x, equals it approximately,
+    or is at most or at least f.
 
     Attributes:
         column: Dependent column y.
-        relation: Relation between y and f.
+        relation: Relation between y and f: ==, ≈, <= or >=.
         value: Syntax tree of the expression f.
         parents: Columns x, in the order in which f names them.
         exempt: Values of y that an inequality exempts, such as 0 for "none" or "2099-12-31" for "no
@@ -94,8 +94,8 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Missingness:
-    """A rule on missing cells: `column` is missing wherever its parent is missing and, if
-    `is_same`, nowhere else."""
+    """A rule on missing cells: `column` is missing wherever another column, its parent, is missing
+    and, if `is_same`, nowhere else."""
 
     column: str
     parents: tuple[str, ...]
@@ -110,24 +110,25 @@ class _OfColumns:
 
     @property
     def column(self) -> str:
-        """First of the columns."""
+        """First column that the rule names."""
         return self.columns[0]
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """All columns except the first."""
+        """Columns that the rule names after the first one."""
         return self.columns[1:]
 
 
 @dataclass(frozen=True)
 class Combination(_OfColumns):
-    """A rule that permits only those combinations of the columns' values that occur in the
+    """A rule that permits only those combinations of values of some columns that occur in the
     table."""
 
 
 @dataclass(frozen=True)
 class Condition(_OfColumns):
-    """A rule that is true or false for a row and that has none of the other forms."""
+    """Any other rule that is true or false for a row, such as a + b <= c or d == 'x'. Rows that
+    violate it are rejected."""
 
     tree: ast.expr = field(compare=False)
 
@@ -137,7 +138,7 @@ Form: TypeAlias = Formula | Dependency | Missingness | Combination | Condition
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a table.
+    """A rule between columns of a table, such as "total == net + tax".
 
     Attributes:
         text: The expression.
@@ -163,18 +164,19 @@ class Rule:
 
     @cached_property
     def form(self) -> Form:
-        """Parsed expression: a Formula, Dependency, Missingness, Combination or Condition."""
+        """The rule, parsed to a Formula, Dependency, Missingness, Combination or Condition."""
         return read_form(self.text)
 
     @property
     def column(self) -> str:
-        """Column that the rule computes or limits; the first column if it does neither."""
+        """Column y that the rule determines or bounds, or whose missing cells it implies; for other
+        rules, the first column that they name."""
         return self.form.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Columns from which `column` is computed or limited; all others if the rule does
-        neither."""
+        """Columns x on which the rule bases the value of `column`, a bound on it, or its missing
+        cells; for other rules, all columns except `column`."""
         return self.form.parents
 
     @property
@@ -184,7 +186,7 @@ class Rule:
 
     @property
     def is_dependency(self) -> bool:
-        """Whether the rule is a functional dependency."""
+        """Whether the rule is a functional dependency: some columns determine another."""
         return isinstance(self.form, Dependency)
 
     @property
@@ -222,11 +224,11 @@ class Rule:
 
     @property
     def with_tables(self) -> str:
-        """The rule in words, followed by the first few entries of each of its lookup tables."""
+        """The rule in words, with the first entries of each of its lookup tables."""
         return str(self) + "".join(map(_table_in_words, self.tables.items()))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the rule as a JSON object of a schema document."""
+        """Returns the rule as a JSON object for the list `rules` of a schema document."""
         document: dict[str, Any] = {"rule": self.text}
         if self.tables:
             document["tables"] = {name: dict(entries) for name, entries in self.tables.items()}
@@ -247,13 +249,14 @@ def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
 
 
 def dependency(of: tuple[str, ...], column: str) -> str:
-    """Returns the expression of a functional dependency: the columns `of` determine `column`."""
+    """Returns the rule, as a string, that the columns `of` determine `column`: "determines(of;
+    column)"."""
     return f"determines({', '.join(map(quoted_name, of))}; {quoted_name(column)})"
 
 
 def missingness(of: str, column: str, *, is_same: bool) -> str:
-    """Returns the expression of a rule on missing cells: `column` is missing where `of` is missing
-    and, if `is_same`, nowhere else."""
+    """Returns the rule, as a string, that `column` is missing where column `of` is missing and, if
+    `is_same`, nowhere else."""
     here, there = (f"is_missing({quoted_name(name)})" for name in (column, of))
     return f"{here} == {there}" if is_same else f"{here} if {there}"
 
@@ -288,10 +291,11 @@ def read_form(text: str) -> Form:
 
 
 def implied_formulas(rules: Iterable[Rule]) -> list[Rule]:
-    """Returns the formulas and inequalities among the terms of hard conditions.
+    """Returns the formulas and inequalities that hard conditions (rules of other forms that every
+    row must satisfy) contain as terms joined by "and".
 
-    A model keeps them by construction, and rejection only the other terms: the first two of
-    "net < gross and gross == net + tax and net != 5". Users do not see them as rules.
+    These are the first two terms of "net < gross and gross == net + tax and net != 5". The model
+    satisfies them by construction; rows that violate the other terms are rejected.
     """
     trees: list[ast.expr] = []
     for rule in rules:

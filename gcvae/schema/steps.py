@@ -32,7 +32,7 @@ _DURATION = re.compile(rf"([1-9]\d{{0,8}}) ({'|'.join(DURATIONS)})s?")
 
 
 def read_steps(value: object) -> tuple[Step, ...]:
-    """Reads the member `steps` of a column.
+    """Reads a column's schema member `steps`: spacings of its values, such as 0.05 or "1 week".
 
     Raises:
         ValueError: The value is invalid; the message describes a valid one.
@@ -49,7 +49,7 @@ def read_steps(value: object) -> tuple[Step, ...]:
 
 
 def read_endings(value: object) -> tuple[str, ...]:
-    """Reads the member `endings` of a column.
+    """Reads a column's schema member `endings`: common remainders of its values, such as ".99".
 
     Raises:
         ValueError: The value is invalid; the message describes a valid one.
@@ -60,7 +60,7 @@ def read_endings(value: object) -> tuple[str, ...]:
 
 
 def duration(step: Step) -> int | None:
-    """Returns the length of a time step in microseconds; None for "1 month" and for numbers.
+    """Returns the length of a spacing of dates in microseconds; None for "1 month" and for numbers.
 
     >>> duration("5 minutes") == 5 * DURATIONS["minute"]
     True
@@ -70,7 +70,7 @@ def duration(step: Step) -> int | None:
 
 
 def duration_text(microseconds: int) -> str:
-    """Returns a time step as text, in the largest unit of which the step is a multiple.
+    """Writes a duration as a string, in the largest unit of which it is a multiple.
 
     >>> duration_text(5 * DURATIONS["minute"])
     '5 minutes'
@@ -81,7 +81,7 @@ def duration_text(microseconds: int) -> str:
 
 
 def exact(number: float) -> Fraction:
-    """Returns the shortest decimal that represents a float, as a fraction: 0.01 becomes 1/100."""
+    """Converts a float, read as its shortest decimal, to a fraction: 0.01 becomes 1/100."""
     return Fraction(repr(number))
 
 

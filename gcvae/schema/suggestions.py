@@ -39,12 +39,12 @@ def unknown_name(message: str, name: str, known: Iterable[str], **place: Any) ->
 def unknown_names(
     message: str, places: Iterable[tuple[str, dict[str, Any]]], known: Collection[str]
 ) -> list[Problem]:
-    """Returns a Problem for each unknown name; only the first few include a suggestion.
+    """Returns a Problem for each name that is not in `known`; only the first ones suggest a similar
+    name.
 
     Args:
         message: What is wrong, as a clause.
-        places: Pairs of an unknown name and its location, as keyword arguments of Problem.
-        known: Known names.
+        places: Pairs of a name and its location, as keyword arguments of Problem.
     """
     problems = []
     for number, (name, place) in enumerate(places):

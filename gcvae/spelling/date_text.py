@@ -91,8 +91,8 @@ Dates = npt.NDArray[np.datetime64]
 
 
 def candidate_formats(text: str) -> Iterator[str]:
-    """Yields the date formats that a text could be in, by its arrangement of digits, letters and
-    signs; preferred formats come first."""
+    """Yields the date formats, such as "%Y-%m-%d", in which a string may be written, judged by its
+    sequence of digits, letters and signs; preferred formats come first."""
     if not re.search("[0-9]", text):
         return
     for day in _DAYS:
@@ -109,8 +109,8 @@ def candidate_formats(text: str) -> Iterator[str]:
 
 
 def has_shape(text: str, date_format: str) -> bool:
-    """Returns whether a text has the format's arrangement of digits, letters and signs; whether the
-    date exists is not checked."""
+    """Returns whether a string has digits, letters and signs where the date format has them;
+    whether the date exists is not checked."""
     return _shape(date_format).fullmatch(text) is not None
 
 
@@ -140,12 +140,13 @@ def is_time_of_day(date_format: str) -> bool:
 
 
 def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | None]:
-    """Returns (ISO 8601 format that represents the times exactly, decimals of its seconds or None).
+    """Returns (ISO 8601 format that represents the times exactly, number of decimals of its seconds
+    or None).
 
     Args:
         times: Times without NaT. Times of day are represented as times on 1900-01-01, so if all
             dates are that day and not all times are midnight, the format contains no date.
-        has_zone: Whether the times are in UTC, so that the format ends in +00:00.
+        has_zone: Whether the times are in UTC, and the format is to end in +00:00.
     """
     days = times.astype("datetime64[D]")
     are_whole = bool((times.astype("datetime64[s]") == times).all())
@@ -160,11 +161,11 @@ def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | No
 
 
 def infer_format(texts: pa.Array) -> tuple[str, int] | None:
-    """Returns (format that restores every text, decimals of its seconds); None if there is no such
-    format.
+    """Returns (date format that reads and restores every string, number of decimals of its
+    seconds); None if there is no such format.
 
-    If texts differ in their offset from UTC, the format contains the most frequent offset. If only
-    some texts have decimals of a second, the format contains decimals. Decimals beyond microseconds
+    If strings differ in their offset from UTC, the format contains the most frequent offset. If
+    only some have decimals of a second, the format contains decimals. Decimals beyond microseconds
     are not restored.
 
     >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
@@ -209,26 +210,26 @@ def _most_frequent(texts: pa.Array) -> str:
 
 
 def has_offset(date_format: str) -> bool:
-    """Returns whether the format ends in an offset from UTC."""
+    """Returns whether the date format ends in an offset from UTC, such as +02:00."""
     return bool(_offset_of(date_format)[1])
 
 
 def offset_of(date_format: str) -> timedelta:
-    """Returns the offset from UTC with which the format writes times; zero if it has none."""
+    """Returns the offset from UTC with which the date format writes times; zero if it has none."""
     ahead = _offset_of(date_format)[1]
     return pd.Timedelta(_distance(ahead)).to_pytimedelta() if ahead else timedelta(0)
 
 
 def are_uniform(texts: pa.Array, date_format: str) -> bool:
-    """Returns whether all texts have the same offset and number of decimals of a second as the
-    format, so that the format restores them."""
+    """Returns whether all strings have the offset from UTC of the date format, and equally many
+    decimals of a second, so that the format restores them."""
     has_ends = "%f" in date_format or has_offset(date_format)
     return not has_ends or _restores(texts, date_format)
 
 
 def other_order(texts: pa.Array, date_format: str) -> str | None:
-    """Returns the format with day and month exchanged if it also fits every text; None if it does
-    not."""
+    """Returns the date format with day and month exchanged if that also fits every string; else
+    None."""
     if "%b" in date_format.lower() or date_format.startswith("%Y"):
         return None
     other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
@@ -236,7 +237,8 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
 
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:
-    """Returns the time of each text in microseconds; NaT if the text is not in the format.
+    """Returns the time of each of n strings, as datetime64[us]; NaT if the string is not in the
+    format.
 
     Decimals of a second beyond microseconds are cut off. Shape: (n,).
     """
@@ -391,11 +393,10 @@ time."""
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
-    """Returns the text of each time in the format. Shape: (n,).
+    """Writes each of n times as a string in the date format. Shape: (n,).
 
     Args:
         times: Times without NaT.
-        date_format: The format.
         digits: Number of decimals of a second that `%f` writes; None for 6.
     """
     index = pd.DatetimeIndex(times + _distance(_offset_of(date_format)[1]))
@@ -411,12 +412,14 @@ def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa
 
 
 def are_read(texts: pa.Array, date_format: str) -> Mask:
-    """Returns a mask of the texts that are dates in the format; leading zeros may be absent."""
+    """Returns a mask of those of n strings that are dates in the format, even without its leading
+    zeros. Shape: (n,)."""
     return ~np.isnat(read_dates(texts, date_format))
 
 
 def are_written_so(texts: pa.Array, date_format: str) -> Mask:
-    """Returns a mask of the texts that equal their date written in the format."""
+    """Returns a mask of those of n strings that are written exactly as the format writes their
+    date. Shape: (n,)."""
     times = read_dates(texts, date_format)
     found = ~np.isnat(times)
     written = write_dates(times[found], date_format, second_digits(texts, date_format))
@@ -426,8 +429,8 @@ def are_written_so(texts: pa.Array, date_format: str) -> Mask:
 
 
 def second_digits(texts: pa.Array, date_format: str) -> int:
-    """Returns the maximum number of decimals of a second in the texts, at most MOST_DIGITS; 0 if
-    the format has none."""
+    """Returns the maximum number of decimals of a second in the strings, at most MOST_DIGITS; 0 if
+    the format has no decimals."""
     if "%f" not in date_format:
         return 0
     times = _without_offsets(texts)[0] if has_offset(date_format) else texts
@@ -437,7 +440,7 @@ def second_digits(texts: pa.Array, date_format: str) -> int:
 
 
 def have_finer_digits(texts: pa.Array) -> bool:
-    """Returns whether a text has decimals of a second beyond microseconds."""
+    """Returns whether any string has decimals of a second beyond microseconds."""
     return bool(pc.any(pc.match_substring_regex(texts, _FINER)).as_py())
 
 
@@ -446,10 +449,9 @@ def _without_finer_digits(texts: pa.Array) -> pa.Array:
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:
-    """Returns the smallest time step that the format can represent.
+    """Returns the smallest time step that the date format can represent.
 
     Args:
-        date_format: The format.
         digits: Number of decimals of a second that `%f` writes; None for 6.
     """
     tokens = set(_TOKEN.findall(date_format))

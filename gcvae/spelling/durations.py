@@ -25,13 +25,14 @@ _BEYOND_A_DAY = r"day|^-|^(?:[0-9]{3,}|2[4-9]|[3-9][0-9]):"
 
 
 def are_durations(texts: Texts) -> Mask:
-    """Returns a mask of the texts that are durations. Shape: (n,)."""
+    """Returns a mask of those of n strings that are durations, such as "1 days 01:30:00". Shape:
+    (n,)."""
     return mask_of(pc.match_substring_regex(texts, _SHAPE))
 
 
 def find_duration(texts: Texts) -> str | None:
-    """Returns the format of duration texts, as its text for zero; None if all texts could be times
-    of day, such as 12:30:00."""
+    """Returns how a zero duration is written in the format of these durations, such as "0 days
+    00:00:00"; None if all strings may be times of day, such as 12:30:00."""
     if not pc.any(pc.match_substring_regex(texts, _BEYOND_A_DAY)).as_py():
         return None
     if pc.any(pc.match_substring(texts, " days ")).as_py():
@@ -41,7 +42,8 @@ def find_duration(texts: Texts) -> str | None:
 
 
 def duration_numerals(texts: Texts) -> Texts:
-    """Returns the seconds of each duration as a decimal text; "" for a text that is not a duration.
+    """Converts each duration to its seconds as a decimal string; "" for a string that is no
+    duration.
 
     >>> duration_numerals(pa.array(["1 days 01:30:00", "-1 days +23:59:59.50", "x"])).to_pylist()
     ['91800', '-0.50', '']
@@ -60,7 +62,8 @@ def duration_numerals(texts: Texts) -> Texts:
 
 
 def duration_texts(numerals: Texts, zero: str) -> Texts:
-    """Converts texts of seconds to durations, in the format whose text for zero is `zero`.
+    """Writes seconds, given as decimal strings, as durations in the format that writes zero as
+    `zero`.
 
     >>> duration_texts(pa.array(["91800", "-0.5"]), "0 days 00:00:00").to_pylist()
     ['1 days 01:30:00', '-1 days +23:59:59.5']

@@ -47,12 +47,13 @@ _CODE_DIGITS = 6  # length of digit groups in every cell of a code
 
 @dataclass(frozen=True)
 class InferredFormat:
-    """The number format that fits most cells of a column.
+    """The number format (separators, signs, units) that fits most of the U distinct cells of a
+    column.
 
     Attributes:
         format: The format.
-        fits: Mask of the distinct texts that are numbers in this format. Shape: (U,).
-        looks: Mask of the distinct texts that are numbers in any format. Shape: (U,).
+        fits: Mask of the distinct cells that are numbers in this format. Shape: (U,).
+        looks: Mask of the distinct cells that are numbers in any format. Shape: (U,).
         other: A second format that fits equally well, if the cells are ambiguous; else None.
     """
 
@@ -65,12 +66,12 @@ class InferredFormat:
 def find_format(
     texts: Texts, counts: npt.NDArray[np.int64], given: Mapping[str, Any] | None = None
 ) -> InferredFormat | None:
-    """Infers the number format of a column; returns None if the cells are words, or codes made of
-    digits.
+    """Infers the number format (separators, signs, units) of a column with U distinct cells;
+    returns None if the cells are words, or codes made of digits.
 
     Args:
         texts: Distinct cells without surrounding spaces. Shape: (U,).
-        counts: Number of rows that contain each text. Shape: (U,).
+        counts: Number of rows with each cell. Shape: (U,).
         given: Fields of the format that the user specified; None if there are none.
     """
     durations = are_durations(texts)
@@ -121,7 +122,7 @@ def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
 
 
 def may_be_grouped(texts: Texts) -> bool:
-    """Returns whether the points in plain numbers could be separators of thousands: 1.234, 2.521,
+    """Returns whether the points in all numbers may be separators of thousands, as in 1.234, 2.521,
     950.
 
     >>> may_be_grouped(pa.array(["1.234", "950"])), may_be_grouped(pa.array(["1.234", "0.500"]))
@@ -179,13 +180,13 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of the texts that are numbers in a format, with the column's unit.
-        Shape: (U,)."""
+        """Returns a mask of those of the column's U distinct cells that are numbers in a format
+        and, if they have a unit, have the format's. Shape: (U,)."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def looks(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of the texts that are numbers in a format, with any known unit.
-        Shape: (U,)."""
+        """Returns a mask of those of the column's U distinct cells that are numbers in a format,
+        with any known unit. Shape: (U,)."""
         known = [side is not None and all(map(is_known, side.unit)) for side in self._sides]
         return self._of_sides(known, number_format)
 
@@ -205,8 +206,9 @@ class _Evidence:
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{4,}$")).as_py())
 
     def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
-        """Returns whether the cells are codes made of digits instead of numbers: footnotes (1),
-        grades 2-, phones 555 123 456."""
+        """Returns whether the cells are codes made of digits instead of numbers, such as footnotes
+        (1), grades 2-, phones 555 123 456. `fits` is the mask of the distinct cells that the format
+        `found` reads."""
         if self.unit:
             return False
         sides = {self._sides[code] for code in np.unique(self.split.codes[fits])}
@@ -221,7 +223,8 @@ class _Evidence:
         return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
 
     def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
-        """Returns the format with the prefix, suffix, sign and grouping that most cells have."""
+        """Returns the format `found` with the prefix, suffix, sign and grouping of most cells.
+        `fits` is the mask of the distinct cells that it reads."""
         sides = self._weighed_sides(fits)
         found = replace(found, **self._affixes(sides))
         if found.thousands:

@@ -11,10 +11,10 @@ from typing import Any
 class Notation:
     """How the digits of a column's numbers are written, if not as the shortest plain decimals.
 
-    Each attribute reproduces the output of common programs.
+    The defaults describe plain decimals.
 
     Attributes:
-        point: Whether whole numbers end in ".0", as in Python and pandas.
+        point: Whether whole numbers end in ".0", as in Python.
         significant: Number of significant digits of every number: 15 in R, 17 with C's %.17g; None
             if it varies.
         exponent_below: Numbers of smaller magnitude have an exponent: 1e-4 in Python and R, 1e-6 in
@@ -23,8 +23,8 @@ class Notation:
             JavaScript; None for never.
         mantissa_decimals: Number of decimals before the exponent, as with C's %e and numpy.savetxt;
             None for as many as needed.
-        exponent: Text of the exponent 1: "e+01" in Python and R, "E+01" in spreadsheets, "e+1" in
-            JavaScript, "e1" by hand.
+        exponent: How exponent 1 is written: "e+01" in Python and R, "E+01" in spreadsheets, "e+1"
+            in JavaScript, "e1" by hand.
     """
 
     point: bool = False
@@ -46,15 +46,13 @@ class NumberFormat:
         thousands: Separator between groups of digits: a comma, a point, a space, an apostrophe, or
             "" if digits are not grouped.
         grouping: Sizes of the groups: "thousands" (1,234,567) or "indian" (12,34,567).
-        grouped_from_digits: Minimum number of digits before the decimals for a number to be
-            grouped.
+        grouped_from_digits: Numbers with fewer digits before the decimals are not grouped.
         prefix: Text before every number, such as "$" or "CHF ".
         suffix: Text after every number, such as " €" or "%".
         negative: How minus one is written, with prefix and suffix: "-$1", "$-1", "1-", "($1)"; None
             for a leading hyphen.
-        duration: If the numbers are seconds that are written as durations, the text of a zero
-            duration, such as "0 days 00:00:00"; the other attributes then have their defaults. ""
-            for other numbers.
+        duration: For numbers of seconds that are written as durations, how zero is written, such as
+            "0 days 00:00:00"; the other attributes then have their defaults. "" for other numbers.
     """
 
     decimal: str = "."
@@ -68,7 +66,8 @@ class NumberFormat:
 
 
 def changed_fields(spelling: Notation | NumberFormat) -> dict[str, Any]:
-    """Returns the fields that differ from their defaults, by name."""
+    """Returns the fields of a notation or number format that differ from their defaults, by
+    name."""
     plain = type(spelling)()
     pairs = ((f.name, getattr(spelling, f.name)) for f in fields(spelling))
     return {name: value for name, value in pairs if value != getattr(plain, name)}

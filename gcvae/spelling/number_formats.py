@@ -38,8 +38,8 @@ GROUPINGS = ("thousands", "indian")
 
 
 def read_members(given: object) -> dict[str, Any]:
-    """Returns the fields of a number format that the user specified; schema inference determines
-    the rest.
+    """Checks and returns the fields of a number format that the user specified; schema inference
+    determines the rest.
 
     Args:
         given: A NumberFormat, or a JSON object with some of its fields.
@@ -123,7 +123,7 @@ def _unit(number_format: NumberFormat) -> frozenset[str]:
 
 
 def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
-    """Converts formatted numbers without surrounding spaces to plain decimals; "" for a text that
+    """Converts formatted numbers without surrounding spaces to plain decimals; "" for a string that
     is not in the format.
 
     Units and separators of thousands may be absent.
@@ -138,11 +138,11 @@ def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def read_number(text: str, number_format: NumberFormat | None) -> int | float | None:
-    """Returns the number that a text represents; None if it is not a number.
+    """Returns the number that a string represents; None if it is not a number.
 
     Args:
-        text: The text; spaces around it are ignored.
-        number_format: Format of the text; None for a plain number.
+        text: The string; spaces around it are ignored.
+        number_format: Separators, signs and units; None for a plain number.
     """
     texts = pa.array([text.strip()], pa.string())
     plain = texts if number_format is None else numerals(texts, number_format)
@@ -150,8 +150,8 @@ def read_number(text: str, number_format: NumberFormat | None) -> int | float | 
 
 
 def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
-    """Returns the plain decimal of each text, which has been split into digits and the text around
-    them; "" for a text that is not in the format."""
+    """Returns the plain decimal, such as "1234.50", of each string, which has been split into
+    digits and what surrounds them; "" for a string that is not in the format."""
     unit = _unit(number_format)
     sides = [side_of(*side) for side in split.sides]
     signs = split.signs(side is not None and side.unit <= unit for side in sides)
@@ -162,11 +162,10 @@ def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
 
 
 def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns the digits of numbers without separators of thousands and with a decimal point.
+    """Rewrites the digits of numbers with a decimal point and without separators of thousands.
 
     Args:
         bodies: Digits with separators, but without sign and unit.
-        number_format: Format of the numbers.
     """
     if number_format.thousands:
         for sign in equivalent_signs(number_format.thousands):
@@ -177,11 +176,11 @@ def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
 
 
 def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns a mask of the texts whose digits and separators match the format; null for null.
+    """Returns an Arrow array of booleans: whether digits and separators match the format; null for
+    null.
 
     Args:
         bodies: Digits with separators, but without sign and unit.
-        number_format: The format.
     """
     return pc.match_substring_regex(bodies, _body_pattern(number_format))
 
@@ -202,7 +201,8 @@ def _body_pattern(number_format: NumberFormat) -> str:
 
 
 def equivalent_signs(thousands: str) -> str:
-    """Returns all separators that are read like this one, such as the different kinds of space."""
+    """Returns a string of all separators that are read like `thousands`, such as all kinds of
+    space."""
     return next(
         (signs for signs in (SPACES, APOSTROPHES) if thousands in signs),
         thousands,
@@ -222,8 +222,8 @@ def written_in(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def number_texts(numbers: Iterable[Any], number_format: NumberFormat) -> list[str]:
-    """Writes numbers in the format, with the fewest digits that restore them; infinity and NaN as
-    in Python."""
+    """Writes each number as a string in the format, with the fewest digits that restore it;
+    infinity and NaN as in Python."""
     listed = list(numbers)
     texts = pa.array([repr(number) for number in listed], pa.string())
     written = written_in(texts, number_format).to_pylist()
@@ -264,7 +264,7 @@ def _written(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
-    """Returns the texts before and after the digits of a negative number, which contain sign and
+    """Returns what the format writes before and after the digits of a negative number: sign and
     unit."""
     if number_format.negative is None:
         return f"-{number_format.prefix}", number_format.suffix

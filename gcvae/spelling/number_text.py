@@ -36,7 +36,7 @@ Texts: TypeAlias = pa.Array  # of strings, without nulls
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a column of plain numbers is written.
+    """How the digits of a column's numbers are written as strings.
 
     Attributes:
         decimals: Maximum number of decimals; None for no limit.
@@ -52,21 +52,21 @@ class Spelling:
 
 
 def chunks(texts: Texts) -> Iterator[Texts]:
-    """Yields the texts in slices, to limit the memory for intermediate results; yields at least one
-    slice."""
+    """Yields slices of an array of strings, at least one, to limit the memory for intermediate
+    results."""
     for first in range(0, max(len(texts), 1), _CHUNK_TEXTS):
         yield texts.slice(first, _CHUNK_TEXTS)
 
 
 def read_plain(texts: Texts) -> PlainNumbers | None:
-    """Returns the numbers of the texts if all are plain (digits with at most a sign and a point);
-    else None."""
+    """Returns the numbers that the strings represent if all are plain (digits with at most a sign
+    and a point); else None."""
     return plain_numbers(list(chunks(texts)))
 
 
 def are_numbers(texts: Texts) -> Mask:
-    """Returns a mask of the texts that are finite numbers without leading zeros or separators of
-    thousands.
+    """Returns a mask of those of n strings that are finite numbers without leading zeros or
+    separators of thousands. Shape: (n,).
 
     Whole numbers beyond 64 bits are excluded, because float64 cannot restore their digits.
 
@@ -89,7 +89,8 @@ def _are_numbers(texts: Texts) -> Mask:
 
 
 def are_whole(texts: Texts) -> Mask:
-    """Returns a mask of the texts that are whole numbers of at most 64 bits. Shape: (n,)."""
+    """Returns a mask of those of n strings that are whole numbers of at most 64 bits. Shape:
+    (n,)."""
     return np.concatenate([_are_whole(chunk) for chunk in chunks(texts)])
 
 
@@ -113,19 +114,18 @@ def _where(chosen: Mask, texts: Texts, check: Callable[[FloatArray], Any]) -> Ma
 
 
 def read_numbers(texts: Texts) -> FloatArray:
-    """Returns the float64 nearest to each text's number. Shape: (n,)."""
+    """Converts n strings to the nearest float64 numbers. Shape: (n,)."""
     return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
 def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
-    """Returns the integer that each text represents. Shape: (n,)."""
+    """Converts n strings to integers. Shape: (n,)."""
     digits = pc.utf8_ltrim(texts, characters="+")  # Arrow accepts it for floats only
     return np.asarray(digits.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
 def numbers_of(texts: Texts) -> npt.NDArray[Any]:
-    """Returns the numbers that the texts represent: int64 if all are whole, else float64.
-    Shape: (n,)."""
+    """Converts n strings to numbers: int64 if all are whole, else float64. Shape: (n,)."""
     plain = read_plain(texts)
     if plain is not None:
         return plain.values
@@ -134,7 +134,7 @@ def numbers_of(texts: Texts) -> npt.NDArray[Any]:
 
 
 def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
-    """Writes finite numbers as texts in a notation. Shape: (n,)."""
+    """Writes n finite numbers as strings, in a notation with decimals or exponents. Shape: (n,)."""
     notation = spelling.notation or Notation()
     if notation.significant is not None:
         return pa.array([f"{x:.{notation.significant}g}" for x in values.tolist()], pa.string())
@@ -146,8 +146,8 @@ def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
 
 
 def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
-    """Writes integers as texts, with zeros as decimals if the notation has decimals.
-    Shape: (n,)."""
+    """Writes n integers as strings, with zeros as decimals if the notation has decimals. Shape:
+    (n,)."""
     notation = spelling.notation or Notation()
     if notation.exponent_from is not None or notation.significant is not None:
         return write_numbers(values.astype(np.float64), spelling)
@@ -159,14 +159,14 @@ def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
 def infer_spelling(
     texts: Texts, *, whole: bool = False, plain: PlainNumbers | None = None
 ) -> Spelling:
-    """Infers how numbers are written: the first notation that restores every text or, if there is
+    """Infers how numbers are written: the first notation that restores every string or, if there is
     none, one that preserves the values.
 
     Args:
-        texts: Texts of numbers, each distinct one at least once.
+        texts: Numbers as strings, each distinct one at least once.
         whole: Whether all numbers are whole. They are then not converted to float64, which would
             lose digits.
-        plain: Result of `read_plain` for the texts, if it is known.
+        plain: Result of `read_plain` for the strings; None if it is not known.
 
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
@@ -271,7 +271,8 @@ class _Parts:
 
     @classmethod
     def joined(cls, parts: Sequence[_Parts]) -> _Parts:
-        """Concatenates the parts of several chunks of texts."""
+        """Concatenates the parts (such as digits and exponents) of the numbers in several
+        chunks."""
         return cls(
             has_point=np.concatenate([part.has_point for part in parts]),
             decimals=np.concatenate([part.decimals for part in parts]),
@@ -431,5 +432,5 @@ def _limited(decimals: int) -> int | None:
 
 
 def spelling_of(column: Any) -> Spelling:
-    """Returns how the numbers of a schema column are written."""
+    """Returns how the numbers of a column are written, according to its schema."""
     return Spelling(column.decimals, column.padded, column.notation)

@@ -24,19 +24,20 @@ _MOST_CHARACTERS = 300  # characters of numbers that are always finite
 
 @dataclass(frozen=True)
 class PlainNumbers:
-    """Values of plain number texts, and properties of their notation.
+    """Values of U plain numbers (digits with at most a sign and a decimal point), and properties of
+    the strings that represent them.
 
     Attributes:
-        values: Value of each text: int64 if no text has a point, else float64. Shape: (U,).
+        values: Values: int64 if no string has a point, else float64. Shape: (U,).
         decimals: Minimum and maximum number of decimals.
         most_digits: Maximum number of digits.
         longest: Maximum number of characters.
-        some_points: Whether at least one text has a point.
-        all_points: Whether every text has a point.
-        has_bare_point: Whether a text begins or ends with its point: .5, 5.
-        has_last_zero: Whether the decimals of a text end with a zero: 1.50, 1.0.
+        some_points: Whether at least one string has a point.
+        all_points: Whether every string has a point.
+        has_bare_point: Whether a string begins or ends with its point: .5, 5.
+        has_last_zero: Whether the decimals of a string end with a zero: 1.50, 1.0.
         has_late_zero: Whether such a zero follows another decimal: 1.50.
-        has_negative_zero: Whether a text is a negative zero, such as -0.0.
+        has_negative_zero: Whether a string is a negative zero, such as -0.0.
     """
 
     values: npt.NDArray[Any]
@@ -52,12 +53,12 @@ class PlainNumbers:
 
     @property
     def are_exact(self) -> bool:
-        """Whether no text is longer than 15 characters, so that float64 restores its digits."""
+        """Whether every string has at most 15 characters, so that float64 restores its digits."""
         return self.longest <= MOST_SURE_CHARACTERS
 
     def are_shortest(self, *, with_point: bool) -> bool | None:
-        """Returns whether each text is the shortest one of its number; None if this cannot be
-        decided.
+        """Returns whether each string is the shortest that represents its number; None if this
+        cannot be decided.
 
         Args:
             with_point: Whether whole numbers are to end in ".0".
@@ -69,15 +70,15 @@ class PlainNumbers:
         return not (self.has_bare_point or self.has_last_zero)
 
     def are_padded(self) -> bool | None:
-        """Returns whether all texts have equally many decimals; None if float64 may not restore
-        them."""
+        """Returns whether all numbers are written with equally many decimals; None if float64 may
+        not restore their digits."""
         if not self.are_exact:
             return None
         return self.decimals[0] == self.decimals[1] and not self.has_bare_point
 
 
 def plain_numbers(chunks: list[pa.Array]) -> PlainNumbers | None:
-    """Returns the values and notation of texts in several chunks; None if a text is not a plain
+    """Returns the values and notation of the strings in several chunks; None if any is not a plain
     number."""
     found = []
     for chunk in chunks:

@@ -18,8 +18,8 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TextBytes:
-    """UTF-8 bytes of texts in one array, and where each text begins and ends.
-    Shape: data (b,) for b bytes in total; starts and ends (U,), indices into data for U texts."""
+    """UTF-8 bytes of U strings in one array, and the index at which each string begins and ends.
+    Shape: data (b,) for b bytes in total; starts and ends (U,), indices into data."""
 
     data: Bytes
     starts: Places
@@ -41,17 +41,17 @@ class TextBytes:
 
     @property
     def lengths(self) -> Places:
-        """Number of bytes of each text. Shape: (U,)."""
+        """Number of bytes of each of the U strings. Shape: (U,)."""
         return self.ends - self.starts
 
     @property
     def firsts(self) -> Bytes:
-        """First byte of each text; arbitrary for an empty text. Shape: (U,)."""
+        """First byte of each of the U strings; arbitrary for an empty one. Shape: (U,)."""
         return self._at(self.starts)
 
     @property
     def lasts(self) -> Bytes:
-        """Last byte of each text; arbitrary for an empty text. Shape: (U,)."""
+        """Last byte of each of the U strings; arbitrary for an empty one. Shape: (U,)."""
         return self._at(self.ends - 1)
 
     def _at(self, places: Places) -> Bytes:
@@ -61,7 +61,7 @@ class TextBytes:
 
 
 def are_in(texts: pa.Array, known: list[str]) -> Mask:
-    """Returns a mask of the texts that equal one of a few known texts. Shape: (n,)."""
+    """Returns a mask of those of n strings that equal one of the strings `known`. Shape: (n,)."""
     found = np.zeros(len(texts), dtype=bool)
     if not known or not len(texts):
         return found
@@ -81,15 +81,16 @@ def are_in(texts: pa.Array, known: list[str]) -> Mask:
 
 
 def have_outer_spaces(texts: pa.Array) -> bool:
-    """Returns False only if no text begins or ends with white space; True is inconclusive."""
+    """Returns whether any string may begin or end with white space; False is certain, True is
+    not."""
     held = TextBytes.of(texts)
     edges = np.concatenate([held.firsts, held.lasts])
     return bool(((edges <= ord(" ")) | (edges >= 0x7F)).any())
 
 
 def may_be_numbers(texts: pa.Array) -> Mask:
-    """Returns a mask that is False for texts that do not begin and end like numbers; True is
-    inconclusive."""
+    """Returns a mask of those of n strings that begin and end like numbers; the others cannot be
+    numbers. Shape: (n,)."""
     if not len(texts):
         return np.zeros(0, dtype=bool)
     held = TextBytes.of(texts)

@@ -42,7 +42,7 @@ _CURRENCY_NAMES = frozenset(_CURRENCIES.split())
 
 
 class Side(NamedTuple):
-    """Signs and units around the digits of a cell.
+    """Signs and units before and after the digits of a number that is written as a string.
 
     Attributes:
         prefix: Unit before the digits, without spaces; "" if there is none.
@@ -58,13 +58,13 @@ class Side(NamedTuple):
 
     @property
     def unit(self) -> frozenset[str]:
-        """The unit, from either side of the digits; empty if there is none."""
+        """Set of the units before and after the digits; empty if there is none."""
         return frozenset((self.prefix, self.suffix)) - {""}
 
 
 def side_of(left: str, right: str) -> Side | None:
-    """Parses the texts before and after the digits of a number; returns None if their signs are
-    invalid."""
+    """Parses what stands before (`left`) and after (`right`) the digits of a number; returns None
+    if the signs in it are invalid."""
     before, behind = ("".join(c for c in text if c in SIGNS) for text in (left, right))
     if before + behind not in ("", "+", *_MINUSES, "()") or behind in ("+", "()", "("):
         return None
@@ -75,26 +75,26 @@ def side_of(left: str, right: str) -> Side | None:
 
 
 def symbol_of(text: str) -> str:
-    """Returns the unit in the text before or after a number's digits: the text without signs and
-    spaces."""
+    """Returns the unit in what stands before or after a number's digits: the string without signs
+    and spaces."""
     return "".join(c for c in text if c not in SIGNS and c not in SPACES)
 
 
 def is_known(symbol: str) -> bool:
-    """Returns whether a unit is a currency, percent or per mille."""
+    """Returns whether a unit, such as "€" or "%", is a currency, percent or per mille."""
     is_sign = bool(symbol) and unicodedata.category(symbol[-1]) == "Sc" and len(symbol) <= 4
     return is_sign or symbol in PER_CENT | _CURRENCY_NAMES
 
 
 @dataclass(frozen=True)
 class Split:
-    """Texts of numbers, each split into its digits and the texts before and after them.
+    """U strings, each of which is split into the digits of a number and what stands before and
+    after them.
 
     Attributes:
-        bodies: Digits with their separators; null for a text that is not a number. Shape: (U,).
-        codes: Index in `sides` for each text; -1 for a text that is not a number. Shape: (U,).
-        sides: Distinct pairs of the texts before and after the digits, in order of first
-            appearance.
+        bodies: Digits with their separators; null for a string that is no number. Shape: (U,).
+        codes: Index in `sides` for each string; -1 for one that is no number. Shape: (U,).
+        sides: Distinct pairs (before, after) of what surrounds the digits, in order of appearance.
     """
 
     bodies: Texts
@@ -103,8 +103,8 @@ class Split:
 
     @classmethod
     def of(cls, texts: Texts) -> Split:
-        """Splits texts; words are detected first, which is much faster than trying to split
-        them."""
+        """Splits each string into the digits of a number and what stands before and after them;
+        words are sorted out first, which is much faster than trying to split them."""
         are_matched = mask_of(pc.match_substring_regex(texts, _SHAPE))
         if are_matched.all():
             return cls._of_matched(texts)
@@ -132,11 +132,11 @@ class Split:
         return cls(bodies, codes, kept)
 
     def signs(self, allowed: Iterable[bool]) -> Texts:
-        """Returns "-" or "" for each text; null for a text whose pair of sides is invalid or not
-        allowed.
+        """Returns the sign, "-" or "", of the number in each of U strings; null where what
+        surrounds its digits is invalid or not allowed. Shape: (U,).
 
         Args:
-            allowed: Whether each pair in `sides` is allowed.
+            allowed: Whether each (before, after) pair in `sides` is allowed.
         """
         read = [side_of(*side) for side in self.sides]
         signs = [
@@ -155,5 +155,5 @@ def _point_before_digits(left: str) -> str:
 
 
 def mask_of(matches: Any) -> Mask:
-    """Converts an Arrow array of booleans to a mask; null becomes False. Shape: (n,)."""
+    """Converts an Arrow array of n booleans to a NumPy mask; null becomes False. Shape: (n,)."""
     return np.asarray(matches.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
