@@ -27,13 +27,15 @@ def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str
     return "\n".join(
         [
             "## The copula's direction, noise and norm (appendix)\n",
-            "*Claim*: equal signs of a are concordance, opposite ones discordance, zero is "
-            "independence; stretching one entry of a changes nothing; noise weakens dependence, "
-            "and the norm of a strengthens it.\n",
-            "*Run*: points of the copula Ψ = ωI + aaᵀ, ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
-            table(("case", "a", "ω", "ρ", "of samples"), rows),
+            "*Claim*: two columns are concordant if their entries of a have equal signs, "
+            "discordant if the signs differ, and independent if an entry is zero. Stretching one "
+            "entry of a changes nothing. The noise ω weakens the dependence, and a larger norm of "
+            "a strengthens it.\n",
+            "*Run*: points are sampled from the copula of two columns with Ψ = ωI + aaᵀ, which has "
+            "the correlation ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
+            table(("case", "a", "ω", "ρ", "correlation of samples"), rows),
             f"\n![samples]({at}/copula.png)\n",
-            "*Verdict*: direction, noise and norm are as claimed. That stretching an entry of a "
-            f"changes nothing {word}: ρ is {' and '.join(sorted(same))}.\n",
+            "*Verdict*: the claims about direction, noise and norm hold. The claim that stretching "
+            f"an entry of a changes nothing {word}: ρ is {' and '.join(sorted(same))}.\n",
         ]
     )

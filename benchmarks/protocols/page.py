@@ -34,22 +34,23 @@ TABBYFLOW = {
 """AUC against held-out rows of TabbyFlow (arXiv 2506.05940) and of real rows, in a re-run."""
 _TRAINING = """## Against training rows
 
-TabPC, TabDiff (arXiv 2410.20626) and TabSyn (arXiv 2310.09656) as TabPC's paper (2603.23016)
-reports them. Its model without dependence has 0.992 on Adult, 1.000 on Default, 0.989 on Shoppers,
-0.997 on Magic and 0.991 on Beijing, to be compared with *permuted*.
+The figures of TabPC, TabDiff (arXiv 2410.20626) and TabSyn (arXiv 2310.09656) are those of TabPC's
+paper (arXiv 2603.23016). Its model without dependence, which corresponds to *permuted*, has 0.992
+on Adult, 1.000 on Default, 0.989 on Shoppers, 0.997 on Magic and 0.991 on Beijing.
 """
 _HELD_OUT = """## Against held-out rows
 
-TabbyFlow (arXiv 2506.05940) and its real rows as a public re-run reports them; no paper has these
-figures.
+The figures of TabbyFlow (arXiv 2506.05940) and of *real rows, re-run* are those of a public re-run
+of its experiments; no paper has these figures.
 """
 _OTHERS = """## Columns, pairs and neighbours
 
-In parentheses: real halves, of half as many rows.
+Figures in parentheses are those of real halves, which have half as many rows.
 """
 _UTILITY = """## Utility and cost
 
-In parentheses: trained on real rows. Beijing's error is of log max(pm2.5, 1); lower is better.
+Figures in parentheses are those of training on real rows. For Beijing, `rmse_log` is the root mean
+squared error of log max(pm2.5, 1); lower is better.
 """
 _ROWS_HELD_OUT = "test rows|gcvae|TabbyFlow|real rows|real rows, re-run|permuted|gcvae: dependence"
 _PAIRS = "Shape|Trend|Trend, real bins|Trend, pooled bins|wNMI|wNMI of TabPC"

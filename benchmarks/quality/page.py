@@ -127,7 +127,8 @@ def _errors(runs: list[Any], floors: dict[str, Any]) -> list[str]:
 def _nats(runs: list[Run]) -> str:
     text = spread(runs, lambda run: run["cost"]["nats_per_row"], 3)
     n_impossible = max(run["cost"]["n_impossible_rows"] for run in runs)
-    text += f"; {n_impossible} impossible rows" if n_impossible else ""
+    rows = "row" if n_impossible == 1 else "rows"
+    text += f"; {n_impossible} impossible {rows}" if n_impossible else ""
     return f"({text})" if text and runs[0]["model"].startswith("paper-") else text
 
 

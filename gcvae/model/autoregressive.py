@@ -8,7 +8,7 @@ the means of numbers depend linearly on the earlier cells, so that a number that
 earlier columns is learned in few steps. The last layer and the linear terms start at zero, so
 training starts at the marginals.
 
-# PAPER-DIFF: the paper's decoder is independent given z but for the copula. The autoregressive
+# PAPER-DIFF: the paper's columns are independent given z except for the copula. The autoregressive
 # decoder models the dependence that z and a rank-one copula do not; the copula head is trained
 # with it, on the same z.
 """

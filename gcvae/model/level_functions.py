@@ -16,7 +16,7 @@ Missing cells, and rows whose parents' codes occur with too many different y, ar
 so the probabilities of their codes do not change. Probabilities still add up to one, the network
 need not learn the function, and the table's share of exceptions is preserved.
 
-# PAPER-DIFF: the paper knows no rules between columns. The autoregressive decoder enforces
+# PAPER-DIFF: the paper has no rules between columns. The autoregressive decoder enforces
 # functional dependencies between coded columns.
 """
 

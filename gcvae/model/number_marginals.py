@@ -24,7 +24,7 @@ MINIMUM_LOG_SIGMA = -6.0
 A frequent value (atom) would otherwise drive sigma to zero and the likelihood to infinity, which is
 not a good fit.
 
-# PAPER-DIFF: the paper sets no limits to scales. Those of marginals, of mixtures over atoms, of
+# PAPER-DIFF: the paper does not limit scales. Those of marginals, of mixtures over atoms, of
 # omega, of the posterior and of a learned prior are clamped, where the bound has no largest value.
 """
 _N_BISECTIONS = 40

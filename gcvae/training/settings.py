@@ -33,128 +33,136 @@ class TrainingConfig:
     """
 
     decoder: str = "copula"
-    """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
+    """Decoder given z: `copula` (marginals that a Gaussian copula joins) or `principal-direction`
+    (the VAE-ROC of the paper)."""
     numbers: str = "standardised"
-    """How numbers are encoded: `standardised`; `unit`: scaled to [0, 1] by the column's minimum and
-    maximum, with a sigmoid on the means, as for images; or `quantile`: frequent values and normal
-    scores."""
+    """How numbers are encoded: `standardised` by mean and standard deviation; `unit`, which scales
+    them to [0, 1] by the column's minimum and maximum and applies a sigmoid to the means, for
+    images; or `quantile`, as frequent values and normal scores."""
     levels: str = "listed"
-    """How levels of categorical columns are encoded: `listed`, in the schema's order, or `learned`:
-    in the order of a correspondence analysis, with rare levels sharing a code."""
+    """How levels of categorical columns are encoded: `listed`, in the order of the schema, or
+    `learned`, in the order of a correspondence analysis, where rare levels share a category."""
     copies: bool = False
-    """Whether columns that equal another in every row are copied from it instead of modelled."""
+    """Whether a column that equals another column in every row is copied from it instead of
+    modelled."""
     rules: Annotated[str, USUAL] = "none"
-    """`model`: rules that hold in most rows are inferred from the table, modelled with their
-    exceptions and kept in generated rows; `none`: only hard rules and rules in the user's schema.
-    """
+    """`model` infers rules that hold in most rows, models them with their exceptions and applies
+    them to generated rows. `none` applies only hard rules and the rules in the user's schema."""
     n_components: Annotated[int, USUAL] = 1
-    """Gaussian components in the marginal of a number; the paper has one."""
+    """Gaussian components in the marginal of a number. The paper has one."""
     refinement: bool = False
     """Whether an autoregressive decoder generates each column given the earlier ones."""
     d_sum: int | None = None
-    """Width of the autoregressive decoder's running sum. Rule: 32 under 1,000 rows, 64 under 3,000,
-    128 from there on."""
+    """Width of the running sum in which the autoregressive decoder accumulates the earlier columns.
+    Rule: 32 under 1,000 rows, 64 under 3,000 rows, else 128."""
     d_column: int | None = None
-    """Width of the autoregressive decoder's layers of each column. Rule: 16 under 1,000 rows, 32
-    under 3,000, then 64."""
+    """Width of the layers that the autoregressive decoder has for each column. Rule: 16 under 1,000
+    rows, 32 under 3,000 rows, else 64."""
     prior: str = "normal"
-    """`normal`; `mixture`: a Gaussian mixture fitted to the posterior after training; or
-    `autoregressive`: mixtures dimension by dimension, trained with the model."""
+    """Prior of z: `normal`, N(0, I); `mixture`, a Gaussian mixture fitted to the posterior after
+    training; or `autoregressive`, a mixture for each dimension given the earlier ones, trained with
+    the model."""
     kl_warm_up: float = 0.0
     """Share of `max_steps` over which the weight of the KL divergence rises to one."""
     column_dropout: float | None = 0.0
-    """Mean rate at which the autoregressive decoder's input columns are dropped in training. Rule:
-    0.1 under 3,000 rows, 0 from there on."""
+    """Mean rate at which input columns of the autoregressive decoder are dropped in training. Rule:
+    0.1 under 3,000 rows, else 0."""
     hidden_dropout: Annotated[float | None, USUAL] = 0.0
-    """Rate at which the autoregressive decoder's hidden units are dropped in training, to the
-    nearest 256th. Rule: 0.3 under 3,000 rows, 0.2 from there on."""
+    """Rate at which hidden units of the autoregressive decoder are dropped in training, rounded to
+    a multiple of 1/256. Rule: 0.3 under 3,000 rows, else 0.2."""
     weight_decay: Annotated[float | None, USUAL] = 0.0
-    """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
+    """Decoupled weight decay (AdamW). 0 is Adam, as in the paper. Rule: 0.1 under 3,000 rows, else
     0.2."""
     imagined_rows: float | None = 0.0
     """Total weight, in rows, of augmentation rows, which are sampled from a Gaussian copula fitted
-    to the table. Rule: 75 under 1,000 rows, 0 from there on."""
+    to the table. Rule: 75 under 1,000 rows, else 0."""
     gradient_memory: float = 0.999
-    """Decay per step of Adam's average of squared gradients (beta_2); the paper uses Adam's
+    """Decay per update of Adam's average of squared gradients (beta_2). The paper uses Adam's
     default."""
     averaging: float = 0.0
-    """Decay per step of the moving average of the weights, which becomes the model; 0 uses the last
-    weights."""
+    """Decay per update of the moving average of the weights, which becomes the model. 0 uses the
+    last weights."""
     annealing: float = 0.0
-    """Updates over which the learning rate falls to zero, as a multiple of the updates before; 0.4
-    of that after early stopping; 0 stops at once."""
+    """Number of updates over which the learning rate falls to zero, as a multiple of the updates
+    before. After early stopping it is 0.4 of that number. 0 ends training without annealing."""
     gradient_limit: float | None = None
-    """Norm to which gradients are clipped; null does not clip."""
+    """Norm to which gradients are clipped. With null, gradients are not clipped."""
     calibration: bool = False
-    """Whether calibration follows training. It shrinks an autoregressive decoder's logits where
-    that raises the held-out likelihood, then matches the model's marginals to the training table's,
-    by shifts of logits and, with an autoregressive decoder, monotone transforms of numbers."""
+    """Whether calibration follows training. Calibration shrinks the logits of an autoregressive
+    decoder where that raises the held-out likelihood. It then matches the model's marginals to
+    those of the training table, by shifts of logits and, with an autoregressive decoder, by
+    monotone transforms of numbers."""
     rank: Annotated[int, USUAL] = 1
-    """Rank of A in the copula's covariance Psi = omega I + A A^T; 0 is independence, a usual VAE.
-    """
+    """Rank of the matrix A in the copula's covariance Psi = omega I + A A^T. With 0, columns are
+    independent given z, as in a usual VAE."""
     d_latent: Annotated[int | None, USUAL] = None
-    """Dimensions of z. Rule: half the modelled columns, at least 2 and at most 16."""
+    """Dimensions of z. Rule: half the number of modelled columns, at least 2 and at most
+    16."""
     d_hidden: Annotated[int | None, USUAL] = None
-    """Units in each hidden layer. Rule: 50 under 1,000 rows, 100 from there on."""
+    """Units in each hidden layer. Rule: 50 under 1,000 rows, else 100."""
     n_hidden_layers: Annotated[int, USUAL] = 1
-    """Hidden layers of the encoder and of the decoder."""
+    """Hidden layers of the encoder, and of the decoder."""
     activation: str = "tanh"
-    """`tanh`, `relu` or `silu`."""
+    """Activation function of hidden units: `tanh`, `relu` or `silu`."""
     score_gradient: bool = False
-    """Whether the copula's gradient also flows through the normal scores; the paper holds them
-    constant, as in inference for margins."""
+    """Whether gradients of the copula also flow through the normal scores. The paper holds the
+    scores constant, as inference for margins does."""
     objective: str = "jitter"
-    """`jitter`: the continuous extension with one sample per row, as in the paper; `exact`: the
-    mixed likelihood without jitter (rank 0 or 1)."""
+    """Likelihood of discrete columns in a copula: `jitter` is the continuous extension with one
+    sample per row, as in the paper; `exact` integrates, for rank 0 or 1."""
     locality_weight: float = 0.0
-    """Weight lambda_a of the locality regulariser |a|_p^2 of the copula's loadings, nats per row.
-    """
+    """Weight lambda_a of the locality regulariser |a|_p^2 of the copula's loadings a, in nats per
+    row."""
     locality_norm: int = 2
-    """p of the locality regulariser: 1 or 2."""
+    """Norm p of the locality regulariser: 1 or 2."""
     rank_weight: float = 0.0
-    """Weight lambda_r of the rank regulariser, which pulls z towards N(0, I), nats per row."""
+    """Weight lambda_r of the rank regulariser, which pulls z towards N(0, I), in nats per row."""
     learning_rate: Annotated[float | None, USUAL] = 1e-3
-    """Adam's step size. Rule: 0.002 under 3,000 rows, 0.006 from there on."""
+    """Step size of Adam. Rule: 0.002 under 3,000 rows, else 0.006."""
     batch_size: Annotated[int | None, USUAL] = None
-    """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256; 512 from
-    100,000 rows on."""
+    """Rows per minibatch. Rule: the power of two nearest to rows / 50, at least 32 and at
+    most 256; 512 from 100,000 rows on."""
     max_steps: Annotated[int | None, USUAL] = 10_000
-    """Maximum number of updates before annealing (the default is the paper's on UCI Auto). Rule:
-    `max_passes` over the rows, at least 400 updates; from 30,000 rows on the passes fall with the
-    square root of the rows."""
+    """Maximum number of updates before annealing. The `paper-...` presets have the paper's number
+    for UCI Auto. Rule: `max_passes` passes over the rows, at least 400 updates; from 30,000 rows
+    on, the number of passes falls with the square root of the rows."""
     max_passes: Annotated[float, USUAL] = 11.0
-    """Maximum number of passes over the rows before annealing, if `max_steps` follows its rule."""
+    """Maximum number of passes over the rows (epochs) before annealing, if `max_steps` follows its
+    rule."""
     patience_steps: Annotated[int | None, USUAL] = 2_000
-    """Updates without an improvement of the held-out bound after which annealing begins, or
-    training stops without annealing. Rule: a pass over the rows, at least 100."""
+    """Number of updates without an improvement of the held-out bound after which annealing begins;
+    without annealing, training ends. Rule: one pass over the rows, at least 100."""
     min_improvement: float = 0.0
-    """Nats per row that count as an improvement of the held-out bound."""
+    """Smallest rise of the held-out bound that counts as an improvement, in nats per row."""
     patience_from: int | None = 0
-    """First update at which patience may end the run, because the held-out bound falls for a while
-    when z comes into use. Rule: a third of `max_steps`' rule."""
+    """First update at which patience may end the constant learning rate. The held-out bound falls
+    for a while when the decoder starts to use z. Rule: a third of the value that the rule of
+    `max_steps` gives."""
     evaluate_every_steps: int | None = 100
-    """Updates between two evaluations of the held-out bound. Rule: half a pass over the rows, at
-    least 20 and at most 200."""
+    """Updates between two evaluations of the held-out bound. Rule: half a pass over the
+    rows, at least 20 and at most 200."""
     gap_weight: float = 0.0
-    """Weight of the gap between training and held-out bound. Training keeps the weights for which
-    held-out bound - gap_weight x gap is best; larger values reduce memorisation."""
+    """Weight of the gap between the training and the held-out bound. Training keeps the weights
+    with the best held-out bound - gap_weight x gap. Larger values reduce memorisation."""
     held_out_share: float = 0.1
-    """Share of rows that decide when to stop, at most 10,000 rows; under 10 rows the training rows
-    decide."""
+    """Share of rows that determine when training stops, at most 10,000 rows. Under 10 rows, the
+    training rows determine it."""
     rare_level_rows: Annotated[int, USUAL] = 1
-    """Number of rows that have to share a value for the model to disclose it as a minimum or
-    maximum; other limits are rounded outward. A rounded number is a frequent value if at least this
-    many rows, and at least five, have it. With `levels: learned`, levels of fewer rows are replaced
-    by other levels, in proportion to their shares, or by "(other)" if most cells are rare. 1
-    discloses all."""
+    """Number of rows that must share a value for the model to disclose it as a minimum or maximum;
+    other limits are rounded outward. A rounded number is a frequent value if at least this many
+    rows, and at least five, have it. With `levels: learned`, levels of fewer rows are replaced by
+    other levels in proportion to the frequency of these, or by "(other)" if most cells of the
+    column are rare. 1 discloses all values."""
     memory: Annotated[str, USUAL] = "normal"
-    """How much may be learned of single rows. `low` reduces memorisation at little cost:
-    `gap_weight` is 1 and `rare_level_rows` 12, unless they are given (docs/privacy.md)."""
+    """How much the model may learn from single rows: `normal` or `low`. `low` reduces memorisation
+    at little cost: `gap_weight` is 1 and `rare_level_rows` is 12, unless they are given
+    (docs/privacy.md)."""
     report_share: float = 0.0
-    """Share of rows, at most 20,000, that are set aside for a report."""
+    """Share of rows that are set aside for a report, at most 20,000 rows."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
-    """`{"epsilon": 3, "delta": 1e-6}`, optionally with `target` and `discover`: a bound on the
-    influence of any one row (docs/differential-privacy.md). Empty: no guarantee."""
+    """A bound on the influence of any one row, such as `{"epsilon": 3, "delta": 1e-6}`, optionally
+    with `target` and `discover` (docs/differential-privacy.md). An empty object gives no guarantee.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +235,8 @@ PRESETS: dict[str, Preset] = {
     for preset in (
         Preset(
             "default",
-            "GCVAE with mixture marginals and an autoregressive decoder: the highest fidelity.",
+            "GCVAE with mixture marginals and an autoregressive decoder; it has the highest "
+            "fidelity.",
             replace(
                 _BEYOND_THE_PAPER,
                 refinement=True,
@@ -238,7 +247,8 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "fast",
-            "The default's model with narrow layers and a third of its passes, for a first look.",
+            "The model of `default` with narrower layers and a third of the passes, for quick "
+            "results.",
             replace(
                 _BEYOND_THE_PAPER,
                 refinement=True,
@@ -254,8 +264,8 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "gcvae",
-            "Copula model alone, with mixture marginals and a learned prior: its samples, scores "
-            "and maps are one model.",
+            "Copula model with mixture marginals and a learned prior; samples, scores and maps "
+            "come from the same copula.",
             replace(
                 _BEYOND_THE_PAPER,
                 prior="autoregressive",
@@ -269,17 +279,19 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "paper-gcvae",
-            "Gaussian copula VAE of the paper: Gaussian and categorical marginals, rank-1 copula.",
+            "Gaussian copula VAE of the paper, with Gaussian and categorical marginals and a "
+            "copula of rank 1.",
             TrainingConfig(),
         ),
         Preset(
             "paper-vae",
-            "Plain VAE of the paper: the same marginals, independent given z.",
+            "VAE of the paper, with the same marginals; columns are independent given z.",
             TrainingConfig(rank=0),
         ),
         Preset(
             "paper-vae-roc",
-            "VAE-ROC of the paper: N(mu, omega I + a a^T) over the continuous columns.",
+            "VAE-ROC of the paper; continuous columns have the distribution "
+            "N(mu, omega I + a a^T).",
             TrainingConfig(decoder="principal-direction"),
         ),
     )

@@ -14,22 +14,22 @@ from gcvae.training.settings import PRESETS, TrainingConfig, usual_settings
 _HEAD = """\
 # Settings
 
-After this page you can change how a model is trained, and know the default of everything.
+After this page you can change how a model is trained, and you know the defaults.
 
-Every setting of a model and of its training: `--set key=value` on the command line, a member of
-`training` over REST, of `settings` in Python. `gcvae settings` prints this page.
+Give a setting as `--set key=value` on the command line, as a member of `training` over REST, or as
+a member of `settings` in Python. `gcvae settings` prints this page.
 
-Where a preset has no value (*rule*), or you give `null` (`None` in Python), the rule in the
-setting's description computes the value from the table. `gradient_limit` has no rule: `null` is no
-limit. The values of a run are in the model's training record, under `settings`.
+Where a preset has the value *rule*, or you give `null` (`None` in Python), the rule in the
+setting's description computes the value from the table. For `gradient_limit`, `null` means no
+limit. The training record of a model has the values that were used, under `settings`.
 
-A setting named as in another tool (`epochs`, `lr`, `dropout`) is refused, and the error names the
-setting to use. `preset`, `seed` and `device` stand beside the settings.
+If you use the name that a setting has in another tool (`epochs`, `lr`, `dropout`), the error names
+the setting in gcvae. `preset`, `seed` and `device` are arguments of their own, not settings.
 """
 
 _EXPERT = """\
-They exist to compare models. Their values in a preset are tuned together, so change one only to
-measure its effect."""
+These settings exist to compare models. Their values in a preset are tuned together, so change one
+only to measure its effect."""
 
 
 def settings_page() -> str:
@@ -92,7 +92,9 @@ def _values(names: list[str]) -> str:
             differing.update(names[i] for i in changes)
             if len(changes) == 1:
                 [i] = changes
-                sentences.append(f"`{preset.name}` is `{other}` with `{names[i]}` {values[i]}.")
+                sentences.append(
+                    f"`{preset.name}` has the values of `{other}`, except `{names[i]}` {values[i]}."
+                )
                 break
         else:
             columns[preset.name] = values
@@ -104,7 +106,8 @@ def _values(names: list[str]) -> str:
         else:
             equal.append(f"`{name}` {values[0]}")
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"{' '.join(sentences)} Equal in every preset: {', '.join(equal)}.\n\n{table}"
+    sentences.append(f"These settings are equal in every preset: {', '.join(equal)}.")
+    return f"{' '.join(sentences)}\n\n{table}"
 
 
 def _written(name: str, value: object) -> str:
