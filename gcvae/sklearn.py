@@ -219,7 +219,7 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
 class AnomalyDetector(OutlierMixin, _TableEstimator):
     """Detects rows that are unlike the table by the tail probability of their most unusual cell.
 
-    The score of a row is the logarithm of a p-value (`anomaly` in docs/anomalies.md): 1 % of rows
+    The score of a row is the logarithm of a p-value (docs/anomalies.md): 1 % of rows
     like those passed to `fit` have a p-value of at most 0.01. It ranks artificially inserted errors
     better than the likelihood does (docs/scikit-learn.md). The score of a row is the same whichever
     rows are scored with it; missing cells are integrated out.
