@@ -138,8 +138,7 @@ class ConditionError(InputError):
 
 class LeftOutError(InputError):
     """Raised if a request needs records of the training table, which a minimal model file (saved
-    with `minimal=True`) does not contain.
-    """
+    with `minimal=True`) does not contain."""
 
 
 class ScoringError(InputError):
@@ -148,8 +147,7 @@ class ScoringError(InputError):
 
 class BudgetError(InputError):
     """Raised if a training would exceed the limit on the privacy budget (differential privacy) that
-    all models of a table may spend together.
-    """
+    all models of a table may spend together."""
 
 
 class ArtifactError(GcvaeError):
@@ -186,8 +184,7 @@ class MissingPackageError(GcvaeError):
 
     def __init__(self, purpose: str, package: str, extra: str) -> None:
         """Builds the message from what needs the package (`purpose`, a plural noun such as
-        "plots"), the missing package, and the extra of gcvae that installs it.
-        """
+        "plots"), the missing package, and the extra of gcvae that installs it."""
         super().__init__(
             f"{purpose} need {package}, which is not installed: pip install 'gcvae[{extra}]'"
         )

@@ -297,9 +297,8 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
         """Returns the logarithm of each row's p-value: at most 0, lower for more unusual rows.
 
         A row that is impossible under the model, such as one with an unknown category, scores
-        -708.4, the logarithm of the smallest normal double, so that all scores are finite.
-
-        Shape: (n,) for n rows.
+        -708.4, the logarithm of the smallest normal double, so that all scores are finite. Shape:
+        (n,) for n rows.
 
         Raises:
             ValueError, TypeError: X is not a table, or its columns are not those of `fit`.

@@ -588,8 +588,7 @@ class Synthesizer:
     @property
     def scorer(self) -> RowScorer:
         """Object that computes log-likelihoods and anomaly p-values of rows. Raises ScoringError if
-        `scoring` is `off`.
-        """
+        `scoring` is `off`."""
         require_scores(self.scoring)
         known = self.training_record.get("held_out_scores"), self._of_blanks
         return RowScorer(self.schema, self._constrained, *known, self.scoring)

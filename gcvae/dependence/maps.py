@@ -34,10 +34,8 @@ _Z_PER_CHUNK = 16
 
 @dataclass(frozen=True, repr=False)
 class DependencyMap:
-    """Pairwise dependence of the D modelled columns.
-
-    Shape: matrices (D, D), symmetric; entries of columns with only one value are NaN.
-    """
+    """Pairwise dependence of the D modelled columns. Shape: matrices (D, D), symmetric; entries of
+    columns with only one value are NaN."""
 
     columns: tuple[str, ...]
     """Names of the columns."""
@@ -85,9 +83,7 @@ class DependencyMap:
     @property
     def strength(self) -> Matrix:
         """Values in the picture: `unsigned` for pairs in `is_unsigned`, `tau` for all other pairs.
-
-        Shape: (D, D).
-        """
+        Shape: (D, D)."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property

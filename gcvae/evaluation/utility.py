@@ -80,10 +80,8 @@ def utility(
 def explained_variance(
     learner: Any, x: Numbers, y: Numbers, x_test: Numbers, y_test: Numbers
 ) -> float:
-    """Fits a scikit-learn regressor and returns its R² on the test rows.
-
-    Shape: x (n, d), y (n,), x_test (m, d), y_test (m,) for d features.
-    """
+    """Fits a scikit-learn regressor and returns its R² on the test rows. Shape: x (n, d), y (n,),
+    x_test (m, d), y_test (m,) for d features."""
     from sklearn.metrics import r2_score
 
     return float(r2_score(y_test, learner.fit(x, y).predict(x_test)))

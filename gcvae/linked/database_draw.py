@@ -328,8 +328,7 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
 
 class RepeatedRowsWarning(UserWarning):
     """Warns that a generated table is shorter, because rows that repeat a unique key were left
-    out.
-    """
+    out."""
 
 
 def _warn_of_left_out_rows(name: str, n_rows: int) -> None:

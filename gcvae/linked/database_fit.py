@@ -106,8 +106,7 @@ def with_found_plans(
 ) -> DatabaseSchema:
     """Returns the database schema `links`, extended by the row orders and catalogues that a fit
     infers from parsed tables. A catalogue is a reference table that is copied unchanged into every
-    sample.
-    """
+    sample."""
     (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
     return with_plans(links, plan_database(tables, of_tables, split_links)[0])
 

@@ -100,8 +100,7 @@ class DatabasePart:
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
     """Context manager that adds the table's name and JSON pointer to input errors raised in its
-    block.
-    """
+    block."""
     try:
         yield
     except InputError as error:
@@ -118,8 +117,7 @@ def of_table(name: str) -> Iterator[None]:
 
 def degree_name(name: str, key: ForeignKey) -> str:
     """Returns the name of the column that counts how many rows of table `name` refer to a row by
-    `key`.
-    """
+    `key`."""
     return f"{name} {', '.join(key.columns)} count"
 
 

@@ -88,8 +88,7 @@ class DatabaseReport:
 
     def save(self, folder: str | Path) -> None:
         """Writes `index.html` and an HTML page for each table into a folder, which is created if
-        needed.
-        """
+        needed."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, content in self.pages().items():
             write_artifact(Path(folder) / name, content.encode())

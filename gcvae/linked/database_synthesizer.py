@@ -250,8 +250,8 @@ class DatabaseSynthesizer:
             the index contains their keys.
 
         Raises:
-            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated,
-                or a reference leads to no row.
+            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated, or
+                a reference leads to no row.
         """
         found = self._households(tables)
         draws = whole_number("draws", draws, 1)

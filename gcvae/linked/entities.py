@@ -184,8 +184,7 @@ def _apply(
 
 def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
     """Returns the schema with the named columns as identifiers, which removes the lists of their
-    values.
-    """
+    values."""
     document = schema.to_json()
     kept = ("name", "missing", "dtype", "parquet_type")
     document["columns"] = [

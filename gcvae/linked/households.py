@@ -148,8 +148,8 @@ class Households(LinkedRows):
         """Parses the tables and links their rows.
 
         Raises:
-            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated,
-                or a reference leads to no row.
+            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated, or
+                a reference leads to no row.
         """
         self.parts = parts
         self.models = {name: p.model for name, p in parts.items() if p.model is not None}
@@ -189,8 +189,7 @@ class Households(LinkedRows):
 
     def roots(self) -> list[str]:
         """Returns the names of the root tables: those without a parent, or whose parent is a
-        catalogue, a table that is copied unchanged.
-        """
+        catalogue, a table that is copied unchanged."""
         found = []
         for name, part in self.parts.items():
             key = self.key(name)
@@ -243,8 +242,7 @@ class Households(LinkedRows):
 
     def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
         """Generates `n` rows after the last row of each parent of an ordered table, in the format
-        of the real table.
-        """
+        of the real table."""
         part, model, key = self.parts[name], self.models[name], self.key(name)
         assert key is not None, "an ordered table has a parent"
         counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))

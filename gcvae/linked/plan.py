@@ -109,8 +109,7 @@ def plan_database(
 
 def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
     """Returns the database schema, extended by the row orders of the plans and by the tables that
-    they copy unchanged.
-    """
+    they copy unchanged."""
     tables = {
         name: replace(
             table,

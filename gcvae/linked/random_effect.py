@@ -41,8 +41,8 @@ class Feature:
 
     Attributes:
         column: Name of the column.
-        knots: Sorted numbers that define the normal scores of a numeric column; empty for a
-            column of levels.
+        knots: Sorted numbers that define the normal scores of a numeric column; empty for a column
+            of levels.
         levels: Levels with an indicator; empty for a numeric column.
         shares: Share of the rows that contain each of `levels`.
     """
@@ -68,9 +68,7 @@ class Feature:
 
     def values(self, cells: pd.Series[Any]) -> Numbers:
         """Encodes cells as d features: one normal score (0 if missing), or standardised indicators.
-
-        Shape: (n, d).
-        """
+        Shape: (n, d)."""
         if self.levels:
             found = pd.Index(self.levels).get_indexer(pd.Index(cells.astype(str)))
             shares = np.array(self.shares)
@@ -167,10 +165,8 @@ class RandomEffect:
     def draw(
         self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
     ) -> Numbers:
-        """Draws u of each parent from its posterior, given standard normal noise.
-
-        Shape: noise (n_parents, q) -> (n_parents, q).
-        """
+        """Draws u of each parent from its posterior, given standard normal noise. Shape: noise
+        (n_parents, q) -> (n_parents, q)."""
         mean, root = self.posterior(children, parents, n_parents)
         drawn: Numbers = mean + np.einsum("nij,nj->ni", root, noise)
         return drawn
@@ -181,9 +177,7 @@ class RandomEffect:
         """Draws u from the parent's posterior independently for each child.
 
         If siblings shared one draw in training, a model could infer a child's cells from it with
-        more certainty than u carries.
-
-        Shape: noise (n, q) -> (n, q).
+        more certainty than u carries. Shape: noise (n, q) -> (n, q).
         """
         mean, root = self.posterior(children, parents, n_parents)
         drawn: Numbers = mean[parents] + np.einsum("nij,nj->ni", root[parents], noise)

@@ -70,9 +70,8 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
     invalid).
 
     The row index is -1 if the key is missing or invalid. A key of several columns is missing if all
-    of its cells are missing; if only some are, it is invalid.
-
-    Shape: (n,), (m,) for n rows, m of them with an invalid key.
+    of its cells are missing; if only some are, it is invalid. Shape: (n,), (m,) for n rows, m of
+    them with an invalid key.
     """
     pairs = [
         comparable(frame[own], parents[other])
@@ -93,8 +92,7 @@ def all_row_numbers(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
 ) -> dict[str, list[Codes]]:
     """Returns, for each foreign key of each table, the row index that each row references; -1 if
-    none.
-    """
+    none."""
     return {
         name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
         for name, table in schema.tables.items()

@@ -97,8 +97,7 @@ def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.D
 
 def with_filler_column(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the frame with an additional column of two alternating levels, so that it has one to
-    model.
-    """
+    model."""
     filler = np.where(np.arange(len(frame)) % 2, "a", "b")
     return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
 
@@ -328,8 +327,7 @@ class Steps:
         columns: Sequence[str],
     ) -> Steps:
         """Computes the context of a table's rows, which may have any order; `columns` of the
-        previous row are part of it. Shape: parents (n,), the parent index of each row.
-        """
+        previous row are part of it. Shape: parents (n,), the parent index of each row."""
         counts = clock.count(times)
         ranks = Ranks.of(parents, counts)
         of_rows = np.argsort(ranks.order)
@@ -471,6 +469,5 @@ def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
 
 def limited_context(context: pd.DataFrame) -> pd.DataFrame:
     """Returns the first 60 columns of a context; columns of distant ancestors come last and are
-    cut.
-    """
+    cut."""
     return context.iloc[:, :_MOST_CONTEXT]

@@ -405,10 +405,7 @@ class AutoregressiveNetwork(nn.Module):
 @dataclass(frozen=True)
 class ColumnLayers:
     """Layers that map the sum of contributions of z and earlier columns to the hidden vector of one
-    column, as contiguous tensors.
-
-    Shape: biases (outputs,), matrices (outputs, inputs).
-    """
+    column, as contiguous tensors. Shape: biases (outputs,), matrices (outputs, inputs)."""
 
     start: Tensor
     narrow: Tensor

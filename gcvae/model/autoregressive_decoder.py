@@ -26,9 +26,8 @@ from gcvae.numerics.generators import uniform
 class AutoregressiveDecoder(Decoder):
     """Decoder p(x|z) by the chain rule over columns, with a copula decoder as its head.
 
-    Head and autoregressive network share the hidden vector that the trunk computes from z.
-
-    Shape: z (..., K), for K latent dimensions.
+    Head and autoregressive network share the hidden vector that the trunk computes from z. Shape: z
+    (..., K), for K latent dimensions.
     """
 
     is_autoregressive = True
@@ -53,21 +52,18 @@ class AutoregressiveDecoder(Decoder):
     @property
     def change_points(self) -> tuple[ChangePoints, ...]:  # type: ignore[override]
         """Change points, the numbers at which a column's density has steps, for each column that
-        has any.
-        """
+        has any."""
         return tuple(self.refinement.steps.found)
 
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]
         """Output layers of the copula head; the autoregressive network's outputs are added to
-        theirs.
-        """
+        theirs."""
         return self.head.marginals
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> AutoregressiveConditional:
         """Returns the distribution p(x|z). `dropout` is that of a training step, None outside of
-        training.
-        """
+        training."""
         hidden = self.head.trunk(z)
         return AutoregressiveConditional(self.marginals, self, hidden, dropout)
 
@@ -146,10 +142,8 @@ class AutoregressiveConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor | None:
-        """Loadings of the D columns on the copula head's r factors; None for independence.
-
-        Shape: (..., D, r).
-        """
+        """Loadings of the D columns on the copula head's r factors; None for independence. Shape:
+        (..., D, r)."""
         return self.head.loadings
 
     def correlation(self) -> Tensor:
@@ -160,9 +154,8 @@ class AutoregressiveConditional(Conditional):
         """Returns log p(x|z) of the observed cells.
 
         Rows with unobserved cells are scored by sequential importance sampling: unobserved cells
-        are sampled in `order` from the uniform `noise`, and only observed cells count.
-
-        Shape: n rows of D columns (n, D), noise (..., n, D) -> (..., n).
+        are sampled in `order` from the uniform `noise`, and only observed cells count. Shape: n
+        rows of D columns (n, D), noise (..., n, D) -> (..., n).
 
         Raises:
             ValueError: `noise` is None, and a cell is unobserved or stands for an interval of
@@ -245,6 +238,5 @@ class AutoregressiveConditional(Conditional):
 
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
         """Returns an object that scores or generates the columns one by one in `order`, given z;
-        `factor` is not used.
-        """
+        `factor` is not used."""
         return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)

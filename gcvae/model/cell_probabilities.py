@@ -20,10 +20,9 @@ class CellProbabilities:
     """Probabilities of the cells of rows under the marginals p_j(. | z).
 
     The probabilities below and above a cell are stored as logarithms, so that normal scores can be
-    computed from the smaller tail. The `score` of a number with a Gaussian marginal is stored as
-    (x - mu) / sigma, because Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma.
-
-    Shape: each field (..., D) for D columns; the fields broadcast against each other.
+    computed from the smaller tail. The `score` of a number with a Gaussian marginal is stored as (x
+    - mu) / sigma, because Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma. Shape: each field
+    (..., D) for D columns; the fields broadcast against each other.
     """
 
     log_prob: Tensor

@@ -159,8 +159,7 @@ class ChangePointLayer(nn.Module):
     @property
     def n_offsets(self) -> int:
         """Number of log ratios (offsets) of a row: columns with change points times the largest
-        number of bins.
-        """
+        number of bins."""
         return len(self.found) * self.width
 
     def has_numbers(self, j: int) -> bool:
@@ -190,9 +189,8 @@ class ChangePointLayer(nn.Module):
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
         """Returns the log ratios of bins (offsets) that cells of column j determine, for N rows.
 
-        They are 0 for columns with change points whose parent is not column j.
-
-        Shape: codes (N,) -> (N, n_offsets).
+        They are 0 for columns with change points whose parent is not column j. Shape: codes (N,) ->
+        (N, n_offsets).
         """
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
@@ -212,10 +210,7 @@ class ChangePointLayer(nn.Module):
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
         """Selects the log ratios of the B bins of column j from those of all columns (offsets) of N
-        rows.
-
-        Shape: offsets (N, n_offsets) -> (N, B).
-        """
+        rows. Shape: offsets (N, n_offsets) -> (N, B)."""
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
@@ -324,8 +319,7 @@ class PiecewiseMarginal:
     @cached_property
     def log_factors(self) -> Tensor:
         """Log of the factor by which steps change the mixture density in each of B bins. Shape: (N,
-        B).
-        """
+        B)."""
         return _log_factors(self.base, self.logits, self.points)
 
     @cached_property
@@ -350,7 +344,8 @@ class PiecewiseMarginal:
         return below + self.log_factors[:, 0].exp()[:, at] * inside
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Samples each of N densities by inversion of uniform noise. Shape: (N,) -> (N,), float64."""
+        """Samples each of N densities by inversion of uniform noise. Shape: (N,) -> (N,),
+        float64."""
         at, rest = invert(self.log_bins, noise)
         low, high = (ends[at] for ends in self._ends)
         inside = self.base.inside(low.to(self.logits.dtype), high.to(self.logits.dtype))
@@ -358,7 +353,8 @@ class PiecewiseMarginal:
         return torch.minimum(torch.maximum(inside.sample(rest).double(), low), high)
 
     def inside(self, low: Tensor, high: Tensor) -> PiecewiseInside:
-        """Returns the N densities, each truncated to its interval (low, high). Shape: (N,), (N,)."""
+        """Returns the N densities, each truncated to its interval (low, high). Shape: (N,),
+        (N,)."""
         lower, upper = (end.double()[:, None] for end in (low, high))
         return PiecewiseInside(self.within(lower, upper, torch.zeros_like(lower)))
 
@@ -403,7 +399,8 @@ class PiecewiseInside:
         return self.within.log_prob
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Samples each of N truncated densities by inversion of uniform noise. Shape: (N,) -> (N,)."""
+        """Samples each of N truncated densities by inversion of uniform noise. Shape: (N,) ->
+        (N,)."""
         return self.within.sample(noise)[0]
 
 

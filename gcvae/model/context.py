@@ -23,9 +23,7 @@ class ContextTrunk(nn.Module):
     row depends, such as its parent row), packed into one vector.
 
     The packed vector consists of the K dimensions of z, and a code and a value of each context
-    column.
-
-    Shape: (..., K + 2 C) -> (..., d_hidden + d_features).
+    column. Shape: (..., K + 2 C) -> (..., d_hidden + d_features).
     """
 
     def __init__(self, trunk: nn.Sequential, d_latent: int, columns: Sequence[ColumnShape]) -> None:

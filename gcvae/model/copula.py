@@ -64,26 +64,23 @@ class LowRankCopula:
         psi_i.
 
         b_i is row i of the scaled loadings B, psi_i^2 = 1 + |b_i|^2, and e_i independent standard
-        normal.
-
-        Shape: factor (N, r) -> (N, D) each, float64, for N rows, r factors and D columns.
+        normal. Shape: factor (N, r) -> (N, D) each, float64, for N rows, r factors and D columns.
         """
         b = self.scaled_loadings
         return (b * factor[:, None]).sum(-1), (1.0 + b.square().sum(-1)).sqrt()
 
     @property
     def scaled_loadings(self) -> Tensor:
-        """Loadings A divided by the standard deviation sqrt(omega) of the noise, in float64.
-
-        Shape: (..., D, r), for D columns and r factors.
-        """
+        """Loadings A divided by the standard deviation sqrt(omega) of the noise, in float64. Shape:
+        (..., D, r), for D columns and r factors."""
         loadings = self.loadings.double()
         if self.noise is None:
             return loadings
         return loadings * self.noise.double().rsqrt()[..., None, None]
 
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix R of the normal scores of D columns. Shape: (..., D, D)."""
+        """Returns the correlation matrix R of the normal scores of D columns. Shape: (..., D,
+        D)."""
         b = self.scaled_loadings
         psi = (1.0 + b.square().sum(-1)).sqrt()
         directions = b / psi[..., None]

@@ -62,15 +62,13 @@ class Conditional(ABC):
     @abstractmethod
     def alone(self) -> MarginalParameters:
         """Parameters of the marginals p_j(x_j|z) of each column j; for an autoregressive decoder
-        those of its copula head.
-        """
+        those of its copula head."""
 
     @property
     @abstractmethod
     def loadings(self) -> Tensor | None:
         """Loadings A of the covariance Psi = omega I + A A^T, which the locality regulariser
-        penalises; None for independence. Shape: (..., D, r), for D columns and r factors.
-        """
+        penalises; None for independence. Shape: (..., D, r), for D columns and r factors."""
 
     @abstractmethod
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
@@ -199,8 +197,7 @@ class Decoder(nn.Module, ABC):
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk | None:
         """Returns an object that scores or generates the columns one by one in `order`, given z;
-        None if the order does not matter. Shape: z (N, K), N rows by K dimensions.
-        """
+        None if the order does not matter. Shape: z (N, K), N rows by K dimensions."""
         return None
 
 
@@ -230,8 +227,7 @@ class CopulaConditional(Conditional):
     @property
     def loadings(self) -> Tensor | None:
         """Loadings of D columns on the copula's r factors; None for independence. Shape: (..., D,
-        r).
-        """
+        r)."""
         return self.copula.loadings
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
@@ -316,8 +312,7 @@ class CopulaConditional(Conditional):
 
     def walk(self, factor: Tensor) -> ColumnWalk:
         """Returns an object that scores or generates the columns one by one; they are independent
-        given z and the copula's `factor`.
-        """
+        given z and the copula's `factor`."""
         return IndependentWalk(self.marginals, self.parameters, *self.copula.given(factor))
 
     def correlation(self) -> Tensor:
@@ -405,8 +400,7 @@ class PrincipalDirectionConditional(Conditional):
     @property
     def alone(self) -> MarginalParameters:
         """Parameters of each column's marginal. A column j of numbers has N(mu_j, omega + a_j^2),
-        with principal direction a and noise variance omega.
-        """
+        with principal direction a and noise variance omega."""
         variance = self.noise[..., None] + self.direction.square()
         return self._with_numbers(self.mean, 0.5 * variance.log())
 
@@ -416,10 +410,8 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor:
-        """Principal direction, as loadings of D_real columns of numbers on one factor.
-
-        Shape: (..., D_real, 1).
-        """
+        """Principal direction, as loadings of D_real columns of numbers on one factor. Shape: (...,
+        D_real, 1)."""
         return self.direction[..., None]
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
@@ -448,11 +440,9 @@ class PrincipalDirectionConditional(Conditional):
         """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns.
 
         `noise` and `jitter` are not used. Codes are independent given z, and a rank-one copula
-        couples the numbers:
-        N(mu, omega I + a a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals
-        N(mu_j, omega + a_j^2), which also gives probabilities of intervals.
-
-        Shape: n rows of D columns (n, D) -> (..., n, D).
+        couples the numbers: N(mu, omega I + a a^T) is the Gaussian copula with loadings a /
+        sqrt(omega) and marginals N(mu_j, omega + a_j^2), which also gives probabilities of
+        intervals. Shape: n rows of D columns (n, D) -> (..., n, D).
         """
         log_codes = self.marginals.log_codes(self.parameters, rows.codes)
         prefixes = torch.where(rows.observed, log_codes, 0.0).double().cumsum(-1)
@@ -506,8 +496,7 @@ class PrincipalDirectionConditional(Conditional):
 
     def correlation(self) -> Tensor:
         """Returns the correlation matrix of D columns given z; levels are uncorrelated. Shape:
-        (..., D, D).
-        """
+        (..., D, D)."""
         n = len(self.marginals.columns)
         loadings = self.direction.new_zeros((*self.direction.shape[:-1], n))
         loadings[..., self.marginals.real_columns] = self.direction
@@ -654,8 +643,7 @@ class GenerativeModel(nn.Module):
 
     def walk(self, latent: Tensor) -> ColumnWalk:
         """Returns an object that scores or generates the columns one by one. `latent` concatenates
-        the K dimensions of z and the F factors of the copula. Shape: (N, K + F).
-        """
+        the K dimensions of z and the F factors of the copula. Shape: (N, K + F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 

@@ -147,8 +147,7 @@ class LevelFunction:
 
     def classes(self, codes: Tensor) -> Tensor:
         """Returns codes as used in `pairs`: unchanged; or, for a dependency between missing cells,
-        0 for missing and 1 for all other codes.
-        """
+        0 for missing and 1 for all other codes."""
         return codes if self.blanks is None else codes.clamp(max=1)
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
@@ -337,9 +336,8 @@ class FunctionStep(nn.Module):
         enforced, for generation.
 
         If the sum over satisfying or violating codes underflows, logarithms are used, so that hard
-        rules hold for improbable codes too.
-
-        Shape: masses (n, K), codes of the r other columns (n, r) -> (n, K).
+        rules hold for improbable codes too. Shape: masses (n, K), codes of the r other columns (n,
+        r) -> (n, K).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]

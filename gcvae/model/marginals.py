@@ -50,8 +50,7 @@ class MarginalParameters:
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
         """Returns zeros for `n_columns` cells of each row. The batch shape (...) is that of z,
-        broadcast with the shape `n_rows`. Shape: (..., n_columns).
-        """
+        broadcast with the shape `n_rows`. Shape: (..., n_columns)."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
@@ -86,8 +85,7 @@ class MarginalOutputs:
 
     def first(self, n: int) -> MarginalOutputs:
         """Returns the outputs of the first n rows; `bins` (logits of bins between change points) is
-        left out.
-        """
+        left out."""
         return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
 
     def flattened(self) -> MarginalOutputs:
@@ -170,8 +168,7 @@ class AtomShapes(nn.Module):
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
         """Returns an object that computes a column's mixture density at its atoms (frequent
         numbers); None if no mixture contributes to its logits. `row` is the column's index in the
-        group.
-        """
+        group."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
@@ -210,7 +207,6 @@ class AtomDensities:
         a factor.
 
         Components are added one by one, so that intermediate results fit into a core's cache.
-
         Shape: parameters of M components (n, 3 M) -> (n, n_atoms).
         """
         density = mixture.new_full((len(mixture), len(self.atoms)), _LEAST_SHAPE)
@@ -357,8 +353,7 @@ class Marginals(nn.Module):
 
     def numbers_of(self, mixture: Tensor) -> Marginal:
         """Converts the 3 M outputs for M components (logits of weights, means, log sigmas) to
-        mixture densities of numbers. Shape: (..., 3 M) -> batch (...).
-        """
+        mixture densities of numbers. Shape: (..., 3 M) -> batch (...)."""
         outputs = mixture.unflatten(-1, (3, self.n_components))
         if self.means_in_unit:
             weight, mean, log_sigma = outputs.unbind(-2)
@@ -377,8 +372,7 @@ class Marginals(nn.Module):
 
     def places_of(self, j: int) -> Tensor:
         """Returns the number that each of K codes of column j stands for: -inf for codes below all
-        numbers (missing), inf for levels and for the code of all other numbers. Shape: (K,).
-        """
+        numbers (missing), inf for levels and for the code of all other numbers. Shape: (K,)."""
         rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
 

@@ -88,8 +88,7 @@ class Dropout:
 
     def kept_columns(self, shape: torch.Size) -> Tensor:
         """Samples a mask of n rows of D input cells: 1 for visible, 0 for dropped. Shape: (n, D),
-        float.
-        """
+        float."""
         rate = 2.0 * self.columns * self._uniform((shape[0], 1))
         return (self._uniform(tuple(shape)) > rate).float()
 

@@ -62,8 +62,7 @@ class Marginal(ABC):
     @abstractmethod
     def cdf_of(t: Tensor, /) -> Tensor:
         """Returns the CDF F(t) of a standardised component, accurate in the lower tail. Shape: as
-        t.
-        """
+        t."""
 
     @staticmethod
     @abstractmethod
@@ -74,8 +73,7 @@ class Marginal(ABC):
     @abstractmethod
     def log_interval_of(low: Tensor, high: Tensor, /) -> Tensor:
         """Returns log [F(high) - F(low)] for low < high, F the CDF of a standardised component; the
-        limits may be infinite. Shape: as the limits.
-        """
+        limits may be infinite. Shape: as the limits."""
 
     @staticmethod
     @abstractmethod
@@ -84,7 +82,8 @@ class Marginal(ABC):
 
     @classmethod
     def of_score(cls, score: Tensor) -> Tensor:
-        """Returns a standardised component's quantile at probability Phi(score). Shape: as score."""
+        """Returns a standardised component's quantile at probability Phi(score). Shape: as
+        score."""
         return cls.quantile_of(normal_cdf(score))
 
     @staticmethod
@@ -128,16 +127,13 @@ class Marginal(ABC):
 
     def at(self, values: Tensor) -> Numbers:
         """Standardises numbers by the mean and sigma of each component, in the numbers' dtype.
-
-        Shape: values (...).
-        """
+        Shape: values (...)."""
         _, mean, log_sigma = self.components_in(values.dtype)
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
     def log_prob(self, values: Tensor) -> Tensor:
         """Returns the log density of each number under the corresponding mixture. Shape: (...) ->
-        (...).
-        """
+        (...)."""
         return self.at(values).log_prob
 
     def cdf(self, values: Tensor) -> Tensor:
@@ -171,7 +167,8 @@ class Marginal(ABC):
         return 0.5 * (low + high)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Samples each of N densities by inversion of uniform noise. Shape: (N,) -> (N,), float64."""
+        """Samples each of N densities by inversion of uniform noise. Shape: (N,) -> (N,),
+        float64."""
         weight, mean, log_sigma = self.components
         m, rest = invert(weight, noise)
         mean, sigma = (t.double().gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
@@ -182,7 +179,6 @@ class Marginal(ABC):
         for intervals with NaN ends.
 
         They are computed in float64, because intervals of rounded numbers may be very narrow.
-
         Shape: lower and upper ends (..., 2) -> three of (...).
         """
         log_weight, mean, log_sigma = self.components_in(torch.float64)
@@ -194,7 +190,8 @@ class Marginal(ABC):
         )
 
     def inside(self, low: Tensor, high: Tensor) -> Inside:
-        """Returns the N densities, each truncated to its interval (low, high). Shape: (N,), (N,)."""
+        """Returns the N densities, each truncated to its interval (low, high). Shape: (N,),
+        (N,)."""
         log_weight, mean, log_sigma = self.components
         ends = torch.stack([(s[:, None] - mean) / log_sigma.exp() for s in (low, high)], dim=-1)
         return Inside(self, log_weight + self.log_interval_of(*ends.unbind(-1)), ends)
@@ -301,7 +298,8 @@ class Inside:
         return self.log_terms.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Samples each of N truncated densities by inversion of uniform noise. Shape: (N,) -> (N,)."""
+        """Samples each of N truncated densities by inversion of uniform noise. Shape: (N,) ->
+        (N,)."""
         _, mean, log_sigma = self.marginal.components
         m, rest = invert(torch.log_softmax(self.log_terms, -1), noise)
         low, high = self.ends[torch.arange(len(m)), m].unbind(-1)
@@ -336,10 +334,7 @@ class Within:
     @property
     def log_prob(self) -> Tensor:
         """Log of the total probability of all intervals plus density of all points, for N
-        densities.
-
-        Shape: (N,).
-        """
+        densities. Shape: (N,)."""
         return self.log_piece.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> tuple[Tensor, Tensor]:

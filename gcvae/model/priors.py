@@ -36,14 +36,12 @@ class Prior(nn.Module, ABC):
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
         """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...).
-        """
+        (...)."""
 
     @property
     def n_uniforms(self) -> int:
         """Number of uniform random numbers that `at_noise` needs for each sample of z, in addition
-        to a normal one for each dimension.
-        """
+        to a normal one for each dimension."""
         return 0
 
     @abstractmethod
@@ -91,14 +89,12 @@ class StandardNormalPrior(Prior):
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...).
-        """
+        (...)."""
         return log_normal_density(z).sum(-1)
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
         """Returns the normal noise `eps` unchanged, as n samples of z in K dimensions. Shape: (n,
-        K).
-        """
+        K)."""
         return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
@@ -156,8 +152,7 @@ class GaussianMixturePrior(Prior):
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...).
-        """
+        (...)."""
         eye = torch.eye(self.d_latent, dtype=z.dtype, device=z.device)
         inverse = torch.linalg.solve_triangular(self.factor.to(z), eye, upper=False)
         shift = (inverse @ self.mean.to(z)[..., None])[..., 0]
@@ -175,10 +170,8 @@ class GaussianMixturePrior(Prior):
         return 1
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts uniform noise (selects the component) and normal noise to n samples of z.
-
-        Shape: u (n, 1), eps (n, K) -> (n, K), for K dimensions.
-        """
+        """Converts uniform noise (selects the component) and normal noise to n samples of z. Shape:
+        u (n, 1), eps (n, K) -> (n, K), for K dimensions."""
         upper = self.log_weight.exp().cumsum(0)
         c = torch.searchsorted(upper, u[:, 0].contiguous()).clamp(max=len(self.mean) - 1)
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
@@ -228,8 +221,7 @@ class AutoregressiveMixturePrior(Prior):
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...).
-        """
+        (...)."""
         log_weight, mean, log_sigma = self.mixtures(z)
         t = (z[..., None] - mean) * (-log_sigma).exp()
         log_terms = log_weight - log_sigma + log_normal_density(t)
@@ -258,15 +250,12 @@ class AutoregressiveMixturePrior(Prior):
     @property
     def n_uniforms(self) -> int:
         """Number of uniform random numbers for each sample of z: one for each dimension, which
-        selects its mixture component.
-        """
+        selects its mixture component."""
         return self.d_latent
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts uniform and normal noise to samples of z, dimension by dimension.
-
-        Shape: u (n, K), eps (n, K) -> (n, K), for K dimensions.
-        """
+        """Converts uniform and normal noise to samples of z, dimension by dimension. Shape: u (n,
+        K), eps (n, K) -> (n, K), for K dimensions."""
         act, n = nn.functional.silu, len(eps)
         z = self.enter.weight.new_zeros(n, self.d_latent)
         entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))

@@ -124,9 +124,8 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
     The limits may be infinite; lower must be less than upper.
 
     An interval in the upper half is reflected to the lower half, where the difference is accurate.
-    If Phi underflows, the difference is computed in logarithms.
-
-    Shape: as the arguments, which broadcast.
+    If Phi underflows, the difference is computed in logarithms. Shape: as the arguments, which
+    broadcast.
     """
     lower, upper = torch.broadcast_tensors(lower, upper)
     flip = lower > -upper

@@ -25,8 +25,8 @@ class OuterRows:
     Attributes:
         low: Minimum.
         high: Maximum.
-        low_size: The inner range, or the distance from it to the minimum if that is larger; None
-            if enough rows share the minimum, so that it may be disclosed.
+        low_size: The inner range, or the distance from it to the minimum if that is larger; None if
+            enough rows share the minimum, so that it may be disclosed.
         high_size: The same for the maximum.
     """
 

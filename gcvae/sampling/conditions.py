@@ -60,12 +60,13 @@ _FURTHEST = 2.0**53
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that every generated row has to satisfy.
+    """A parsed condition that every generated row has to satisfy.
 
     Attributes:
-        regions: Region of possible cells of each modelled column; None for an unconditioned column.
-        grouped: For conditioned columns in which several levels share one code, by index: the mask
-            of possible levels.
+        regions: The set of possible cells of each modelled column; None for an unconditioned
+            column.
+        grouped: Mask of the possible levels, by column index, for conditioned columns in which
+            several (rare) levels share one code.
         expected: Range in the training table of the computed columns that the condition requires to
             lie beyond it, in words; None if there are none.
     """
@@ -78,8 +79,7 @@ class Condition:
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
         """Returns the encoded rows after drawing a possible level wherever several levels share a
-        row's code.
-        """
+        row's code."""
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
@@ -273,8 +273,8 @@ def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
 def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
     """Checks that the numbers and dates of parsed rows lie within their columns' limits.
 
-    Columns that a rule computes are exempt, because they extend as far as the columns of the rule
-    do.
+    Columns that a rule computes are exempt, because their limits follow from those of the rule's
+    other columns.
 
     Raises:
         TableError: A value is beyond its column's limits, so that the model cannot generate it.

@@ -38,13 +38,14 @@ def date_constraints(
     guessed: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
 ) -> Iterator[ColumnConstraint]:
-    """Yields a restriction for each date that is unknown in rows where a part of it is restricted.
+    """Yields a restriction for each date column that is unknown in rows where a column computed
+    from the date, such as its month, is known or restricted.
 
     Args:
         codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         guessed: The same rows, completed with cells that follow from known ones.
-        targets: Possible values of parts that are not known, by column.
+        targets: Possible values of restricted columns that are computed from dates, by column.
     """
     parts: dict[str, list[Prediction]] = {}
     for rewriting in codec.reduction.rewritings:

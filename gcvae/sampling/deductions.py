@@ -31,7 +31,8 @@ _MOST_VALUES = 200
 
 
 def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns rows completed with the cells that follow from known ones.
+    """Returns rows completed with the cells that follow from known ones by formulas between
+    columns.
 
     Args:
         codec: Codec of the table.
@@ -54,7 +55,8 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns `cells` with missing ones replaced by those of `by`; `by` if all are missing."""
+    """Returns `cells`, in which cells of `by` replace missing ones; returns `by` itself if all are
+    missing."""
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 

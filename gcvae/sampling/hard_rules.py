@@ -36,7 +36,7 @@ class KnownCombinations:
     """Distinct combinations of the cells of some columns in a table.
 
     Attributes:
-        values: Distinct values of each column, as JSON types; dates are text.
+        values: Distinct values of each column, as JSON types; dates are strings.
         rows: Each combination as indices into `values` that count from 1; -1 is a missing cell.
     """
 
@@ -54,7 +54,8 @@ class KnownCombinations:
         return cls(ordered, frozenset(_tuples(indices.to_numpy())))
 
     def hold(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the rows whose combination is known. Shape: (n,)."""
+        """Returns a mask of the n rows whose combination of cells occurs in the table. Shape:
+        (n,)."""
         return np.array([row in self.rows for row in _tuples(self._indices(frame))], dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
@@ -138,8 +139,8 @@ class HardRules:
         return len(self.rules)
 
     def kept(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> Mask:
-        """Returns for each row and rule whether the row satisfies the rule. Shape: (n, number of
-        rules).
+        """Returns for each of n rows and each rule whether the row satisfies it. Shape: (n, number
+        of rules).
 
         Args:
             frame: Columns of the rules, with cells of their dtypes; constants may be absent.
@@ -167,8 +168,8 @@ class HardRules:
         return np.asarray(~applies | kept)
 
     def broken_by(self, known: pd.DataFrame, blank: Collection[str]) -> Rule | None:
-        """Returns a rule on missing cells, without exceptions in the table, that known cells
-        violate; None if there is none.
+        """Returns a rule on which cells are missing that known cells violate; None if there is
+        none. Only rules without exceptions in the table are checked.
 
         Args:
             known: One row with the known cells; missing cells are unknown, except those of `blank`.
@@ -190,12 +191,10 @@ class HardRules:
         return None
 
     def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns the unknown cells that must be missing because a known cell is computed from
-        their being missing.
+        """Returns the unknown cells that must be missing values, because a known cell is computed
+        by a formula with `is_missing`.
 
-        As `certain_blanks`, but only by formulas that contain `is_missing`: their known cells are
-        evidence that draws of the unknown cells have to match. By column, a mask of the rows.
-        Shape: (n,) each.
+        The result is a mask of the n rows by column. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         for rule, term in self._of_missing:
@@ -207,8 +206,9 @@ class HardRules:
         """Returns the unknown cells of partly observed rows that must be missing values.
 
         Any value would violate a hard condition, or a rule on missing cells without exceptions in
-        the table: with `delivered == (not is_missing(date))` the date of an undelivered row. By
-        column, a mask of the rows; columns without such cells are omitted. Shape: (n,) each.
+        the table: with `delivered == (not is_missing(date))` the date of an undelivered row. The
+        result is a mask of the n rows by column; columns without such cells are omitted. Shape:
+        (n,) each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -299,7 +299,7 @@ def _names_missing(form: Form) -> bool:
 
 
 def modelled(form: Combination, schema: TableSchema) -> list[str]:
-    """Returns the columns of a rule on combinations that are not constant."""
+    """Returns the columns of a rule on combinations of cells, without constant columns."""
     return [name for name in form.columns if schema[name].is_modelled]
 
 

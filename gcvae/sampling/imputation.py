@@ -51,9 +51,10 @@ def impute_blocks(
         draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
             from 1.
         seed: Seed of all completions.
-        among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None for
-            all. The result for these rows is the same as in a full pass.
-        columns, keep_missing: As in `filled_columns`.
+        among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None
+            completes all rows. The result for these rows is the same as in a full pass.
+        columns: Columns to fill; None fills all whose missing cells are not kept.
+        keep_missing: Columns in which missing is information to keep; None for the schema's.
 
     Raises:
         SettingError: `draws` is not a whole number of at least 1, or a column cannot be filled.

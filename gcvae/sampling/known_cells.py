@@ -37,14 +37,14 @@ _MOST_ROUNDS = 50
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Partly observed rows, and the model that completes them.
+    """Partly observed rows, which a model completes in blocks so that its hard rules hold.
 
     Attributes:
         constrained: Model with its hard rules.
         typed: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         blanks_missing: Whether an unknown cell may be a missing value; else it is always a value.
-        lines: Line of each row in its file; None without a file.
+        lines: Line number of each row in its file, for error messages; None without a file.
     """
 
     constrained: ConstrainedModel
@@ -104,7 +104,7 @@ class KnownRows:
             constrained: Model with its hard rules.
             kept: Names of the columns whose missing cells are known to be missing.
             context: Encoded context of each row of a conditional model: C codes, then C values.
-                None for other models. Shape: (n, 2 C).
+                None for other models. Shape: (n, 2 C), C context columns.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         rows = codec.encode(typed, blanks_unknown=True)
@@ -128,8 +128,7 @@ class KnownRows:
 
     def block_numbers(self, among: range) -> range:
         """Returns the numbers of the blocks of a range of rows that begins at a block's first
-        row.
-        """
+        row."""
         assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
         return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
 
@@ -144,7 +143,7 @@ class KnownRows:
 
         Particles are weighted draws, of which the completions of a row are chosen. The completions
         of a row are consecutive. `generator` draws all cells except identifiers, which `seed` and
-        the row number determine. Shape: (n * n_outputs rows), (n,).
+        the row number determine. Shape: n * n_outputs rows, (n,), for n rows of the block.
 
         Args:
             number: Number of the block.

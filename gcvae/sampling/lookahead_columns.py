@@ -19,10 +19,10 @@ from gcvae.sampling.solved_regions import SolvedRegion
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion | RegionsByRow]:
-    """Returns, by index, the lookahead regions of columns that the decoder generates (`order`)
-    before a conditioned column of one of their dependencies. In rows in which a rule restricts the
-    column, its region stays that of the rule.
-    """
+    """Returns, by column index, the regions of columns whose cells are drawn in view of later
+    conditions (lookahead): those generated in `order` before a conditioned column with which a
+    functional dependency connects them. In rows in which a rule restricts the column, its region
+    stays that of the rule."""
     found: dict[int, LookaheadRegion] = {}
     if order is None:
         return {}

@@ -40,11 +40,13 @@ _LEAST_FACTOR_SIGMA = 0.1
 
 @dataclass(frozen=True)
 class Completions:
-    """Rows whose unknown cells are drawn O times.
+    """Completions of n partly observed rows, with unknown cells drawn O times for each.
 
     Attributes:
-        codes, values: Encoded completions of n rows of D columns. Shape: (n, O, D) each.
-        effective: Effective number of particles of each row. Shape: (n,).
+        codes, values: Integer codes and numbers of the completed cells of D columns. Shape: (n, O,
+            D) each.
+        effective: Effective sample size of the weighted draws from which each row's completions are
+            chosen. Shape: (n,).
     """
 
     codes: Tensor
@@ -53,7 +55,7 @@ class Completions:
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The three tensors as a tuple."""
+        """(codes, values, effective sample sizes) as a tuple."""
         return self.codes, self.values, self.effective
 
 
@@ -68,7 +70,7 @@ def complete_rows(
 
     Args:
         model: Model of the rows.
-        regions: Regions of the rows' cells, as `known_regions` returns them.
+        regions: For each column, the set of cells that are possible in each row.
         rows: Encoded rows; cells that are not `observed` are drawn.
         n_outputs: Number of completions of each row.
         generator: Random generator of all draws.

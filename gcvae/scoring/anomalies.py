@@ -63,8 +63,8 @@ def cell_tails(
         rows: Encoded rows; cells that are not `observed` are unknown.
         noise: Random numbers of each row.
         code_counts: Number of rows of the training table with each code, for each column, if it
-            contains these rows; their cells then count as in a table without them.
-            Shape: (K_j,) for the K_j codes of column j.
+            contains these rows; their cells then count as in a table without them. Shape: (K_j,)
+            for the K_j codes of column j.
     """
     if not model.is_autoregressive:
         return None

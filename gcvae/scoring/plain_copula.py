@@ -75,10 +75,7 @@ class PlainMarginal:
 
 def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> PlainMarginal:
     """Fits the marginal of a column with n encoded cells; each code counts half a cell more than it
-    has.
-
-    Shape: codes and values (n,).
-    """
+    has. Shape: codes and values (n,)."""
     counts = np.bincount(codes[codes >= 0], minlength=codec.n_codes) + 0.5
     shares = counts / counts.sum()
     if not codec.is_real:

@@ -88,8 +88,7 @@ class RowScorer:
 
     def names(self) -> list[str]:
         """Returns the names of the terms that add up to a score: columns in the schema's order,
-        then the hard rules if there are any.
-        """
+        then the hard rules if there are any."""
         names = [column.name for column in self.schema if column.is_modelled]
         return [*names, *([self._hard_rules] if len(self.constrained.hard_rules) else [])]
 
@@ -282,8 +281,7 @@ class RowScorer:
 
     def heading(self, options: ScoreOptions) -> dict[str, Any]:
         """Returns the heading of a file of scores: options, and what the numbers mean for this
-        model.
-        """
+        model."""
         return options.heading(
             self.order(), has_reference=self.reference is not None, scoring=self.scoring
         )
@@ -298,8 +296,7 @@ class RowScorer:
 
     def order(self) -> list[str]:
         """Returns the names of the modelled columns in the order in which the decoder generates
-        them.
-        """
+        them."""
         model = self.constrained.model
         with torch.no_grad():
             order = model.conditional(torch.zeros(1, model.prior.d_latent)).order
@@ -453,8 +450,7 @@ def _runs(first_row: int, n_rows: int, at_once: int) -> Iterator[range]:
 
 def reference_key(options: ScoreOptions) -> str:
     """Returns the key of the held-out scores (`RowScorer.reference`) that are comparable with
-    scores of these options.
-    """
+    scores of these options."""
     return "missingness_scored" if options.score_missingness else "blanks_integrated"
 
 

@@ -155,8 +155,7 @@ class ScoreOptions:
     @property
     def has_percentiles(self) -> bool:
         """Whether percentiles are possible, because held-out rows were scored by the same measure:
-        density, without jitters.
-        """
+        density, without jitters."""
         return self.measure == "density" and self.jitters == 0
 
     def to_json(self) -> dict[str, Any]:

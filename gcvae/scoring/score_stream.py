@@ -58,8 +58,7 @@ class ScoreTotals:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the totals as a JSON document; rows are independent, so their variances add
-        up.
-        """
+        up."""
         bound = self._sum.value
         totals = {
             "rows": self.rows,
@@ -130,8 +129,7 @@ Totals = ScoreTotals | RareTotals
 
 def new_totals(scoring: str) -> Totals:
     """Returns totals of no rows, for a model whose scoring is `full`, or `flag` (only whether rows
-    are rare).
-    """
+    are rare)."""
     return RareTotals() if scoring == FLAG else ScoreTotals()
 
 

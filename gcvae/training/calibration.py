@@ -81,7 +81,8 @@ def calibrate(
 
     Args:
         model: Trained model.
-        code_counts: Number of table rows with each code, for each column. Shape: (K_j,) each.
+        code_counts: Number of table rows with each of the K_j integer codes of column j. Shape:
+            (K_j,) each.
         seed: Seed of the generated rows.
         report: Function that is called with the finished share of the work, from 0 to 1; an
             exception that it raises ends the calibration.
@@ -348,8 +349,8 @@ def mixture_prior(
 ) -> GaussianMixturePrior:
     """Returns a Gaussian mixture prior fitted to posterior samples of the training rows.
 
-    The number of components is the one that is best for held-out rows. Dimensions of z that the
-    model does not use have a standard normal prior.
+    The number of components is the one with the highest density of held-out rows. Dimensions of z
+    that the model does not use have a standard normal prior.
 
     Args:
         model: Trained model.

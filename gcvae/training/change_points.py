@@ -68,9 +68,9 @@ def find_change_points(
     Args:
         columns: Properties of the model's columns.
         rows: All rows of the table.
-        training: Indices of the training rows, in which change points are searched. Shape: (m,).
+        training: Indices of the m training rows, in which change points are searched. Shape: (m,).
         functions: Functional dependencies of the model, which affect the order of columns.
-        seed: Seed of the sample of rows.
+        seed: Seed of the random sample of rows that is searched.
     """
     generator = generator_for(seed, "change points")
     at = training[torch.randperm(len(training), generator=generator)[:_MOST_ROWS]]

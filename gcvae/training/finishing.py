@@ -44,7 +44,7 @@ def adjust(
     Args:
         model: Trained model.
         config: Resolved settings.
-        prepared: Training table.
+        prepared: Training table, with schema and codec.
         result: Result of training.
         seed: Seed of the fit.
         progress: Progress of the fit.
@@ -71,8 +71,8 @@ KEPT_ROWS = 4_096
 
 
 def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
-    """Returns the model's business rules as dicts, each with `share_of_drawn`, the share of
-    generated rows that satisfy it. The seed is that of the rows."""
+    """Returns the model's rules between columns as dicts, each with `share_of_drawn`, the share of
+    generated rows that satisfy it. `seed` determines these rows."""
     schema = constrained.codec.schema
     rules = [rule for rule in schema.rules or () if rule.keep != "off"]
     if not rules:

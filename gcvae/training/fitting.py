@@ -32,7 +32,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Fitted:
-    """Result of a fit, as the attributes of `Synthesizer` with the same names."""
+    """Result of a fit: trained model, schema, codec and training record, from which a `Synthesizer`
+    is built. The attributes are those of `Synthesizer` with the same names."""
 
     schema: TableSchema
     codec: TableCodec

@@ -26,7 +26,7 @@ MOST_HELD_OUT_ROWS = 10_000
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """All settings of a model and its training.
+    """All settings of a model and its training (docs/settings.md describes each).
 
     Where a setting has a rule, None stands for the value that `settle` computes from the table's
     size.
@@ -417,7 +417,8 @@ def _is_a(value: object, types: tuple[type, ...]) -> bool:
 
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
-    """Returns settings in which the value of a rule replaces every None that has a rule.
+    """Returns settings in which every None of a setting with a rule is replaced by the value that
+    the rule computes from the size of the table.
 
     Args:
         config: Settings.

@@ -43,7 +43,8 @@ class TableSize:
     Attributes:
         rows: Number of rows.
         columns: Number of modelled columns.
-        numbers: Number of columns with numbers that are not all frequent values.
+        numbers: Number of columns of numbers that have a density, because not all of their numbers
+            are frequent values.
     """
 
     rows: int

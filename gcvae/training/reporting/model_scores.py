@@ -23,7 +23,7 @@ _CHUNK_ROWS = 500
 
 @dataclass(frozen=True)
 class ModelScores:
-    """Scores for the likelihood and privacy parts of a report.
+    """Scores of real rows under a model, for the likelihood and privacy parts of a report.
 
     Attributes:
         likelihoods: Log-likelihoods of n members and n unseen rows, and of the reference models.
