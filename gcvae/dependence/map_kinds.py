@@ -62,7 +62,8 @@ _HEAD_NOTE = (
 
 
 def rows_of_a_map(n_columns: int) -> int:
-    """Returns the number of rows of the table, or generated rows, from which a map is computed."""
+    """Returns the number of real or generated rows from which a map of `n_columns` columns is
+    computed."""
     return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
 
 

@@ -34,8 +34,8 @@ _Z_PER_CHUNK = 16
 
 @dataclass(frozen=True, repr=False)
 class DependencyMap:
-    """Pairwise dependence of the D modelled columns. Shape: matrices (D, D), symmetric; entries of
-    columns with only one value are NaN."""
+    """Pairwise dependence of the D modelled columns of a table. Shape: matrices (D, D), symmetric;
+    entries of columns with only one value are NaN."""
 
     columns: tuple[str, ...]
     """Names of the columns."""
@@ -76,13 +76,15 @@ class DependencyMap:
 
     @property
     def is_unsigned(self) -> NDArray[np.bool_]:
-        """Mask of pairs with a column of unordered levels, which have no sign. Shape: (D, D)."""
+        """Mask of pairs of D columns whose dependence has no sign, because a column has unordered
+        levels. Shape: (D, D)."""
         found = np.isin(self.columns, self.nominal)
         return found[:, None] | found
 
     @property
     def strength(self) -> Matrix:
-        """Values in the picture: `unsigned` for pairs in `is_unsigned`, `tau` for all other pairs.
+        """Value of each pair of D columns in the picture: an unsigned measure for pairs with a
+        column of unordered levels, Kendall's tau for all others.
         Shape: (D, D)."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
@@ -175,13 +177,13 @@ def _cells(matrix: Matrix) -> list[list[float | None]]:
 def map_of_rows(
     columns: Sequence[str], kind: str, ranks: Tensor, notes: Sequence[str]
 ) -> DependencyMap:
-    """Computes a map with tau-b and Cramér's V of rows.
+    """Computes a dependency map with tau-b and Cramér's V of n rows.
 
     Args:
         columns: Names of the D columns.
         kind: Kind of the map.
         ranks: Rank of each cell in its column; rows must be in random order. Shape: (n, D).
-        notes: Notes of the map.
+        notes: Explanations for users of the map.
     """
     groups = [group(ranks[:, j].numpy().astype(np.float64)) for j in range(ranks.shape[1])]
     return DependencyMap(
@@ -200,7 +202,7 @@ def difference_of(total: DependencyMap, data: DependencyMap, notes: Sequence[str
     Args:
         total: Map of synthetic rows.
         data: Map of the training table.
-        notes: Notes of the new map.
+        notes: Explanations for users of the new map.
     """
     return DependencyMap(
         columns=total.columns,
@@ -226,11 +228,11 @@ def map_of_copula(
 
     Args:
         model: Model.
-        columns: Names of the encoded columns.
+        columns: Names of the model's columns i, j.
         kind: Kind of the map.
-        z: S latent vectors. Shape: (S, K).
+        z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
-        notes: Notes of the map.
+        notes: Explanations for users of the map.
     """
     with torch.no_grad():
         moments = _moments(model, z, weight)

@@ -39,11 +39,11 @@ def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
     Sets matplotlib's fonts for the block, because matplotlib shares them between threads.
 
     Args:
-        texts: All texts of the picture, for which fonts are selected.
+        texts: All strings of the picture, for which fonts are selected.
         format: `png` or `svg`.
 
     Yields:
-        The lettering, whose `drawn` shortens texts and escapes characters that cannot be drawn.
+        Object whose method `drawn` shortens strings and escapes characters that cannot be drawn.
 
     Raises:
         MissingPackageError: matplotlib is not installed.

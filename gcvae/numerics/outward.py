@@ -20,13 +20,14 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 
 @dataclass(frozen=True)
 class OuterRows:
-    """Minimum and maximum of a column's numbers, and the size that determines each limit's step.
+    """Minimum and maximum of a column's numbers, and the sizes that determine to which multiples
+    they are rounded outward, so that they disclose no single row.
 
     Attributes:
         low: Minimum.
         high: Maximum.
-        low_size: The inner range, or the distance from it to the minimum if that is larger; None if
-            enough rows share the minimum, so that it may be disclosed.
+        low_size: The range of all but the outermost numbers, or the distance from it to the minimum
+            if that is larger; None if enough rows share the minimum, so that it may be disclosed.
         high_size: The same for the maximum.
     """
 

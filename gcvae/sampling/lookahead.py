@@ -37,7 +37,7 @@ class LookaheadRegion:
     are drawn with weights h that favour those which can lead to a possible later cell.
 
     Attributes:
-        own: Region (possible cells) of the column itself; None if it is not restricted.
+        own: Region (possible cells) of the column itself.
         dependencies: Dependencies with a conditioned later column; h is the product of theirs.
     """
 

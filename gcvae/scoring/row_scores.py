@@ -59,13 +59,13 @@ NO_ANOMALIES = "models of this preset have no anomalies; default and fast have"
 
 @dataclass(frozen=True)
 class RowScorer:
-    """Scores rows of a table under a trained model.
+    """Computes log-likelihoods, percentiles and anomalies of rows of a table under a trained model.
 
     Attributes:
         schema: Schema of the table.
         constrained: Model with its hard rules.
-        reference: Sorted scores of held-out rows of training, by `reference_key`; None if the
-            model's file does not contain them.
+        reference: Sorted scores of held-out rows of training, by kind of score; None if the model's
+            file does not contain them.
         of_blanks: Scores of generated rows, among which rows with missing cells are ranked.
         scoring: What the model reveals: `full` for scores, `flag` for only whether a row is rare.
     """
@@ -115,9 +115,9 @@ class RowScorer:
         Args:
             rows: Cells as text or with the columns' dtypes.
             options: How to score.
-            among: Range of the rows to score, with the same result as in a full pass; None for all.
-                It begins at a multiple of SCORE_BLOCK_ROWS, and of SHARD_UNIT_ROWS if rows have
-                many different sets of missing columns.
+            among: Range of the rows to score, with the same result as in a full pass; None scores
+                all. It begins at a multiple of SCORE_BLOCK_ROWS, and of SHARD_UNIT_ROWS if rows
+                have many different sets of missing columns.
 
         Raises:
             TableError: The table contains no modelled column, or a cell cannot be read.
@@ -153,8 +153,8 @@ class RowScorer:
             first_row += len(typed)
 
     def anomalies(self, rows: Rows, seed: int = 0) -> Numbers:
-        """Returns the `anomaly` of each row, which depends only on its cells and not on its
-        position.
+        """Returns the `anomaly` of each of n rows, a p-value that depends only on the row's cells,
+        not on its position.
 
         The anomalies of `blocks` use different random numbers for each row, and so differ a little
         between equal rows. Shape: (n,).
@@ -187,8 +187,8 @@ class RowScorer:
         unknown: Collection[str],
         options: ScoreOptions,
     ) -> Numbers:
-        """Returns log p(row | context) of each row, in nats, densities in the table's units. Shape:
-        (n,).
+        """Returns log p(row | context) of each of n rows, in nats; densities are per unit of the
+        table's columns. Shape: (n,).
 
         Args:
             typed: Rows with cells of the columns' dtypes; a missing cell counts with its
@@ -216,14 +216,19 @@ class RowScorer:
         trained: pd.DataFrame | None = None,
         table: pd.DataFrame | None = None,
     ) -> tuple[Numbers, Numbers, list[str | None]]:
-        """Returns (smallest tail probability of each row's cells, number of known cells, its
-        column).
+        """Returns, for each of n rows: the smallest tail probability among its cells, its number of
+        known cells, and the name of the column with the smallest tail probability.
 
-        Tail probabilities are those of `anomalies`, but that of a level which no training row
-        contains is the model's total probability of such levels. Shape: (n,), (n,), n.
+        A tail probability is that of outcomes no likelier than the cell, given the cells before it;
+        for a level in no training row it is the total probability of such levels. Shape: (n,),
+        (n,), n.
 
         Args:
-            typed, context, unknown, seed: As in `given`.
+            typed: Rows with cells of the columns' dtypes.
+            context: Encoded context of each row, C codes, then C values; None without context.
+                Shape: (n, 2 C).
+            unknown: Names of columns whose cells are integrated out.
+            seed: Seed of the random numbers.
             trained: Training rows, if the codec also knows levels of other rows; else None.
             table: All rows from which the codec was fitted, if `typed` is among them; else None.
 
@@ -280,14 +285,14 @@ class RowScorer:
         return measured(self.codec, part, options.measure)
 
     def heading(self, options: ScoreOptions) -> dict[str, Any]:
-        """Returns the heading of a file of scores: options, and what the numbers mean for this
-        model."""
+        """Returns the heading of a file of scores: the options, and descriptions of the scores'
+        meaning."""
         return options.heading(
             self.order(), has_reference=self.reference is not None, scoring=self.scoring
         )
 
     def empty(self) -> pd.DataFrame:
-        """Returns the frame of scores of no rows."""
+        """Returns a frame with the columns of scores and no rows."""
         if self.scoring == FLAG:
             return pd.DataFrame({IS_RARE: pd.array([], dtype="boolean")})
         names = [CONTRIBUTION + name for name in self.names()]
@@ -414,7 +419,8 @@ class RowScorer:
 def score(
     model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, noise: RowNoise
 ) -> BoundEstimate:
-    """Returns the bound on the log-likelihood of each encoded row, in the codec's units."""
+    """Returns a lower bound on the log-likelihood of each encoded row, in nats, with densities in
+    the codec's units."""
     keep_freed_memory()
     with torch.no_grad():
         if options.draws is not None:
@@ -463,10 +469,10 @@ def reference_scores(
     report: Report = report_to_nobody,
     code_counts: Sequence[Tensor] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns the sorted scores of held-out rows, among which later scores are ranked, by
-    `reference_key`.
+    """Returns the sorted scores of held-out rows, among which later scores are ranked, by kind of
+    score.
 
-    If the model is autoregressive, the key `anomaly` contains their sorted statistics T.
+    If the model is autoregressive, the key `anomaly` contains their sorted anomaly statistics.
 
     Args:
         model: Trained model.
