@@ -84,8 +84,7 @@ class DependencyMap:
     @property
     def strength(self) -> Matrix:
         """Value of each pair of D columns in the picture: an unsigned measure for pairs with a
-        column of unordered levels, Kendall's tau for all others.
-        Shape: (D, D)."""
+        column of unordered levels, Kendall's tau for all others. Shape: (D, D)."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property

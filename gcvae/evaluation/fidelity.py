@@ -72,7 +72,7 @@ class TwoSampleAuc:
     Attributes:
         value: Mean AUC over the cross-validation folds; 0.5 is chance.
         folds: AUC of each fold.
-        n_rows: Number of rows used of each table.
+        n_rows: Number of rows of each table that were used.
     """
 
     value: float
@@ -109,11 +109,11 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 
         two numbers   ½ |r_real − r_synthetic|, with Pearson's r over the rows where neither cell
                       is missing; r of a constant column is 0
-        otherwise     ½ Σ |P(k, l) − Q(k, l)|, with the shares P and Q of rows in cell (k, l) of the
-                      two-way tables; numbers are in 10 bins of equal width, from the minimum to
-                      the maximum of each table
+        otherwise     ½ Σ |P(k, l) − Q(k, l)|, with the shares P (real) and Q (synthetic) of rows
+                      with bin k of one and bin l of the other column; numbers are in 10 bins of
+                      equal width, from the minimum to the maximum of each table
 
-    A single extreme value changes the bins and so every pair of its column; `two_way_tv` is robust.
+    An extreme value changes the bins and so all pairs of its column; not so with `two_way_tv`.
 
     Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity, combined as the column pair
     trends of SDMetrics' quality report, without its association thresholds.
@@ -143,10 +143,10 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
     """Returns the total variation distance ½ Σ |P(k, l) − Q(k, l)| of each pair of columns.
 
-    P(k, l) and Q(k, l) are the shares of rows in cell (k, l) of the two-way tables. Numbers are
-    binned at the deciles of the real table; of levels, the 10 most frequent are kept and all others
-    are merged; missing is a bin. Equal deciles are merged. Bins are closed above, (low, high], so
-    that a frequent minimum has a bin of its own.
+    P(k, l) and Q(k, l) are the shares of real and of synthetic rows with bin k of one column and
+    bin l of the other. Numbers are binned at the deciles of the real table; of levels, the 10 most
+    frequent are kept and all others are merged; missing is a bin. Equal deciles are merged. Bins
+    are closed above, (low, high], so that a frequent minimum has a bin of its own.
     """
     columns = measured_columns(schema)
     codes = {column.name: _binned(real, synthetic, column) for column in columns}

@@ -92,8 +92,8 @@ def exact_copies(
 ) -> ExactCopies:
     """Returns the shares of synthetic rows, and of unseen real rows, that equal a training row.
 
-    The number of unseen rows need not be that of training rows, because it does not change the
-    expected share.
+    The tables may have different numbers of rows, because the expected shares do not depend on
+    them.
     """
     known, held_out, made = row_keys((seen, unseen, synthetic), schema)
     return ExactCopies(float(np.isin(made, known).mean()), float(np.isin(held_out, known).mean()))

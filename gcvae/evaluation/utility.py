@@ -101,7 +101,7 @@ def mean_area(
 
     Args:
         learner: Classifier with `fit` and `predict_proba`.
-        x: Features of the training rows. Shape: (n, d).
+        x: The d features of the training rows. Shape: (n, d).
         labels: Classes of the training rows. Shape: (n,).
         x_test: Features of the test rows. Shape: (m, d).
         truth: Classes of the test rows. Shape: (m,).

@@ -67,7 +67,8 @@ def written_schemas(
 ) -> dict[str, TableSchema]:
     """Returns the column schemas of the generated tables, by table name.
 
-    Columns are left out whose levels the model replaced by their indices (`Split.levels`).
+    Columns whose levels the model replaced by indices, in tables divided into entities and their
+    rows, are left out.
     """
     found = {name: part.schema for name, part in parts.items()}
     for split in reversed(splits):

@@ -28,10 +28,10 @@ _MOST_ROUNDS = 30
 
 
 class Drawing:
-    """Generates a synthetic database from the fitted tables.
+    """Generates a synthetic database from the fitted tables, with valid keys.
 
     Attributes:
-        links: Keys of the tables.
+        links: Database schema, with the keys of all tables.
         parts: Fitted tables by name, parents before their children.
         seed: The same seed gives the same database.
         frames: Rows of each table generated so far, with the additional columns of its model.
@@ -310,8 +310,8 @@ class Drawing:
 
 
 def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFrame:
-    """Converts key columns to the dtypes of the real keys; columns that would lose values are
-    unchanged.
+    """Converts key columns to the dtypes of the real keys; a column with values that the dtype
+    cannot represent is unchanged.
 
     Args:
         frame: Table, whose columns are replaced in place.

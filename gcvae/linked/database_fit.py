@@ -104,9 +104,9 @@ def typed_table(
 def with_found_plans(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> DatabaseSchema:
-    """Returns the database schema `links`, extended by the row orders and catalogues that a fit
-    infers from parsed tables. A catalogue is a reference table that is copied unchanged into every
-    sample."""
+    """Returns the database schema `links`, extended by what a fit infers from parsed tables: the
+    columns that order rows, and the catalogues. A catalogue is a reference table that is copied
+    unchanged into every sample."""
     (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
     return with_plans(links, plan_database(tables, of_tables, split_links)[0])
 
@@ -149,7 +149,7 @@ def written_schema(schema: TableSchema) -> TableSchema:
 
 
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
-    """Returns the reduction, with a schema of only the columns that its rules use.
+    """Returns a copy whose schema contains only the columns that the rules use.
 
     A reduction replaces a column y that a rule determines by its residual y - f(x), which is what
     the model learns (`gcvae.rules.reduction`).
@@ -175,8 +175,8 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
     """Returns {column: (start, step)} if the primary key is one column of dates or fractional
     numbers.
 
-    New values of such a key are counted as start + step * i; other keys are generated from text
-    templates. Dates are in microseconds since 1970. The dictionary is empty for all other keys.
+    New values of such a key are start + step * i for i = 0, 1, ...; other keys are generated as
+    strings. Dates are in microseconds since 1970. The dictionary is empty for all other keys.
     """
     if len(links.primary_key) != 1 or not len(frame):
         return {}

@@ -48,7 +48,8 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class LinkedTable:
-    """Keys and other properties of one table of a database.
+    """What a database schema says about one table: its keys, order of rows, and specified columns
+    and rules.
 
     Attributes:
         primary_key: Columns whose values together identify a row; empty if the table has no key.

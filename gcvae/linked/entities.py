@@ -40,7 +40,8 @@ class Split:
     Attributes:
         table: Name of the divided table, which is also the name of the table of rows.
         key: Columns that identify an entity.
-        determined: Columns whose values the key determines; only the table of entities has them.
+        determined: Columns whose values the key determines; they are moved to the table of
+            entities.
         columns: All columns of the original table, in order.
         levels: Values of the key's last column if the model uses their indices instead; else empty.
     """
@@ -100,8 +101,8 @@ class Split:
 def divided_tables(
     tables: Mapping[str, pd.DataFrame], splits: tuple[Split, ...]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Mask]]]:
-    """Divides tables into rows and entities. Returns (tables with the tables of entities,
-    differing).
+    """Divides tables into rows and entities (recurring things, such as customers), as `splits`
+    describes. Returns (all tables, including those of entities; `differing`).
 
     `differing` has, by table of entities and determined column, a mask of the entities whose rows
     do not all contain the same value. The index of every frame counts from 0.

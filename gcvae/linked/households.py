@@ -52,7 +52,8 @@ independent."""
 
 @dataclass
 class Tails:
-    """For each row, the smallest tail probability among its cells and those of all rows below it.
+    """For each of n rows, the smallest tail probability (probability of outcomes no likelier than a
+    cell) among its cells and those of all rows below it.
 
     Attributes:
         least: Smallest tail probability. Shape: (n,).
@@ -68,14 +69,16 @@ class Tails:
 
     @property
     def statistic(self) -> Numbers:
-        """Bonferroni-corrected smallest tail probability, min(1, cells * least)."""
+        """Anomaly statistic of each row: the Bonferroni-corrected smallest tail probability, min(1,
+        number of cells * smallest tail probability)."""
         return np.asarray(np.minimum(self.least * self.cells, 1.0))
 
     def with_children(self, found: Tails, parents: Codes) -> None:
-        """Merges the tails of a child table's rows into those of their parents, in place.
+        """Merges the smallest tail probabilities of a child table's rows into those of their
+        parents, in place.
 
         Args:
-            found: Tails of m child rows.
+            found: Smallest tail probabilities of m child rows.
             parents: Parent index of each child row. Shape: (m,).
         """
         self.cells += np.bincount(parents, found.cells, len(self.cells))
@@ -132,9 +135,12 @@ class Households(LinkedRows):
     Attributes:
         parts: Fitted tables by name.
         models: Models of the tables that are not catalogues (copied unchanged).
-        frames: Rows of each table with the additional columns of its model (`linked_rows`).
-        trained: Indices of training rows, by table, for the anomalies of held-out rows; else empty.
-        broken: By table, the rows that violate a computed, copied or determined column.
+        frames: Rows of each table with the columns that its model adds, such as numbers of
+            children.
+        trained: Indices of training rows, by table, while anomalies of held-out rows are computed;
+            else empty.
+        broken: By table, the rows that violate a rule, a copy or a dependency that determines a
+            column.
         index: By table, the index of the caller's frame; for a table of entities, their keys.
     """
 
@@ -207,7 +213,8 @@ class Households(LinkedRows):
         """Returns the log-likelihood of each household of a root table and its standard error, in
         nats.
 
-        A household is a row of the root table with all rows below it. Shape: (n,), (n,).
+        A household is a row of the root table with all rows below it. Shape: (n,), (n,), for n
+        households.
 
         Args:
             name: Name of the root table.
@@ -226,8 +233,8 @@ class Households(LinkedRows):
         return np.concatenate(found), np.concatenate(errors)
 
     def tails(self, name: str, seed: int, at: Codes | None = None) -> Tails:
-        """Returns the smallest tail probability of each household: a row of a root table with all
-        rows below.
+        """Returns the smallest tail probability of the cells of each household: a row of a root
+        table with all rows below it.
 
         The random effect, the vector that the children of a row share, is set to its posterior
         mean.
@@ -235,7 +242,7 @@ class Households(LinkedRows):
         Args:
             name: Name of the root table.
             seed: The same seed gives the same numbers.
-            at: Row indices of the households; None for all.
+            at: Row indices of the households to examine; None examines all.
         """
         at = np.arange(len(self.typed[name])) if at is None else at
         return self._tails(name, at, self._context_above(name, at), seed)

@@ -38,7 +38,8 @@ class TablePlan:
     """Plan of how one table is modelled and generated.
 
     Attributes:
-        parent: Index of the foreign key that leads to the parent; None without a parent.
+        parent: Index of the foreign key to the parent, given whose row a row is generated; None
+            without a parent.
         is_catalogue: Whether the table is copied unchanged.
         copied: Columns that repeat a column of a referenced row: {column: (index of the foreign
             key, column of the referenced table)}.
@@ -184,7 +185,7 @@ def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -
 
 
 def column_is_text(cells: pd.Series[Any]) -> bool:
-    """Returns whether a column has the dtype of texts."""
+    """Returns whether a column has a dtype that can hold strings: object or pandas string dtype."""
     return cells.dtype == object or isinstance(cells.dtype, pd.StringDtype)
 
 

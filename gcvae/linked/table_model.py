@@ -33,7 +33,7 @@ _MOST_CONTEXT = 60
 
 @dataclass(frozen=True)
 class Fitting:
-    """Arguments of `Synthesizer.fit` that all models of one table share."""
+    """Settings with which all models of one table are fitted: arguments of `Synthesizer.fit`."""
 
     preset: str
     settings: Mapping[str, object]
@@ -151,7 +151,7 @@ class TableModel:
         parent and, in a sequence, by time.
 
         Args:
-            context: Context of each parent. Shape: m rows.
+            context: Context (data on which rows depend) of each parent. Shape: m rows.
             counts: Number of rows to generate for each parent. Shape: (m,).
             first: Time of each parent's first row in a sequence; else None.
             seed: The same seed gives the same rows.
@@ -201,11 +201,11 @@ class TableModel:
         n: int,
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Continues sequences. Returns (n new rows of each parent, parent index of each row),
-        sorted by parent and time.
+        """Generates rows that continue the time-ordered rows of each parent. Returns (n new rows of
+        each parent, parent index of each row), sorted by parent and time.
 
         Args:
-            context: Context of each parent. Shape: m rows.
+            context: Context (data on which rows depend) of each of m parents. Shape: m rows.
             last: Last known row of each parent. Shape: m rows.
             ranks: Number of known rows of each parent. Shape: (m,).
             times: Time of each parent's last row. Shape: (m,).
@@ -298,13 +298,13 @@ def _previous_features(
 
 @dataclass(frozen=True)
 class Steps:
-    """Context of each row of a sequence, besides its parent's: its rank, its time and the previous
-    row.
+    """What each row of a time-ordered sequence depends on besides its parent: its rank, its time
+    and the previous row.
 
     Attributes:
         order: Row indices sorted by parent and time. Shape: (n,).
         gap: Time since the previous row; NaN for the first row of a parent. Shape: (n,).
-        ranks: Rank of each row. Shape: n rows.
+        ranks: Numbers of rows of the same parent before and after each row. Shape: n rows.
         at: Features of each row's time. Shape: n rows.
         at_before: Features of the previous row's time. Shape: n rows.
         before: Columns of the previous row; missing for the first row of a parent. Shape: n rows.
@@ -350,7 +350,7 @@ class Steps:
         return np.flatnonzero(~np.isnan(self.gap))
 
     def take(self, at: Codes) -> Steps:
-        """Returns the context of the rows with indices `at`."""
+        """Returns the same for the rows with indices `at`."""
         frames = (
             each.iloc[at].reset_index(drop=True)
             for each in (self.ranks, self.at, self.at_before, self.before)
@@ -358,12 +358,14 @@ class Steps:
         return Steps(self.order, self.gap[at], *frames)
 
     def context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the context of the model of rows: `base`, rank, time, gap and previous row."""
+        """Returns the columns on which the model of rows depends: `base`, rank, time, time since
+        the previous row, and previous row."""
         gap = pd.DataFrame({GAP: self.gap})
         return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
 
     def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the context of the model of gaps, in which the time of the row itself is unknown.
+        """Returns the columns on which the model of the time since the previous row depends; the
+        time of the row itself is unknown to it.
 
         It contains `base`, rank, time of the previous row and previous row.
         """
@@ -468,6 +470,6 @@ def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
 
 
 def limited_context(context: pd.DataFrame) -> pd.DataFrame:
-    """Returns the first 60 columns of a context; columns of distant ancestors come last and are
-    cut."""
+    """Returns the first 60 columns of a context (data on which rows depend); columns of distant
+    ancestors come last and are cut."""
     return context.iloc[:, :_MOST_CONTEXT]

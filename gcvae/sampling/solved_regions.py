@@ -189,7 +189,7 @@ class ColumnConstraint:
         """Returns the possible values of the column for each of N particles (weighted draws of a
         row).
 
-        Shape: codes and values of D columns (N, D), not used.
+        Of `codes` and `values` only the length N is used. Shape: (N, D).
         """
         return self.target.of_particles(codes, values)
 

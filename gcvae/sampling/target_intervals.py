@@ -96,8 +96,8 @@ class TargetIntervals:
         return found
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values for each of N particles (weighted draws of a row). Shape:
-        codes and values of D columns (N, D), not used."""
+        """Returns the possible values for each of N particles (weighted draws of a row). Of `codes`
+        and `values` only the length N is used."""
         return self.take(np.zeros(len(codes), dtype=np.int64)) if len(self.low) == 1 else self
 
 

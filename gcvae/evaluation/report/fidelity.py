@@ -67,7 +67,7 @@ class Compared:
     Attributes:
         real: Real rows.
         other: Other real rows; their difference from `real` is the floor.
-        drawn: Synthetic rows; their difference from `real` is the measured figure.
+        drawn: Synthetic rows; their difference from `real` is the measured value.
     """
 
     real: pd.DataFrame

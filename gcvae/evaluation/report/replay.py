@@ -23,12 +23,13 @@ _PARTS_OF_NAMES = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
 
 @dataclass(frozen=True)
 class Replay:
-    """Counts of synthetic cells that repeat personal data or a rare text of the real table.
+    """Counts of synthetic cells that repeat personal data or a rare string of the real table.
 
     Attributes:
         personal: Number of synthetic cells that equal a real cell, by column of personal data; a
             pair of first and last name counts as one cell.
-        rare: Number of synthetic cells whose text occurs in few real rows, by column.
+        rare: Number of synthetic cells whose string occurs in fewer real rows than a threshold
+            (`rare_rows`), by column.
     """
 
     personal: dict[str, int]
