@@ -43,7 +43,6 @@ def with_written_columns(
         model: Model, which generates the rows.
         z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
-        generator: Random generator of the rows.
     """
     codec = model.codec
     if not len(codec.reduction):

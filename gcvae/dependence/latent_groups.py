@@ -46,7 +46,6 @@ def draw_groups(
         model: Model with its hard rules.
         n_latents: Number of latent vectors; those with too few rows are left out.
         rows_per_z: Number of rows of each group.
-        generator: Random generator.
 
     Raises:
         HardRuleError: Too few generated rows satisfy the hard rules, or too few latent vectors have

@@ -241,10 +241,8 @@ def map_of_data(
     """Computes the dependency map of the training table from a random sample of its rows.
 
     Args:
-        codec: Codec of the table.
         table: Cells of the table.
         rows: The same rows, encoded.
-        seed: Seed of the sample.
     """
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]

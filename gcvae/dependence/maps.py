@@ -180,7 +180,6 @@ def map_of_rows(
 
     Args:
         columns: Names of the D columns.
-        kind: Kind of the map.
         ranks: Rank of each cell in its column; rows must be in random order. Shape: (n, D).
         notes: Explanations for users of the map.
     """
@@ -226,9 +225,7 @@ def map_of_copula(
     tau_ij(z) = (2/pi) arcsin R_ij(z), with R(z) the copula's correlation matrix given z.
 
     Args:
-        model: Model.
         columns: Names of the model's columns i, j.
-        kind: Kind of the map.
         z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
         notes: Explanations for users of the map.

@@ -97,7 +97,6 @@ def strongest_dependencies(
     Args:
         real: Real rows, with cells of their columns' dtypes.
         drawn: Synthetic rows, as many as real ones.
-        schema: Schema of both tables.
     """
     features = [f for column in measured_columns(schema) for f in _features(real, drawn, column)]
     strengths = {

@@ -171,7 +171,6 @@ def floor(
 
     Args:
         train: The real table.
-        schema: Schema of the table.
         measure: `shape_error`, `trend_error` or `two_way_tv`.
         n_bootstraps: Number of bootstrap samples.
         seed: Seed of the bootstrap samples.
@@ -203,7 +202,6 @@ def classifier_two_sample_auc(
     Args:
         real: The training table.
         synthetic: Synthetic rows. The longer table is subsampled to the length of the shorter one.
-        schema: Schema of both tables.
         n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations, averaged to reduce variance for small tables.
         seed: Seed of the subsample, the folds and the trees.
@@ -242,8 +240,6 @@ def c2st_fine(
 
     Args:
         train: The training table, from which regressions and pairs of levels are computed.
-        synthetic: Synthetic rows.
-        schema: Schema of all tables.
         held_out: Real rows that were not used in training, as the real class. Default: the training
             rows, whose own occurrence of a pair of levels does not count.
         n_folds: Number of folds of a cross-validation.

@@ -68,8 +68,6 @@ def dcr_share(
     Args:
         seen: Real rows that the model was trained on.
         unseen: Real rows of the same source that were not used in training.
-        synthetic: Synthetic rows.
-        schema: Schema of all tables.
         n_rows: Maximum number of synthetic rows to examine.
         seed: Seed of the subsamples.
 

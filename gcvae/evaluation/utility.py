@@ -50,11 +50,8 @@ def utility(
 
     Args:
         train: The real rows that the model was trained on.
-        synthetic: Synthetic rows.
         test: Real rows that were not used in training.
-        schema: Schema of all three tables.
         target: Name of the column to predict.
-        seed: Seed of the trees.
 
     Raises:
         UnknownColumnError: The schema does not contain the target.

@@ -104,7 +104,6 @@ def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Mani
 
     Args:
         model: Model with two latent dimensions.
-        codec: Codec of the model's table.
         n_steps: Number S of grid values in each dimension, from 2 to `MOST_STEPS`.
 
     Raises:

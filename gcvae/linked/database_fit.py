@@ -216,7 +216,6 @@ class DatabaseFit(LinkedRows):
         """Plans the tables and builds the frame of columns that each model learns.
 
         Args:
-            links: Keys of the tables.
             schemas: Column schemas by table name.
             typed: Rows of each table, with cells of the columns' dtypes.
             preset, settings, seed, device: As for `Synthesizer.fit`, for every table.

@@ -113,7 +113,6 @@ def database_report(
     """Compares synthetic with real tables. Catalogues, which are copied unchanged, have no report.
 
     Args:
-        links: Keys of the tables.
         plans: Plan of each table of the model.
         real, drawn, holdout: Real, synthetic and unseen real tables by name, with cells of the
             columns' dtypes; `holdout` may be None.

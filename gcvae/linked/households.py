@@ -217,7 +217,6 @@ class Households(LinkedRows):
         households.
 
         Args:
-            name: Name of the root table.
             draws: Number of draws of the random effect, the vector that the children of a row
                 share.
             seed: The same seed gives the same numbers.
@@ -240,7 +239,6 @@ class Households(LinkedRows):
         mean.
 
         Args:
-            name: Name of the root table.
             seed: The same seed gives the same numbers.
             at: Row indices of the households to examine; None examines all.
         """

@@ -58,7 +58,6 @@ class LinkedRows:
         """Returns the table with additional columns that contain cells of the parent row.
 
         Args:
-            name: Name of the table.
             outside: Columns of the parent to add: {name in the result: name in the parent table}.
         """
         key, typed = self.key(name), self.typed[name]
@@ -108,7 +107,6 @@ class LinkedRows:
         children, random effect, and in a sequence the time of the first child.
 
         Args:
-            name: Name of the child table.
             effect: Random effect of each of m parents: a vector of q dimensions that its children
                 share. Shape: (m, q).
         """

@@ -381,7 +381,6 @@ def fit_table(
     """Fits the model of a table without a parent.
 
     Args:
-        fitting: Settings of the fit.
         frame: Columns of the table and its additional columns, with cells of their dtypes.
         document: JSON schema document of the table.
         held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
@@ -404,7 +403,6 @@ def fit_children(
     """Fits the model of a table's rows given their parents.
 
     Args:
-        fitting: Settings of the fit.
         frame: Columns of the table and its additional columns, with cells of their dtypes.
         document: JSON schema document of the table.
         context: Context of each parent, also of parents without rows. Shape: m rows.

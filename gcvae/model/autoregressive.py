@@ -271,7 +271,6 @@ class AutoregressiveNetwork(nn.Module):
 
         Args:
             total: Sum of the contributions of z and of the columns before j. Shape: (N, d_sum).
-            j: Index of the column.
         """
         h = self.layers(j)(total)
         g, at = self.group_of(j)
@@ -358,7 +357,6 @@ class AutoregressiveNetwork(nn.Module):
         Args:
             codes: Codes of the cells. Shape: (N,).
             values: Values of the cells. Shape: (N,).
-            j: Index of the column.
             at: Indices of the m cells whose code is the one that numbers share. Shape: (m,).
             of_codes: The column's `code_additions`, if already computed.
 

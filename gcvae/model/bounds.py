@@ -65,7 +65,6 @@ def draw_elbo(
     probabilities and densities of numbers.
 
     Args:
-        model: Model.
         rows: Encoded rows, with D columns. Shape: (n, D).
         generator: Source of z and of jitters, uniform samples that place each level within its
             interval of probabilities.

@@ -448,7 +448,6 @@ def order_with_rules(
 
     Args:
         order: Column indices.
-        columns: Properties of all columns.
         functions: Functional dependencies; they must be acyclic.
     """
     before = {j: set(columns[j].parents) for j in order}

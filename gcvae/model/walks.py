@@ -127,7 +127,6 @@ class AutoregressiveWalk:
         columns.
 
         Args:
-            j: Index of the column.
             column: Distribution without the dependencies.
             rows: Indices of the rows of `column`. Default: all.
         """

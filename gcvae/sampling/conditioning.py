@@ -139,7 +139,6 @@ class ConditionedModel:
         importance sampling.
 
         Args:
-            model: Trained model.
             regions: The set of possible cells of each column; None for an unconditioned column.
             seed: Seed of the pilot.
             reveals_probability: Whether an error message may contain the probability.

@@ -101,7 +101,6 @@ def read_condition(
 
     Args:
         given: The document: a value, a list of values or a range for each named column.
-        codec: Codec of the table.
         order: Order in which the decoder generates the columns; None for models without one.
         functions: Functional dependencies between codes that the model satisfies.
 

@@ -124,7 +124,6 @@ class ConstrainedModel:
         Args:
             n: Number of rows to return.
             block_rows: Number of rows of the block.
-            generator: Random generator of the block.
             source: Function that draws the rows before rejection; None draws them from the model.
 
         Raises:
@@ -226,10 +225,7 @@ def measure_acceptance(
     nothing is measured: returns NOT_MEASURED and no rows.
 
     Args:
-        model: Trained model.
-        codec: Codec of the model's table.
         hard_rules: Hard rules; may be empty.
-        seed: Seed of the rows.
         batch: Number of rows drawn at once.
         report: Receives the fraction that is done.
 

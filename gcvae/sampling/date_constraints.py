@@ -42,7 +42,6 @@ def date_constraints(
     from the date, such as its month, is known or restricted.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         guessed: The same rows, completed with cells that follow from known ones.
         targets: Possible values of restricted columns that are computed from dates, by column.

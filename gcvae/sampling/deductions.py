@@ -35,7 +35,6 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
     columns.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
     """
     cells: dict[str, pd.Series[Any]] = {str(name): frame[name] for name in frame}

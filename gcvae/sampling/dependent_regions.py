@@ -173,7 +173,6 @@ def rule_regions(
     which they follow by another rule.
 
     Args:
-        codec: Codec of the table.
         frame: Cells of the columns' dtypes; missing cells are unknown. n rows, or one for all.
         targets: Possible values in each row of `frame`, by name of the restricted column.
         order: Order in which the decoder generates the columns.
@@ -206,7 +205,6 @@ def regions_of_rows(
     known, but not every column of its formula.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         order: Order in which the decoder generates the columns.
         blanks_missing: Whether an unknown cell may be a missing value.

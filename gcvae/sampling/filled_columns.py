@@ -44,7 +44,6 @@ def filled_columns(
     schema.
 
     Args:
-        schema: Schema of the model's table.
         columns: Columns to fill; None for all whose missing cells are not kept.
         keep_missing: Columns in which missing is a value; None for those with `missing.is_value` in
             the schema that `columns` does not name.

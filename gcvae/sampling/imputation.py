@@ -45,7 +45,6 @@ def impute_blocks(
     """Yields the completed rows in blocks, in order, with the completions of a row together.
 
     Args:
-        constrained: Model with its hard rules.
         rows: Cells as text or with the columns' dtypes. A modelled column that is absent is added
             as entirely missing.
         draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
@@ -103,7 +102,6 @@ def completed_rows(
         cells: Rows as the caller passed them.
         typed: The same rows, with cells of the columns' dtypes.
         completed: `draws` drawn rows for each row, with the columns to fill.
-        schema: Schema of the columns.
         draws: Number of copies. If more than 1, a first column `draw` numbers them from 1.
     """
     repeated = np.arange(len(cells)).repeat(draws)

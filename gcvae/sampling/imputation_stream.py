@@ -30,7 +30,6 @@ def stream_completed(
 
     Args:
         blocks: Blocks of `Synthesizer.impute_blocks`, at least one.
-        schema: Schema of the model's table.
         format: Format of the file, such as `csv` or `parquet`.
         shard: Part of the file that the blocks form; the default is a complete file.
 

@@ -140,7 +140,6 @@ def joint_regions(
     included.
 
     Args:
-        codec: Codec of the table.
         frame: Cells of the columns' dtypes; missing ones are unknown. n rows, or one for all.
         target: Possible values of each known computed column.
         order: Order in which the decoder generates the columns.

@@ -101,7 +101,6 @@ class KnownRows:
 
         Args:
             typed: Rows with cells of the columns' dtypes.
-            constrained: Model with its hard rules.
             kept: Names of the columns whose missing cells are known to be missing.
             context: Encoded context of each row of a conditional model: C codes, then C values.
                 None for other models. Shape: (n, 2 C), C context columns.
@@ -148,7 +147,6 @@ class KnownRows:
         Args:
             number: Number of the block.
             n_outputs: Number of completions of each row.
-            generator: Random generator of the block.
             seed: Seed of the identifiers.
 
         Raises:
@@ -341,7 +339,6 @@ def with_missing(
     """Returns partly observed rows after marking some unknown cells as known to be missing.
 
     Args:
-        codec: Codec of the table.
         rows: n encoded rows.
         missing: By column, the mask of the cells to mark. Shape: (n,) each.
     """

@@ -71,7 +71,6 @@ def draw_particles(
         latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
         log_ratio: log p - log g of each vector, with the prior p and the proposal g it was drawn
             from. Shape: (N,).
-        generator: Random generator.
         rows: Index of the row whose regions apply to each particle; None if the regions apply to
             all.
     """

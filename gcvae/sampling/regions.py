@@ -47,7 +47,6 @@ def number_region(
     A single number with a density but no probability is ignored if other cells have a probability.
 
     Args:
-        codec: Codec of the column.
         low: Lower end of each interval, in the column's dtype. Shape: (m,).
         high: Upper end of each interval, in the column's dtype. Shape: (m,).
         missing: Whether the region includes missing cells, for which the codec must have a code.
@@ -85,7 +84,6 @@ def known_regions(
     row's known cells; None for columns without a restriction.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         order: Order in which the decoder generates the columns; None for models without one.

@@ -69,11 +69,9 @@ def complete_rows(
     """Draws `n_outputs` completions of each row; known cells keep their codes and values.
 
     Args:
-        model: Model of the rows.
         regions: For each column, the set of cells that are possible in each row.
         rows: Encoded rows; cells that are not `observed` are drawn.
         n_outputs: Number of completions of each row.
-        generator: Random generator of all draws.
     """
     n_particles = max(N_PARTICLES, 2 * n_outputs)
     found = _completed(model, regions, rows, n_outputs, n_particles, generator)

@@ -108,8 +108,6 @@ def make_sampler(
     `given_rows` alone.
 
     Args:
-        constrained: Model with its hard rules.
-        seed: Seed of all draws.
         given: For each conditioned column, a value, a list of values, or {"min": ..., "max": ...}.
         given_rows: Known cells of each row to generate.
         distribution: Shares of the levels of one column: {column: {level: share}}.

@@ -60,7 +60,6 @@ def cell_tails(
     of the earlier cells. Returns None for models that are not autoregressive.
 
     Args:
-        model: Trained model.
         rows: Encoded rows; cells that are not `observed` are unknown.
         noise: Random numbers of each row.
         code_counts: For rows of the training table, which are then scored as if it did not contain
@@ -95,7 +94,6 @@ def completed_tails(
     Returns None for models that are not autoregressive. Shape: (n, D), for D columns.
 
     Args:
-        constrained: Model with its hard rules.
         typed: Rows with cells of the columns' dtypes; missing cells are unknown.
         rows: The same rows, encoded.
         noise: Random numbers of each row.

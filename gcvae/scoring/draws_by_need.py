@@ -38,7 +38,6 @@ def bound_by_need(
     vector as its standard error requires.
 
     Args:
-        model: Model of the rows.
         rows: Encoded rows; the number of draws of each depends on that row alone.
         noise: Random numbers of each row.
         tolerance: Target standard error, nats.

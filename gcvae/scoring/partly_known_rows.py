@@ -54,7 +54,6 @@ def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> M
     unknown. All cells are unknown in a row without any known cell. Shape: (n, D + C).
 
     Args:
-        codec: Codec of the table.
         typed: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded.
     """

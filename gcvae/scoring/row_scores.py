@@ -161,7 +161,6 @@ class RowScorer:
 
         Args:
             rows: Cells as text or with the columns' dtypes.
-            seed: Seed of the random numbers.
 
         Raises:
             TableError: The table contains no modelled column, or a cell cannot be read.
@@ -228,7 +227,6 @@ class RowScorer:
             context: Encoded context of each row, C codes, then C values; None without context.
                 Shape: (n, 2 C).
             unknown: Names of columns whose cells are integrated out.
-            seed: Seed of the random numbers.
             trained: Training rows, if the codec also knows levels of other rows; else None.
             table: All rows from which the codec was fitted, if `typed` is among them; else None.
 
@@ -475,11 +473,8 @@ def reference_scores(
     If the model is autoregressive, the key `anomaly` contains their sorted anomaly statistics.
 
     Args:
-        model: Trained model.
-        codec: Codec of the table.
         rows: Held-out rows, encoded.
         acceptance: Share of generated rows that satisfy the hard rules.
-        seed: Seed of the random numbers.
         report: Receives the fraction that is done.
         code_counts: Number of rows of the training table with each code, for each column.
     """

@@ -24,7 +24,6 @@ def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTab
     whose probability is its score (rounding interval, or bin between quantiles).
 
     Args:
-        codec: Codec of the table.
         table: Encoded rows.
         measure: A key of `MEASURES`.
 

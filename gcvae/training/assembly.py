@@ -78,7 +78,6 @@ def build_model(
     """Returns an untrained model.
 
     Args:
-        config: Resolved settings.
         columns: Properties of the table's columns.
         seed: Seed of the initial weights.
         functions: Functional dependencies that an autoregressive decoder enforces.

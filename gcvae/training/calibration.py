@@ -80,10 +80,8 @@ def calibrate(
     """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
-        model: Trained model.
         code_counts: Number of table rows with each of the K_j integer codes of column j. Shape:
             (K_j,) each.
-        seed: Seed of the generated rows.
         report: Function that is called with the finished share of the work, from 0 to 1; an
             exception that it raises ends the calibration.
     """
@@ -258,10 +256,8 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
     held-out rows significantly.
 
     Args:
-        model: Trained model.
         rows: Rows of the table.
         held_out: Indices of the held-out rows; of all rows if training held out none.
-        seed: Seed of the latent vectors.
 
     Returns:
         The factor of each column, from 0 to 1; 1 for all columns if the model has no autoregressive
@@ -353,10 +349,8 @@ def mixture_prior(
     that the model does not use have a standard normal prior.
 
     Args:
-        model: Trained model.
         rows: Rows of the table.
         held_out: Indices of the held-out rows; of all rows if training held out none.
-        seed: Seed of samples and fit.
         report: Function that is called with the finished share of the work, from 0 to 1.
     """
     generator = generator_for(seed, "prior")

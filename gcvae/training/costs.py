@@ -55,8 +55,6 @@ def training_cost(
     """Returns the estimated cost of training a model.
 
     Args:
-        preset: Name of the preset.
-        settled: Resolved settings.
         rows: Number of rows of the table.
         columns: Number of columns of the table.
         levels: Total number of levels of all columns.
@@ -83,7 +81,6 @@ def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
     them does not.
 
     Args:
-        preset: Name of the preset.
         rows: Number of rows of the training table.
         columns: Number of columns of the table.
         unseen: Number of real rows that were not used in training.

@@ -42,12 +42,7 @@ def adjust(
     The settings select which of these steps are done.
 
     Args:
-        model: Trained model.
-        config: Resolved settings.
         prepared: Training table, with schema and codec.
-        result: Result of training.
-        seed: Seed of the fit.
-        progress: Progress of the fit.
 
     Returns:
         Entry for the training record: `logit_factors`, the factor of each column whose logits were
@@ -94,13 +89,6 @@ def measure(
 ) -> tuple[Acceptance, dict[str, Any]]:
     """Measures a model: the share of generated rows that satisfy the hard rules, and the scores of
     held-out rows.
-
-    Args:
-        model: Trained and calibrated model.
-        prepared: Training table.
-        result: Result of training.
-        seed: Seed of the samples.
-        progress: Progress of the fit.
 
     Returns:
         The acceptance (share of generated rows that satisfy the hard rules), and entries for the

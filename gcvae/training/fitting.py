@@ -57,10 +57,6 @@ def fit_prepared(
     """Trains a model on a prepared table, calibrates it and measures it.
 
     Args:
-        prepared: Training table.
-        config: Settings.
-        progress: Progress of the fit.
-        seed: Seed of all random numbers.
         device: Device on which the model is trained; the result is on the CPU.
 
     Raises:

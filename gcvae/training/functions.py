@@ -46,7 +46,6 @@ def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
 
     Args:
         rules: Business rules of the schema.
-        config: Settings of the model.
     """
     if not keeps_rules(config):
         return []
@@ -63,7 +62,6 @@ def level_functions(
         codec: Encoder of the table's cells.
         rows: All rows of the training table.
         rules: Business rules of the schema; those that are functional dependencies are fitted.
-        config: Settings of the model.
 
     Returns:
         Dependencies in the order in which the decoder applies them.

@@ -92,11 +92,8 @@ def train(
     The model ends with the weights whose bound on held-out rows was best.
 
     Args:
-        model: Untrained model.
         rows: Rows on the model's device; or on the CPU, from which minibatches are copied to the
             device.
-        config: Resolved settings.
-        seed: Seed of all random numbers.
         log_scale: Log Jacobian of the encoding of each of n rows, on the CPU; None stands for 0. It
             is subtracted from reported bounds, so that densities are per unit of the table, but not
             from the loss. Shape: (n,).

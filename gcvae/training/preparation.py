@@ -122,7 +122,6 @@ def prepared_table(
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
         schema: What the user specifies about the columns; the rest is inferred. None to infer all.
-        config: Settings of the model.
         progress: Progress of the fit; an exception that it raises ends the preparation.
         seed: Seed of the rows that are set aside for a report.
         checkpoints: Store of the run's checkpoint; None to save none. Under differential privacy it

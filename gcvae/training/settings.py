@@ -313,7 +313,6 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
     """Returns the settings of a preset, with some of them replaced.
 
     Args:
-        preset: Name of the preset.
         settings: Values by name that replace those of the preset.
 
     Raises:
@@ -421,7 +420,6 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledCon
     the rule computes from the size of the table.
 
     Args:
-        config: Settings.
         n_rows: Number of rows of the table.
         n_columns: Number of modelled columns of the table.
     """

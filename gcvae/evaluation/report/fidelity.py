@@ -102,7 +102,6 @@ def fidelity_part(
     None if they are.
 
     Args:
-        rows: Rows of the report.
         seed: Seed of subsamples, folds and trees.
         report: Called with the fraction of the work that is done, 0 to 1.
     """

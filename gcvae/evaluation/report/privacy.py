@@ -66,7 +66,6 @@ def privacy_part(
             reference model. Empty if the model's scores cannot be used. Shape: (2 n_rows,) each.
         n_rows: Number of attacked members, and of attacked unseen rows.
         mismatch: Why unseen rows are not comparable with training rows, as a clause; else None.
-        seed: Seed of the attacks.
         report: Called with the fraction of the work that is done, 0 to 1.
     """
     part = _attacked(rows, model_scores, n_rows, mismatch=mismatch, seed=seed, report=report)

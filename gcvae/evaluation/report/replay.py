@@ -73,7 +73,6 @@ def replayed(
     """Counts synthetic cells that repeat personal data or a rare text of the real table.
 
     Args:
-        schema: Schema of both tables.
         real: Training rows, with cells of their columns' dtypes.
         drawn: Synthetic rows, with cells of their columns' dtypes.
         rare_rows: A text is rare if fewer real rows contain it; with 1, no text is rare.

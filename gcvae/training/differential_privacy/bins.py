@@ -143,7 +143,6 @@ def tree_bins(
 
     Args:
         codes: Value index of each cell, or `MISSING`. Shape: (n,).
-        column: The column.
         rho: Privacy budget of the tree, in rho of zero-concentrated differential privacy.
         ledger: Record of the privacy costs, to which the tree's is added.
         cell_deviation: Standard deviation of the noise in a count of the two-way table of two
@@ -229,7 +228,6 @@ def column_bins(
     """Returns the bins of each column; the privacy cost of all trees together is at most rho.
 
     Args:
-        columns: Columns of the table.
         codes: Value index of each cell of n rows and D columns, or `MISSING`. Shape: (n, D).
         rho: Privacy budget, divided equally among the columns with trees.
         ledger: Record of the privacy costs, to which those of the trees are added.

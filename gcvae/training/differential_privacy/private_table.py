@@ -76,7 +76,6 @@ def private_table(
     """Returns differentially private rows that resemble those of a real table.
 
     Args:
-        table: Real table.
         schema: The user's schema, which must specify limits and levels of every column.
         budget: Privacy budget, which is spent completely.
         seed: Seed of all random numbers except the noise, which cannot be repeated.
@@ -131,7 +130,6 @@ def private_bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> l
     """Returns the bins of each column, which cost a twentieth of the privacy budget.
 
     Args:
-        columns: Columns of the table.
         codes: Value index of each cell of n rows and D columns, or `MISSING`. Shape: (n, D).
         ledger: Privacy budget and record of its costs.
     """
@@ -248,9 +246,6 @@ def values_of_bins(
     Args:
         bins: Bin index of each cell of n rows and D columns. Shape: (n, D).
         of_columns: Bins of each column.
-        names: Names of the columns.
-        schema: Schema of the columns.
-        random: Random generator.
     """
     columns = {}
     for j, name in enumerate(names):
