@@ -103,7 +103,6 @@ def draw_heat_map(
     80 columns mark negative cells. The size of the picture depends on the number of columns.
 
     Args:
-        target: A path or an open binary file.
         format: `png` or `svg`.
         columns: Names of the D columns, in the order in which they are drawn.
         values: Dependence of each pair of columns, NaN if undefined. Shape: (D, D).

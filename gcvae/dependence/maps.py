@@ -143,7 +143,6 @@ class DependencyMap:
         """Draws the map as a heat map and saves the picture.
 
         Args:
-            target: A path or an open binary file.
             format: `png` or `svg`. Default: the path's extension, else `png`.
             order: Column indices in the order to draw, such as the `order` of another map. Default:
                 dependent columns next to each other.

@@ -96,7 +96,6 @@ def save_figure(
     """Saves a figure to a file; call it in a `drawing` block. Equal figures give equal files.
 
     Args:
-        target: A path or an open binary file.
         format: `png` or `svg`.
         dpi: Dots per inch.
         title: Description for screen readers, stored in the file's metadata; empty to omit it.

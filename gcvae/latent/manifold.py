@@ -81,7 +81,6 @@ class Manifold:
         A panel shows the median of numbers, or the most probable level, at each z of the grid.
 
         Args:
-            target: A path or an open binary file.
             format: `png` or `svg`. Default: the path's extension, else `png`.
         """
         from gcvae.latent.manifold_picture import draw_manifold

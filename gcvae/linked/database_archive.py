@@ -83,8 +83,8 @@ def written_schemas(
 def schemas_of_texts(
     record: Mapping[str, Any], schemas: Mapping[str, TableSchema]
 ) -> dict[str, TableSchema]:
-    """Returns the schemas of the tables that were uploaded as text files rather than Parquet; the
-    member `tables` of the upload's `record` gives the `format` of each table."""
+    """Selects the schemas of the tables that were uploaded as text files, not Parquet. The member
+    `tables` of the upload's `record` contains the `format` of each table."""
     formats = {name: table.get("format", "parquet") for name, table in record["tables"].items()}
     return {name: s for name, s in schemas.items() if formats.get(name) not in (None, "parquet")}
 

@@ -218,7 +218,8 @@ class DatabaseFit(LinkedRows):
         Args:
             schemas: Column schemas by table name.
             typed: Rows of each table, with cells of the columns' dtypes.
-            preset, settings, seed, device: As for `Synthesizer.fit`, for every table.
+            preset, settings, seed, device: Arguments with which `Synthesizer.fit` trains each
+                table's model.
             progress: Function that receives a table's name and the fraction of its fit that is
                 done, or whether to show a progress bar for each table; None lets `Synthesizer.fit`
                 decide.
@@ -267,8 +268,7 @@ class DatabaseFit(LinkedRows):
 
     def _parent_columns(self, name: str) -> dict[str, str]:
         """Returns the columns of the parent table that rules may use: {name in the rules: name in
-        the parent table}.
-        """
+        the parent table}."""
         key = self.key(name)
         if key is None:
             return {}
@@ -308,8 +308,7 @@ class DatabaseFit(LinkedRows):
 
     def _modelled(self, name: str) -> list[str]:
         """Returns the names of the columns that a table's model learns, which exclude references,
-        copied columns and keys counted from a grid.
-        """
+        copied columns and keys counted from a grid."""
         table, plan = self.links[name], self.plans[name]
         of_keys = {column for key in table.foreign_keys for column in key.columns}
         primary = set(table.primary_key)
@@ -320,8 +319,7 @@ class DatabaseFit(LinkedRows):
 
     def _gather(self, name: str) -> None:
         """Builds the frame of a table, and adds to its parent's frame the number of children and
-        their random effect.
-        """
+        their random effect."""
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]
         frame = self.reduced[name][1][self._modelled(name)].copy()
         self.borrowed[name] = {}
@@ -355,15 +353,13 @@ class DatabaseFit(LinkedRows):
 
     def _is_learned(self, name: str, column: str) -> bool:
         """Returns whether models learn this column: additional columns, and columns of a modelled
-        kind.
-        """
+        kind."""
         schema = self.reduced[name][0]
         return column not in schema or schema[column].is_modelled
 
     def _borrow(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
         """Returns (names of the columns by which the rows of a referenced table are chosen, their
-        codec).
-        """
+        codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {c for k in links.foreign_keys for c in k.columns} | set(plan.copied)
@@ -376,8 +372,7 @@ class DatabaseFit(LinkedRows):
 
     def _context(self, name: str) -> pd.DataFrame:
         """Returns the columns of a table and its ancestors on which the models of its children
-        depend.
-        """
+        depend."""
         own = [
             c
             for c in self.frames[name].columns
@@ -392,8 +387,7 @@ class DatabaseFit(LinkedRows):
 
     def _document(self, name: str) -> dict[str, Any]:
         """Returns the JSON schema document with which a table's model is fitted: columns and
-        rules.
-        """
+        rules."""
         schema, parts = self.reduced[name][0], self.reductions[name].owners
         counts = {columns[0] for columns in self.child_column_names[name].values()}
         counts |= self.degree_columns.get(name, set())
@@ -484,8 +478,7 @@ class DatabaseFit(LinkedRows):
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
         """Returns the progress option for the fit of one table: whether to show a bar, or a
-        function that reports to the caller's function.
-        """
+        function that reports to the caller's function."""
         option = self.progress
         if option is None or isinstance(option, bool):
             return option
@@ -498,8 +491,7 @@ class DatabaseFit(LinkedRows):
 
     def _disjoint(self, name: str) -> dict[int, tuple[int, ...]]:
         """Returns, for each foreign key, the other foreign keys that never lead to the same row as
-        it does, such as home team and away team.
-        """
+        it does, such as home team and away team."""
         keys, rows = self.links[name].foreign_keys, self.rows[name]
         return {
             i: tuple(
@@ -525,7 +517,6 @@ class DatabaseFit(LinkedRows):
 
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
         """Returns the context of each parent: the random effect on its children, its columns, and
-        those of its ancestors.
-        """
+        those of its ancestors."""
         effect = self.frames[key.table][self._effect_names(name)]
         return limited_context(pd.concat([effect, self._context(key.table)], axis=1))

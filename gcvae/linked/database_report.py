@@ -116,7 +116,6 @@ def database_report(
         plans: Plan of each table of the model.
         real, drawn, holdout: Real, synthetic and unseen real tables by name, with cells of the
             columns' dtypes; `holdout` may be None.
-        seed: The same seed gives the same report.
         progress: Receives the name of a table and the fraction of its report that is done.
     """
     sides = [real, drawn, *([] if holdout is None else [holdout])]

@@ -209,8 +209,7 @@ def _entity(
     links: DatabaseSchema,
 ) -> Split | None:
     """Returns a split by the repeated key that determines most other columns, or by the column that
-    the schema specifies; None if there is none.
-    """
+    the schema specifies; None if there is none."""
     table, frame = links[name], typed[name]
     if table.entity is False or table.keep:
         return None
@@ -259,8 +258,7 @@ def _series(
     links: DatabaseSchema,
 ) -> Split | None:
     """Returns a split by a column that has, together with the parent's key, at most one row per
-    date; None if there is none.
-    """
+    date; None if there is none."""
     table, frame = links[name], typed[name]
     if not table.foreign_keys or table.entity is False or table.keep:
         return None

@@ -219,7 +219,6 @@ class Households(LinkedRows):
         Args:
             draws: Number of draws of the random effect, the vector that the children of a row
                 share.
-            seed: The same seed gives the same numbers.
             progress: Receives the number of finished households, and may raise to end the call.
         """
         found, errors = [np.zeros(0)], [np.zeros(0)]
@@ -239,7 +238,6 @@ class Households(LinkedRows):
         mean.
 
         Args:
-            seed: The same seed gives the same numbers.
             at: Row indices of the households to examine; None examines all.
         """
         at = np.arange(len(self.typed[name])) if at is None else at
@@ -314,8 +312,7 @@ class Households(LinkedRows):
 
     def _gather(self, name: str) -> None:
         """Builds the frame of a table's rows with additional columns, and adds to its parent's
-        frame the number of children and their random effect.
-        """
+        frame the number of children and their random effect."""
         part, frame = self.parts[name], self.typed[name]
         if part.catalogue is not None:
             self.frames[name] = part.catalogue
@@ -355,8 +352,7 @@ class Households(LinkedRows):
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
         """Returns the columns of referenced rows; missing references are violations if the training
-        table contained none.
-        """
+        table contained none."""
         found = self.borrowed_cells(name, number, columns)
         there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
         if there in self.models[name].columns and there not in found:
@@ -380,8 +376,7 @@ class Households(LinkedRows):
 
     def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
         """Returns the context of rows: random effects and columns of their parents and other
-        ancestors; None for a table without a parent.
-        """
+        ancestors; None for a table without a parent."""
         key = self.key(name)
         if key is None:
             return None
@@ -394,8 +389,7 @@ class Households(LinkedRows):
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         """Returns (rows as the table's model expects them, names of the columns that are not
-        scored).
-        """
+        scored)."""
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
@@ -510,8 +504,7 @@ class Households(LinkedRows):
 
     def _tails(self, name: str, at: Codes, context: pd.DataFrame | None, seed: int) -> Tails:
         """Returns the smallest tail probability of each row and all rows below it, given their
-        context.
-        """
+        context."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
@@ -545,8 +538,7 @@ class Households(LinkedRows):
         self, name: str, at: Codes, context: pd.DataFrame, seed: int, found: Tails
     ) -> None:
         """Merges the tail probabilities of the gaps between a sequence's rows, as cells of its time
-        column.
-        """
+        column."""
         sequence, conditions = self.models[name].sequence, self._gaps(name, at, context)
         assert sequence is not None, "it has an order"
         gaps, with_previous = sequence.gaps, self.steps[name].take(at).with_previous
@@ -560,8 +552,7 @@ class Households(LinkedRows):
 
     def _gaps(self, name: str, at: Codes, context: pd.DataFrame) -> tuple[pd.DataFrame, Any] | None:
         """Returns (typed gaps, encoded contexts) of rows with a previous row; None if no gap is
-        modelled.
-        """
+        modelled."""
         sequence, steps = self.models[name].sequence, self.steps[name].take(at)
         with_previous = steps.with_previous
         if sequence is None or isinstance(sequence.gaps, float) or not len(with_previous):
@@ -577,8 +568,7 @@ class Households(LinkedRows):
         self, child: str, rows: pd.DataFrame, context: pd.DataFrame, parents: Codes
     ) -> pd.DataFrame:
         """Returns the context of a child table's rows: the random effect, then the columns of the
-        parent and its ancestors.
-        """
+        parent and its ancestors."""
         effects = [c for c in rows.columns if c.startswith(f"{child} effect ")]
         whole = pd.concat([rows[effects], context], axis=1)
         return whole.iloc[parents].reset_index(drop=True)

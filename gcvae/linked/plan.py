@@ -166,8 +166,7 @@ def _catalogues(
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
     """Returns whether nearly every row has a short and mostly unique text, such as a genre's name,
-    and no column is personal or a date.
-    """
+    and no column is personal or a date."""
     if any(column.personal for column in schema):
         return False
     if any(column.has_times for column in schema):
@@ -230,8 +229,7 @@ def _copied(
     schema: DatabaseSchema,
 ) -> dict[str, tuple[int, str]]:
     """Returns the columns that repeat a column of a referenced row: {column: (index of the foreign
-    key, column of the referenced table)}.
-    """
+    key, column of the referenced table)}."""
     found: dict[str, tuple[int, str]] = {}
     keys = set(key_columns(name, schema))
     for i, key in enumerate(schema[name].foreign_keys):
@@ -272,8 +270,7 @@ def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
 
 def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None:
     """Raises a SchemaError if the user specified an order that is a key, has missing values, or
-    contains neither dates nor numbers.
-    """
+    contains neither dates nor numbers."""
     order = schema[name].order
     if order is None or not len(frame):
         return

@@ -117,7 +117,6 @@ class RandomEffect:
         Args:
             children: Columns of the children, with cells of their dtypes.
             parents: Parent index of each child. Shape: (n,).
-            seed: Seed of the shuffle that estimates how alike children are by chance.
         """
         features = tuple(Feature.fit(children[name]) for name in children.columns)
         phi = _stacked(features, children)

@@ -250,7 +250,6 @@ class Choice:
             others: Row indices that must not be chosen: the row itself in a table that refers to
                 itself, and the rows of references that never lead to the same row. Shape: (n,)
                 each.
-            seed: Seed of the candidates.
         """
         rng, capacity = numpy_generator(seed, "references"), self.capacity.copy()
         found = np.full(len(target), NO_ROW, dtype=np.int64)

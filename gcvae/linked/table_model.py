@@ -154,7 +154,6 @@ class TableModel:
             context: Context (data on which rows depend) of each parent. Shape: m rows.
             counts: Number of rows to generate for each parent. Shape: (m,).
             first: Time of each parent's first row in a sequence; else None.
-            seed: The same seed gives the same rows.
         """
         parents = np.repeat(np.arange(len(counts)), counts)
         if self.sequence is None:
@@ -210,7 +209,6 @@ class TableModel:
             ranks: Number of known rows of each parent. Shape: (m,).
             times: Time of each parent's last row. Shape: (m,).
             n: Number of rows to add to each parent.
-            seed: The same seed gives the same rows.
         """
         assert self.sequence is not None, "the rows have an order"
         now, previous, everyone = self.sequence.clock.count(times), last, np.arange(len(context))
@@ -282,8 +280,7 @@ class TableModel:
 
 def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
     """Returns the context columns of a row's rank: numbers of its parent's rows before and after
-    it.
-    """
+    it."""
     return pd.DataFrame({"rank": position, "rows left": n_after})
 
 
@@ -304,7 +301,7 @@ class Steps:
     Attributes:
         order: Row indices sorted by parent and time. Shape: (n,).
         gap: Time since the previous row; NaN for the first row of a parent. Shape: (n,).
-        ranks: Numbers of rows of the same parent before and after each row. Shape: n rows.
+        ranks: Number of the parent's rows before and after each row. Shape: n rows.
         at: Features of each row's time. Shape: n rows.
         at_before: Features of the previous row's time. Shape: n rows.
         before: Columns of the previous row; missing for the first row of a parent. Shape: n rows.

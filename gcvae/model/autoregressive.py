@@ -256,10 +256,8 @@ class AutoregressiveNetwork(nn.Module):
         return torch.empty_like(added).index_copy(0, self.places, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
-        """Applies the layers of each column to the running sum before it.
-
-        Shape: (D_part, N, d_sum) -> (D_part, N, d_column).
-        """
+        """Applies the layers of each column to the running sum before it. Shape: (D_part, N, d_sum)
+        -> (D_part, N, d_column)."""
         act = nn.functional.silu
         h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
         inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])

@@ -209,7 +209,7 @@ def iwae_bound(
     Args:
 
         rows: Encoded rows, with D columns. Shape: (n, D).
-        noise: Random numbers of the rows.
+        noise: Source of each row's random numbers.
         n_draws: Number of samples of z for each row.
         n_jitters: Number of jitters (uniform samples that place each level within its interval of
             probabilities) for each z, averaged inside the logarithm; 0 for the exact likelihood.
@@ -239,7 +239,7 @@ def iwae_bounds(
     Args:
 
         rows: The n encoded rows, with D columns. Shape: (n, D).
-        replicates: Random numbers of the rows, one set for each bound.
+        replicates: Source of each row's random numbers, one for each bound.
         n_draws: Number of samples of z for each row and set.
         n_jitters: Number of jitters for each z, as for `iwae_bound`; 0 for the exact likelihood.
         likelihoods: `row_likelihoods` of the decoder; None to create it.

@@ -323,8 +323,8 @@ Copula = LowRankCopula | IndependenceCopula
 
 
 def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (M^-1 B^T (psi q), log|M|) with M = I + B^T B. Shape: (..., D, r) -> (...,
-    r), (...)."""
+    """Returns (M^-1 B^T (psi q), log|M|) with M = I + B^T B. Shape: (..., D, r) -> (..., r),
+    (...)."""
     t = (b * psi_q[..., None]).sum(-2)
     if b.shape[-1] == 1:
         norm_squared = b.square().sum((-2, -1))
@@ -365,10 +365,8 @@ def _shifted_normals(shift: Tensor) -> Tensor:
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
     """Returns (nodes for the integrals over all sets of first columns, log of their spacing).
 
-    Given the point cells of the first j columns, the factor is N(t_j / P_j, 1 / P_j) with
-    P_j = 1 + sum b_g^2; without columns it is N(0, 1).
-
-    Shape: (..., D) each -> (..., n_nodes), (...).
+    Given the point cells of the first j columns, the factor is N(t_j / P_j, 1 / P_j) with P_j = 1 +
+    sum b_g^2; without columns it is N(0, 1). Shape: (..., D) each -> (..., n_nodes), (...).
     """
     precision = 1.0 + square.cumsum(-1)
     mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()

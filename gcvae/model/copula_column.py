@@ -189,7 +189,6 @@ class CopulaColumn:
 @dataclass(frozen=True)
 class _Pieces:
     """Intervals and points of numbers, none of which contains a number that has its own code.
-
     Shape: (N, m) each; lower and upper (N, m) or (1, m).
 
     Attributes:

@@ -240,10 +240,8 @@ class AutoregressiveMixturePrior(Prior):
         return self._of_outputs(self.leave(act(h)))
 
     def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Converts network outputs to (log weights, means, log standard deviations).
-
-        Shape: (..., 3 C k) -> three of (..., k, C).
-        """
+        """Converts network outputs to (log weights, means, log standard deviations). Shape: (..., 3
+        C k) -> three of (..., k, C)."""
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 
@@ -337,7 +335,6 @@ def fit_best_mixture(
         held_out: Samples of z that select the mixture. Shape: (m, K).
         choices: Numbers of components to try. Those with fewer than fifty samples per component are
             skipped, except the smallest.
-        seed: Seed of the initial components.
         report: Function that is called with the finished share of the work, from 0 to 1.
     """
     first, *others = sorted(choices)

@@ -60,7 +60,7 @@ class LatentDraws:
 def draw_latents(
     model: GenerativeModel, rows: EncodedTable, n_draws: int, replicates: Sequence[RowNoise]
 ) -> LatentDraws:
-    """Samples `n_draws` latent vectors for each row and each set of random numbers.
+    """Samples `n_draws` latent vectors for each row and each replicate (independent repetition).
 
     A fixed share of the samples is from the prior. The others are from the encoder's widened
     posterior N(eta, (c tau)^2), with standard deviations c tau of at most one, at points of a Sobol
@@ -70,8 +70,8 @@ def draw_latents(
     Args:
 
         rows: The n encoded rows, with D columns. Shape: (n, D).
-        n_draws: Number of samples for each row and set.
-        replicates: Independent sets of random numbers of the rows.
+        n_draws: Number of samples for each row and replicate.
+        replicates: Source of each row's random numbers, one for each replicate.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """

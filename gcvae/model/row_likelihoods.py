@@ -161,9 +161,7 @@ class RowLikelihoods:
 
     def _narrow_intervals(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
         """Scores the cells of a column that stand for intervals, and samples numbers in them.
-
-        Shape: noise (N,).
-        """
+        Shape: noise (N,)."""
         j = at.column.number
         if rows.intervals is None or at.column.place is None:
             return

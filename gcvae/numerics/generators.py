@@ -25,7 +25,6 @@ def generator_for(
     state.
 
     Args:
-        seed: Seed of the run.
         *purpose: Names and numbers that identify the use, such as `"step", 500`.
         device: Device of the generator.
 

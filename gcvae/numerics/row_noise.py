@@ -43,7 +43,6 @@ class RowNoise:
         """Returns the noise of rows whose keys are derived from a seed, a purpose and row numbers.
 
         Args:
-            seed: Seed of the run.
             purpose: Name of the use; noise for different purposes is independent.
             numbers: Number of each row in the table or sample.
 

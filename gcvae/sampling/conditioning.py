@@ -115,7 +115,7 @@ class ConditionedModel:
         proposal: Distribution from which latent vectors are drawn.
         log_probability: Log probability of the condition under the model, or log density if the
             condition names numbers that are not rounded.
-        effective_share: Effective sample size divided by the number of particles.
+        effective_share: Effective sample size divided by the number of weighted draws.
     """
 
     model: GenerativeModel
@@ -140,7 +140,6 @@ class ConditionedModel:
 
         Args:
             regions: The set of possible cells of each column; None for an unconditioned column.
-            seed: Seed of the pilot.
             reveals_probability: Whether an error message may contain the probability.
             n_columns: Number of columns that the condition names, for error messages; None counts
                 those with a region.

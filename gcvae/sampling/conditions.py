@@ -157,8 +157,7 @@ def _broken_rules(
     condition: Condition,
 ) -> Iterator[Problem]:
     """Yields a problem for each rule without exceptions in the table that the known cells
-    violate.
-    """
+    violate."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_parents = set(rule.parents) <= set(known.columns)
@@ -188,8 +187,7 @@ def _breaks(
     condition: Condition,
 ) -> bool:
     """Returns whether the condition contradicts a functional dependency: the table contains the
-    known determining cells, but never with one of the permitted levels of the dependent column.
-    """
+    known determining cells, but never with one of the permitted levels of the dependent column."""
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
@@ -252,8 +250,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
     """Returns a time as text in the table's format; the time itself if the format cannot express
-    it.
-    """
+    it."""
     schema = TableSchema((column,))
     frame = pd.DataFrame({column.name: pd.Series([time]).astype(TIMES)})
     text = format_table(frame, schema)
@@ -294,8 +291,7 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 class _NotUnderstoodError(Exception):
     """Invalid value in a condition. Its arguments are the message, what would be right, and a
-    suggestion if there is one.
-    """
+    suggestion if there is one."""
 
     def problem(self, pointer: str, column: str) -> Problem:
         """Returns the problem, with its location."""
@@ -341,8 +337,7 @@ def _add(
 
 def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
     """Returns one row with the columns for which the condition gives a single value, as typed
-    cells.
-    """
+    cells."""
     cells = {}
     for name, wanted in given.items():
         if name not in codec.schema or not codec.schema[name].is_modelled:
@@ -359,8 +354,7 @@ def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
 
 def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
     """Returns the values that a condition allows of a column that the model represents by residuals
-    or parts. One row.
-    """
+    or parts. One row."""
     items = wanted if isinstance(wanted, list) else [wanted]
     if not items:
         raise _NotUnderstoodError("the list is empty", "at least one value")
@@ -416,8 +410,7 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
 
 def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
     """Returns whether null is among the values; raises an error if the column had no missing
-    cells.
-    """
+    cells."""
     if None not in items:
         return False
     if not column.has_missing:
@@ -590,8 +583,7 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
 
 def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool) -> Numbers:
     """Returns the log of the share of each code's levels that are possible. Shape: (levels,) ->
-    (codes,).
-    """
+    (codes,)."""
     if isinstance(codec, GroupedLevelCodec):
         log_shares = codec.log_shares(chosen)
     else:

@@ -204,8 +204,7 @@ class ConstrainedModel:
 
     def _keeps(self, rows: EncodedTable) -> Mask:
         """Returns for each row and hard rule whether the row satisfies it. Shape: (n, number of
-        rules).
-        """
+        rules)."""
         if not len(self.hard_rules):
             return np.ones((len(rows), 0), dtype=bool)
         return self.hard_rules.kept(self.codec.decode(rows))
@@ -286,8 +285,7 @@ def _refusal(
     expected: str,
 ) -> HardRuleError:
     """Returns the error for hard rules with too small an acceptance; it names the rule that rows
-    violate most often.
-    """
+    violate most often."""
     worst = int(np.argmin(measured.kept))
     share = measured.kept[worst] / measured.rows
     return HardRuleError(

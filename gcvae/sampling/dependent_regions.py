@@ -349,8 +349,7 @@ class _ParentProposals:
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int
     ) -> ParentConstraint | None:
         """Returns the restriction of a column of a rule when the column at position `place` of the
-        order is drawn; None without one.
-        """
+        order is drawn; None without one."""
         target = target_at(place)
         later = tuple(
             name
@@ -378,8 +377,7 @@ class _ParentProposals:
 
     def _drawn_at(self, name: str) -> int:
         """Returns the position in the decoder's order at which the last part of a column is
-        drawn.
-        """
+        drawn."""
         return max((self.order.index(part) for part in self._parts(name)), default=-1)
 
 

@@ -72,8 +72,7 @@ class KnownCombinations:
 
     def _indices(self, frame: pd.DataFrame) -> npt.NDArray[np.int64]:
         """Returns each row as indices into `values`; 0 for an unseen value. Shape: (n, number of
-        columns).
-        """
+        columns)."""
         matrix = np.zeros((len(frame), len(self.values)), dtype=np.int64)
         for j, (name, known) in enumerate(self.values.items()):
             index = {value: number for number, value in enumerate(known, start=1)}
@@ -218,8 +217,7 @@ class HardRules:
 
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
         """Adds the cells that must be missing to those known to be missing, until no more
-        follow.
-        """
+        follow."""
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
@@ -285,8 +283,7 @@ class HardRules:
 
 def _is_exact(rule: Rule) -> bool:
     """Returns whether every row satisfies a rule: it is hard, or the table contains no
-    exception.
-    """
+    exception."""
     return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
 
 
@@ -305,8 +302,7 @@ def modelled(form: Combination, schema: TableSchema) -> list[str]:
 
 def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:
     """Returns (index of each cell's distinct value, -1 if missing; the distinct values as JSON
-    types).
-    """
+    types)."""
     codes, found = pd.factorize(series)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return codes, np.datetime_as_string(np.asarray(found, dtype=TIMES)).tolist()

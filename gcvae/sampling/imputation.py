@@ -49,7 +49,6 @@ def impute_blocks(
             as entirely missing.
         draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
             from 1.
-        seed: Seed of all completions.
         among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None
             completes all rows. The result for these rows is the same as in a full pass.
         columns: Columns to fill; None fills all whose missing cells are not kept.
@@ -134,8 +133,7 @@ def _filled(
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
     """Returns a dtype that can hold the drawn cells: with new categories, or the unit of drawn
-    dates.
-    """
+    dates."""
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

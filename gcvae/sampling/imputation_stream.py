@@ -91,8 +91,7 @@ def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.D
 
 def _dropped_cells(block: pd.DataFrame, schema: TableSchema) -> dict[str, pd.Series[Any]]:
     """Returns the cells of dropped columns, whose format the schema does not describe: numbers and
-    booleans unchanged, all other cells as text.
-    """
+    booleans unchanged, all other cells as text."""
     from pandas.api.types import is_numeric_dtype
 
     from gcvae.cells.values import parse_table

@@ -190,8 +190,7 @@ def _row_constraint(
     target: Mapping[str, TargetIntervals],
 ) -> _RowConstraint | None:
     """Returns the restriction of a row's unknown columns by its formulas; None if there is none, or
-    if `SolvedRegion` handles it.
-    """
+    if `SolvedRegion` handles it."""
     known_targets = {}
     for name in exact:
         places = target.get(name)
@@ -268,8 +267,7 @@ def _combinations(
     codec: TableCodec, constraint: _RowConstraint, order: Sequence[int]
 ) -> tuple[list[str], Codes] | None:
     """Returns (columns in drawing order, possible combinations of codes); None if there are none or
-    too many.
-    """
+    too many."""
     names = sorted(constraint.unknown, key=lambda name: list(order).index(codec.places[name]))
     supports = [_support(codec, name) for name in names]
     found = [support for support in supports if support is not None]

@@ -96,8 +96,8 @@ class KnownRows:
         columns, which are known to be missing.
 
         Cells that must be missing by a rule, such as `is_missing(refund) if status != 'returned'`,
-        are also known to be missing. A known cell to which the model gives no probability is
-        ignored when the other cells are drawn.
+        are also known to be missing. A known cell of probability 0 under the model is ignored when
+        other cells are drawn.
 
         Args:
             typed: Rows with cells of the columns' dtypes.
@@ -126,19 +126,19 @@ class KnownRows:
         return -(-len(self) // BLOCK_ROWS)
 
     def block_numbers(self, among: range) -> range:
-        """Returns the numbers of the blocks of a range of rows that begins at a block's first
-        row."""
+        """Returns the indices of the blocks that contain the rows in `among`, a range that begins
+        at a block's first row."""
         assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
         return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
 
     def rows_of(self, number: int) -> slice:
-        """Returns the range of rows of a block, as a slice."""
+        """Returns the range of rows of the block with index `number`, as a slice."""
         return slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, len(self)))
 
     def complete(
         self, number: int, n_outputs: int, generator: torch.Generator, seed: int
     ) -> tuple[pd.DataFrame, Tensor]:
-        """Returns (completed rows of a block, effective number of particles of each row).
+        """Returns (completed rows of a block, effective sample size of the draws for each row).
 
         Particles are weighted draws, of which the completions of a row are chosen. The completions
         of a row are consecutive. `generator` draws all cells except identifiers, which `seed` and
@@ -147,7 +147,6 @@ class KnownRows:
         Args:
             number: Number of the block.
             n_outputs: Number of completions of each row.
-            seed: Seed of the identifiers.
 
         Raises:
             HardRuleError: No completion of a row satisfies the hard rules.
@@ -207,10 +206,7 @@ class KnownRows:
         exact: Collection[str],
     ) -> EncodedTable:
         """Draws a level where several levels share a completion's code, and restores the known
-        cells.
-
-        Shape: n rows with O completions of D columns, (n, O, D) -> (n O, D).
-        """
+        cells. Shape: n rows with O completions of D columns, (n, O, D) -> (n O, D)."""
         codes, values = drawn.codes, drawn.values
         n_outputs = codes.shape[1]
         table = EncodedTable(
@@ -233,8 +229,7 @@ class KnownRows:
 
     def _check(self, written: pd.DataFrame) -> None:
         """Checks that the model can generate the known cells. `written` contains them in their
-        original form.
-        """
+        original form."""
         problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():

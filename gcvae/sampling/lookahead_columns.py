@@ -51,8 +51,7 @@ def lookahead_regions(
 
 def _without_rules(region: object) -> Region | None:
     """Returns a column's region in the rows in which no rule restricts it; None if any cell is
-    possible there.
-    """
+    possible there."""
     plain = region.plain if isinstance(region, RegionsByRow) else region
     return plain if isinstance(plain, Region) else None
 
@@ -73,10 +72,8 @@ def _possible_codes(region: object) -> Tensor | None:
 
 
 def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
-    """Converts a mask of K possible codes to the coding of the dependency's pairs.
-
-    Shape: (n, K) -> (n, K or 2).
-    """
+    """Converts a mask of K possible codes to the coding of the dependency's pairs. Shape: (n, K) ->
+    (n, K or 2)."""
     if function.blanks is None:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

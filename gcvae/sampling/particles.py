@@ -139,8 +139,8 @@ def log_mean(log_weight: Tensor) -> Tensor:
 
 
 def systematic(log_weight: Tensor, n: int, generator: AnyGenerator) -> Tensor:
-    """Resamples n particles of each group by systematic resampling. Returns their indices, in
-    random order.
+    """Resamples n particles (weighted draws) of each group by systematic resampling. Returns their
+    indices, in random order.
 
     Each particle is chosen n w / sum w times, rounded up or down. Shape: G groups of N particles,
     log_weight (G, N) -> (G, n).

@@ -156,8 +156,7 @@ class _RowProposal:
     @classmethod
     def of_known(cls, model: GenerativeModel, rows: EncodedTable) -> _RowProposal:
         """Returns the proposal from the encoder at the known cells; the copula's factors f keep
-        their prior.
-        """
+        their prior."""
         eta, log_tau = model.encoder(rows)
         proposal = Proposal(model.prior, model.decoder.n_factors)
         zeros = eta.new_zeros(len(rows), proposal.n_factors)
@@ -176,8 +175,7 @@ class _RowProposal:
         generator: AnyGenerator,
     ) -> _RowProposal:
         """Returns the proposal from the encoder at completed rows; the copula's factors f have the
-        mean and spread of the weighted particles.
-        """
+        mean and spread of the weighted particles."""
         codes, values = complete(model, regions, chosen, generator)
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
@@ -195,9 +193,7 @@ class _RowProposal:
 
     def draw(self, n_particles: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
         """Draws S = n_particles latent vectors of each row. Returns (vectors, log p - log g).
-
-        Shape: (n, S, K + F), (n, S).
-        """
+        Shape: (n, S, K + F), (n, S)."""
         n, n_components, width = self.mean.shape
         n_prior = math.ceil(self.prior_share * n_particles)
         drawn, _ = self.prior.draw(n * n_prior, generator)

@@ -160,7 +160,7 @@ class ParentConstraint:
 
 @dataclass(frozen=True)
 class ColumnConstraint:
-    """Restriction of an unknown column that is the same for all particles.
+    """Restriction of an unknown column that is the same for all weighted draws of a row.
 
     Attributes:
         codec: Codec of the table.

@@ -167,8 +167,7 @@ def column_tails(
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
     """Returns 2 min(F, 1 - F) at each number, F the cumulative distribution. Shape: (N,) ->
-    (N,).
-    """
+    (N,)."""
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()

@@ -95,8 +95,7 @@ class RowScorer:
     @property
     def _hard_rules(self) -> str:
         """Name of the hard rules' contribution: HARD_RULES, in more parentheses if a column has
-        that name.
-        """
+        that name."""
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -348,8 +347,7 @@ class RowScorer:
 
     def _tails(self, typed: pd.DataFrame, rows: EncodedTable, noise: RowNoise) -> Tensor | None:
         """Returns the tail probability of each known cell; None for models that are not
-        autoregressive.
-        """
+        autoregressive."""
         tails = cell_tails(self.constrained.model, rows, noise)
         partly = (~rows.observed).any(dim=1).nonzero()[:, 0]
         if tails is not None and len(partly):
@@ -363,8 +361,7 @@ class RowScorer:
         self, rows: EncodedTable, tails: Tensor | None, lines: pd.DataFrame
     ) -> pd.DataFrame:
         """Returns the p-value of each row and its least likely cell; for an impossible row, the
-        column that makes it so.
-        """
+        column that makes it so."""
         if tails is None:
             return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
         found = tails.numpy()
@@ -386,8 +383,7 @@ class RowScorer:
         first_row: int,
     ) -> Numbers:
         """Returns the percentiles of complete rows among held-out ones, and of rows with missing
-        cells among generated ones with the same cells missing.
-        """
+        cells among generated ones with the same cells missing."""
         bound = lines["log_likelihood"].to_numpy()
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)

@@ -25,7 +25,6 @@ def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTab
 
     Args:
         table: Encoded rows.
-        measure: A key of `MEASURES`.
 
     Raises:
         SettingError: The measure is `pmf`, and the model standardises its numbers instead of

@@ -56,8 +56,7 @@ def _is_whole(value: Any, least: int) -> bool:
 
 def _plain_seed(seed: Any) -> Any:
     """Converts an integer to Python's int; other values are unchanged and rejected where they are
-    used.
-    """
+    used."""
     return int(seed) if _is_whole(seed, 0) else seed
 
 

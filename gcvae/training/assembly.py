@@ -79,7 +79,6 @@ def build_model(
 
     Args:
         columns: Properties of the table's columns.
-        seed: Seed of the initial weights.
         functions: Functional dependencies that an autoregressive decoder enforces.
         change_points: Points at which densities of an autoregressive decoder have steps.
         context: Columns on which the model is conditional; empty for an unconditional model.

@@ -29,7 +29,7 @@ from gcvae.training.settings import TrainingConfig
 
 def is_coded(codec: ColumnCodec) -> bool:
     """Returns whether the codec encodes every cell of its column as an integer code: as a level, or
-    as one of the column's distinct numbers."""
+    as one of the column's distinct numbers, if all of them have codes."""
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 

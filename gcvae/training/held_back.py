@@ -21,7 +21,6 @@ def report_rows(n_rows: int, share: float, seed: int) -> npt.NDArray[np.int64]:
     Args:
         n_rows: Number of rows of the table.
         share: Share of the rows to set aside, the setting `report_share`.
-        seed: Seed of the model.
 
     Shape: (number of rows set aside,).
     """

@@ -65,7 +65,6 @@ def split(
     Args:
         n_rows: Number of rows n.
         share: Share of the rows to hold out, at random.
-        seed: Seed of the choice.
         held_out: Mask of the rows to hold out, instead of a random choice. Shape: (n,).
     """
     if held_out is not None:

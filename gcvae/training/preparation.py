@@ -123,7 +123,6 @@ def prepared_table(
         table: Data frame with parsed cells or text, or the path of a file.
         schema: What the user specifies about the columns; the rest is inferred. None to infer all.
         progress: Progress of the fit; an exception that it raises ends the preparation.
-        seed: Seed of the rows that are set aside for a report.
         checkpoints: Store of the run's checkpoint; None to save none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
         context: Context of each row, for a conditional model; None for an unconditional one.

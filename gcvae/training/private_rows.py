@@ -50,7 +50,6 @@ def private_rows(
         schema: What the user specifies about the columns.
         config: Settings, with the privacy budget.
         progress: Progress of the fit; None for no reports.
-        seed: Seed of the post-processing.
         checkpoints: Store of the run's checkpoint, from which private rows are restored; None to
             store nothing.
 

@@ -102,7 +102,6 @@ def fidelity_part(
     None if they are.
 
     Args:
-        seed: Seed of subsamples, folds and trees.
         report: Called with the fraction of the work that is done, 0 to 1.
     """
     tables = compared_rows(rows, MOST_ROWS)

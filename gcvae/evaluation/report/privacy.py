@@ -56,7 +56,7 @@ def privacy_part(
 ) -> Part:
     """Returns the privacy part of a report.
 
-    It contains the results of the attacks, and the counts of personal data and rare texts of the
+    It contains the results of the attacks, and the counts of personal data and rare strings of the
     real table that occur in synthetic rows (replay).
 
     Args:

@@ -24,7 +24,7 @@ _CHUNK_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Space:
-    """Embedding of rows as points with A axes.
+    """Embedding of rows as points in A dimensions, called axes.
 
         numbers     one axis for asinh((x - median) / spread), one that is 1 for a missing cell
         levels      one axis for each of the most frequent levels, one for all other levels and one

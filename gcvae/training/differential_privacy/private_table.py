@@ -78,7 +78,6 @@ def private_table(
     Args:
         schema: The user's schema, which must specify limits and levels of every column.
         budget: Privacy budget, which is spent completely.
-        seed: Seed of all random numbers except the noise, which cannot be repeated.
         report: Function that is called with the progress, which depends only on noisy counts.
         on_first_query: Function that is called before the first query, once the schema is checked.
 
