@@ -173,7 +173,6 @@ def floor(
         train: The real table.
         measure: `shape_error`, `trend_error` or `two_way_tv`.
         n_bootstraps: Number of bootstrap samples.
-        seed: Seed of the bootstrap samples.
     """
     random = np.random.default_rng(seed)
     errors = [
@@ -204,7 +203,6 @@ def classifier_two_sample_auc(
         synthetic: Synthetic rows. The longer table is subsampled to the length of the shorter one.
         n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations, averaged to reduce variance for small tables.
-        seed: Seed of the subsample, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.
@@ -244,7 +242,6 @@ def c2st_fine(
             rows, whose own occurrence of a pair of levels does not count.
         n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations.
-        seed: Seed of the subsample, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.

@@ -69,7 +69,6 @@ def dcr_share(
         seen: Real rows that the model was trained on.
         unseen: Real rows of the same source that were not used in training.
         n_rows: Maximum number of synthetic rows to examine.
-        seed: Seed of the subsamples.
 
     Source: the DCR share of Zhang et al., TabSyn (2024); distances as in DCROverfittingProtection
     of SDMetrics.

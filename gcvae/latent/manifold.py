@@ -107,8 +107,6 @@ def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Mani
 
     Raises:
         InputError: The latent space is not two-dimensional, or `n_steps` is out of range.
-
-    Source: the figures of learned manifolds.
     """
     _check(model.prior.d_latent, n_steps)
     probability = (np.arange(n_steps) + 0.5) / n_steps

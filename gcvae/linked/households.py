@@ -244,8 +244,8 @@ class Households(LinkedRows):
         return self._tails(name, at, self._context_above(name, at), seed)
 
     def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` rows after the last row of each parent of an ordered table, in the format
-        of the real table."""
+        """Generates `n` rows after the last row of each parent in table `name`, whose rows have an
+        order, in the format of the real table."""
         part, model, key = self.parts[name], self.models[name], self.key(name)
         assert key is not None, "an ordered table has a parent"
         counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))

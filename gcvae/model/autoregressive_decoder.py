@@ -127,7 +127,7 @@ class AutoregressiveConditional(Conditional):
         return self.head.parameters
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns log p(x|z) of n rows under the copula head, at the first n latent vectors.
+        """Returns log p(x|z) of n rows under the copula head, at the first n latent vectors z.
 
         Args:
             rows: Rows, with D columns. Shape: (n, D).

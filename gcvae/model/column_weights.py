@@ -76,7 +76,7 @@ class ColumnWeights:
 
     @property
     def n_logits(self) -> int:
-        """Number of logits: one for each code, 0 for a column with a single code."""
+        """Number of logits: one for each code of the column, 0 if it has a single code."""
         return self.n_codes if self.n_codes > 1 else 0
 
     def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
@@ -208,13 +208,14 @@ class ColumnWeights:
 
 
 def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
-    """Returns the weights of all columns, in the order of the chain rule."""
+    """Returns the weights of each column, summed over marginals and autoregressive network, in the
+    order of the chain rule."""
     with torch.no_grad():
         return [column_weights(network, marginals, j) for j in network.order]
 
 
 def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int) -> ColumnWeights:
-    """Returns the weights of column j, those of marginals and network combined."""
+    """Returns the weights of column j, summed over the marginals and the autoregressive network."""
     shape = marginals.columns[j]
     g, row = network.group_of(j)
     place = network.real.index(j) if j in network.real else None

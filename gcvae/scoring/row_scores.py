@@ -470,7 +470,7 @@ def reference_scores(
 
     Args:
         rows: Held-out rows, encoded.
-        acceptance: Share of generated rows that satisfy the hard rules.
+        acceptance: Measured share of generated rows that satisfy the hard rules.
         report: Receives the fraction that is done.
         code_counts: Number of rows of the training table with each code, for each column.
     """
