@@ -54,7 +54,7 @@ class CellFeatures(nn.Module):
         offsets: Index of each column's first code in the table of embeddings. Shape: (D,).
         code_scores: Normal score of the number that each code stands for; 0 for levels
             (categories). The codes of all columns are concatenated.
-        on_axis: 1 for columns in which codes stand for frequent numbers, else 0. Shape: (D,).
+        on_axis: 1 for columns in which codes stand for numbers, else 0. Shape: (D,).
         point_codes: The code that all numbers without a code of their own share; -1 for columns of
             levels. Shape: (D,).
 

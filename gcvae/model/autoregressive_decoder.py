@@ -57,8 +57,7 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]
-        """Output layers of the copula head; the autoregressive network's outputs are added to
-        theirs."""
+        """Output layers of the copula head, to which the autoregressive network's are added."""
         return self.head.marginals
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> AutoregressiveConditional:

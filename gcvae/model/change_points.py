@@ -318,8 +318,7 @@ class PiecewiseMarginal:
 
     @cached_property
     def log_factors(self) -> Tensor:
-        """Log of the factor by which steps change the mixture density in each of B bins. Shape: (N,
-        B)."""
+        """Log factor by which steps change the mixture density in each of B bins. Shape: (N, B)."""
         return _log_factors(self.base, self.logits, self.points)
 
     @cached_property
@@ -353,7 +352,7 @@ class PiecewiseMarginal:
         return torch.minimum(torch.maximum(inside.sample(rest).double(), low), high)
 
     def inside(self, low: Tensor, high: Tensor) -> PiecewiseInside:
-        """Returns the N densities, each truncated to its interval (low, high). Shape: (N,),
+        """Truncates each of the N densities to its interval (low, high). Shape: (N,),
         (N,)."""
         lower, upper = (end.double()[:, None] for end in (low, high))
         return PiecewiseInside(self.within(lower, upper, torch.zeros_like(lower)))

@@ -37,7 +37,7 @@ class CodeGroup(nn.Module):
         last_codes: Last code of each column; in columns of numbers all numbers that are not
             frequent share it. Shape: (D_group,).
         is_real: Whether the column contains numbers. Shape: (D_group,), bool.
-        padding: Terms added to logits: 0 for codes, -inf for padding. Shape: (D_group, K_group).
+        padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
         places: Number that each code stands for: -inf for missing and other codes below all
             numbers, inf for last codes and for levels. Shape: (D_group, K_group), float64.
 

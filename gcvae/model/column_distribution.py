@@ -126,8 +126,7 @@ class ColumnDistribution:
 
 
 def padded_share(region: Region, n_codes: int) -> Tensor:
-    """Returns the log weights of the codes that a region allows, padded with -inf to `n_codes`
-    codes."""
+    """Returns the log weights of the codes that a region allows, padded with -inf to `n_codes`."""
     missing = n_codes - region.log_share.shape[-1]
     return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)
 

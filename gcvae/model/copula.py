@@ -79,7 +79,7 @@ class LowRankCopula:
         return loadings * self.noise.double().rsqrt()[..., None, None]
 
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix R of the normal scores of D columns. Shape: (..., D,
+        """Returns the correlation matrix of the normal scores of D columns. Shape: (..., D,
         D)."""
         b = self.scaled_loadings
         psi = (1.0 + b.square().sum(-1)).sqrt()

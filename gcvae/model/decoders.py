@@ -97,7 +97,7 @@ class Conditional(ABC):
 
     @property
     def order(self) -> Sequence[int]:
-        """Column indices in the order of the chain rule; table order if the order does not
+        """Column indices in the order of the chain rule, or in table order if it does not
         matter."""
         return range(len(self.marginals.columns))
 

@@ -61,7 +61,7 @@ class Marginal(ABC):
     @staticmethod
     @abstractmethod
     def cdf_of(t: Tensor, /) -> Tensor:
-        """Returns the CDF F(t) of a standardised component, accurate in the lower tail. Shape: as
+        """Returns the CDF of a standardised component, accurate in the lower tail. Shape: as
         t."""
 
     @staticmethod
@@ -82,7 +82,7 @@ class Marginal(ABC):
 
     @classmethod
     def of_score(cls, score: Tensor) -> Tensor:
-        """Returns a standardised component's quantile at probability Phi(score). Shape: as
+        """Returns a standardised component's quantile at Phi(score). Shape: as
         score."""
         return cls.quantile_of(normal_cdf(score))
 
@@ -132,7 +132,7 @@ class Marginal(ABC):
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """Returns the log density of each number under the corresponding mixture. Shape: (...) ->
+        """Returns the log density of each number under its mixture. Shape: (...) ->
         (...)."""
         return self.at(values).log_prob
 
@@ -190,7 +190,7 @@ class Marginal(ABC):
         )
 
     def inside(self, low: Tensor, high: Tensor) -> Inside:
-        """Returns the N densities, each truncated to its interval (low, high). Shape: (N,),
+        """Truncates each of the N densities to its interval (low, high). Shape: (N,),
         (N,)."""
         log_weight, mean, log_sigma = self.components
         ends = torch.stack([(s[:, None] - mean) / log_sigma.exp() for s in (low, high)], dim=-1)

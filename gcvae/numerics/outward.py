@@ -64,8 +64,7 @@ def exact(number: Any) -> Decimal:
 
 
 def plain_number(size: Decimal) -> Decimal:
-    """Returns the largest number of the form 1, 2 or 5 times a power of ten that is at most
-    `size`."""
+    """Returns the largest number of at most `size` that is 1, 2 or 5 times a power of ten."""
     power = Decimal(1).scaleb(size.adjusted(), _CONTEXT)
     return max(power * n for n in (1, 2, 5) if power * n <= size)
 

@@ -382,8 +382,8 @@ class _ParentProposals:
 
 
 def exact_columns(regions: Iterable[object]) -> set[str]:
-    """Returns the columns of which exact numbers must be generated, not rounded afterwards: those
-    from which restrictions of other columns are computed. Columns of inequalities are exempt."""
+    """Returns the columns whose generated numbers must not be rounded, because restrictions of
+    other columns, other than inequalities, are computed from them."""
     found: set[str] = set()
     for region in regions:
         for own in dependent_parts(region):

@@ -54,7 +54,7 @@ class KnownCombinations:
         return cls(ordered, frozenset(_tuples(indices.to_numpy())))
 
     def hold(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the n rows whose combination of cells occurs in the table. Shape:
+        """Returns a mask of n rows: those whose combination occurs in the table. Shape:
         (n,)."""
         return np.array([row in self.rows for row in _tuples(self._indices(frame))], dtype=bool)
 

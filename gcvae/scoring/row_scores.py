@@ -282,8 +282,7 @@ class RowScorer:
         return measured(self.codec, part, options.measure)
 
     def heading(self, options: ScoreOptions) -> dict[str, Any]:
-        """Returns the heading of a file of scores: the options, and descriptions of the scores'
-        meaning."""
+        """Returns the heading of a file of scores: the options, and what the scores mean."""
         return options.heading(
             self.order(), has_reference=self.reference is not None, scoring=self.scoring
         )

@@ -57,7 +57,7 @@ class ScoreTotals:
         self._variance.add_all(totals._variance)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the totals as a JSON document. The variance of the sum is the sum of the rows'
+        """Returns the totals as a JSON document. The sum's variance is the sum of the rows'
         variances."""
         bound = self._sum.value
         totals = {

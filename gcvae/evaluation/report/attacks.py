@@ -76,7 +76,7 @@ class Targets:
 
     @property
     def attacked(self) -> Points:
-        """Points of the members followed by those of the unseen rows. Shape: (2 n, A), A
+        """Points of the members, then of the unseen rows. Shape: (2 n, A), A
         dimensions."""
         return np.concatenate([self.members, self.unseen])
 

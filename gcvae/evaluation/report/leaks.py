@@ -38,8 +38,7 @@ class Leaks:
 
     @property
     def seen_from(self) -> float:
-        """Smallest AUC that would be detected by each of the attacks on all rows (not only isolated
-        ones)."""
+        """Smallest AUC that each attack on all rows (not only on isolated ones) would detect."""
         return max(f.visible for f in self.findings if f.name in ("distance", "likelihood"))
 
     @property

@@ -117,8 +117,7 @@ class Estimate:
 
     @torch.no_grad()
     def tables(self, pairs: Sequence[tuple[int, int]]) -> list[Numbers]:
-        """Returns the contingency tables that the mixture expects for several pairs of column
-        indices."""
+        """Returns the mixture's expected contingency tables for several pairs of column indices."""
         p = self.probabilities()
         weighted = self._with_target(p)
         return [self._table(p, weighted, pair).double().numpy() for pair in pairs]
