@@ -29,7 +29,7 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True)
 class DatabasePart:
-    """One fitted table of a database.
+    """One fitted table of a database: its schema, its model, and how its references are generated.
 
     Foreign keys are identified by their index in `LinkedTable.foreign_keys`.
 
@@ -43,8 +43,8 @@ class DatabasePart:
         context: Names of the columns on which the model of the rows depends.
         borrowed: For each reference that is chosen after the rows are generated, by index: the
             columns of the referenced row that are modelled with the row, and their codec.
-        degrees: For each such reference, the share of the rows that refer to each row of the
-            catalogue. Only for references to catalogues.
+        degrees: For each such reference to a catalogue, the share of the rows that refer to each
+            row of the catalogue.
         catalogue: Rows of a catalogue with their additional columns; None for other tables.
         totals: Columns that are sums over rows of child tables.
         order: Names of the table's columns, in order.

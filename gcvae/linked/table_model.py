@@ -347,7 +347,7 @@ class Steps:
         return np.flatnonzero(~np.isnan(self.gap))
 
     def take(self, at: Codes) -> Steps:
-        """Returns the same for the rows with indices `at`."""
+        """Returns a copy with only the rows whose indices are in `at`."""
         frames = (
             each.iloc[at].reset_index(drop=True)
             for each in (self.ranks, self.at, self.at_before, self.before)

@@ -425,8 +425,8 @@ class ColumnOutputs:
     Attributes:
         logits: Logits of the K codes that a cell can have; None for a column with a single code.
             Shape: (N, K).
-        mixture: Weights, means and log sigmas of the M components of the density of numbers; None
-            for a column of levels. Shape: (N, 3 M).
+        mixture: Logits of weights, means and log sigmas of the M components of the density of
+            numbers; None for a column of levels. Shape: (N, 3 M).
         bins: Logits of the B bins between change points, at which the density has steps; None for a
             column without change points. Shape: (N, B).
     """

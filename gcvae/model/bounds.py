@@ -207,7 +207,6 @@ def iwae_bound(
     columns in the decoder's `order`, for each j; differences estimate log p(x_j|x_<j).
 
     Args:
-
         rows: Encoded rows, with D columns. Shape: (n, D).
         noise: Source of each row's random numbers.
         n_draws: Number of samples of z for each row.
@@ -237,7 +236,6 @@ def iwae_bounds(
     are multiples of 16.
 
     Args:
-
         rows: The n encoded rows, with D columns. Shape: (n, D).
         replicates: Source of each row's random numbers, one for each bound.
         n_draws: Number of samples of z for each row and set.

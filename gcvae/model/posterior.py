@@ -27,7 +27,6 @@ def posterior_draws(
     The weights add up to one. Unobserved cells are integrated out.
 
     Args:
-
         row: Encoded table of one row x.
         n_draws: Number S of samples.
         names: Names of the columns, for the error's message.

@@ -68,7 +68,6 @@ def draw_latents(
     dimensions of z with the smallest tau.
 
     Args:
-
         rows: The n encoded rows, with D columns. Shape: (n, D).
         n_draws: Number of samples for each row and replicate.
         replicates: Source of each row's random numbers, one for each replicate.

@@ -404,8 +404,8 @@ def dependent_parts(region: object) -> list[DependentRegion]:
 def evaluation_rank(codec: TableCodec, name: str) -> int:
     """Returns the rank in which restrictions of column `name` are evaluated: 0, 1 or 2.
 
-    0: the column is not computed by a rule. 2: an inequality, which leaves most freedom. 1: any
-    other rule. An unknown column is proposed by the first rule that restricts it.
+    0: no rule computes the column. 1: a rule other than an inequality. 2: an inequality, which
+    leaves most freedom. An unknown column is proposed by the first rule that restricts it.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

@@ -121,13 +121,13 @@ def prepared_table(
 
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
-        schema: What the user specifies about the columns; the rest is inferred. None to infer all.
+        schema: What the user specifies about the columns; the rest is inferred. None infers
+            everything.
         progress: Progress of the fit; an exception that it raises ends the preparation.
-        checkpoints: Store of the run's checkpoint; None to save none. Under differential privacy it
+        checkpoints: Store of the run's checkpoint; None saves none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
         context: Context of each row, for a conditional model; None for an unconditional one.
-        held_out: Mask of the rows that decide when training ends; None for a random share. Shape:
-            (n,).
+        held_out: Mask of the n rows that decide when training ends; None selects them at random.
 
     Raises:
         TableError: The input is not a table, or none of its columns can be modelled.
