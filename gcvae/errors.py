@@ -99,7 +99,7 @@ class InputError(GcvaeError):
 
 
 class TableError(InputError):
-    """Raised if a file is not a table that can be read, or its cells cannot be used."""
+    """Raised if a file cannot be read as a table, or a table contains cells that cannot be used."""
 
 
 class EmptyTableError(TableError):
@@ -137,7 +137,8 @@ class ConditionError(InputError):
 
 
 class LeftOutError(InputError):
-    """Raised if a request needs records of the training table that a minimal model file omits."""
+    """Raised if a request needs records of the training table, which a minimal model file (saved
+    with `minimal=True`) does not contain."""
 
 
 class ScoringError(InputError):
@@ -145,7 +146,8 @@ class ScoringError(InputError):
 
 
 class BudgetError(InputError):
-    """Raised if a training would exceed the limit on the privacy budget of a table's models."""
+    """Raised if a training would exceed the limit on the privacy budget (differential privacy) that
+    all models of a table may spend together."""
 
 
 class ArtifactError(GcvaeError):
@@ -181,7 +183,8 @@ class MissingPackageError(GcvaeError):
     """
 
     def __init__(self, purpose: str, package: str, extra: str) -> None:
-        """Builds the message; `purpose` is a plural noun for what needs the package."""
+        """Builds the message from what needs the package (`purpose`, a plural noun such as
+        "plots"), the missing package, and the extra of gcvae that installs it."""
         super().__init__(
             f"{purpose} need {package}, which is not installed: pip install 'gcvae[{extra}]'"
         )

@@ -219,7 +219,7 @@ class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
 class AnomalyDetector(OutlierMixin, _TableEstimator):
     """Detects rows that are unlike the table by the tail probability of their most unusual cell.
 
-    The score of a row is the logarithm of a p-value (`anomaly` in docs/anomalies.md): 1 % of rows
+    The score of a row is the logarithm of a p-value (docs/anomalies.md): 1 % of rows
     like those passed to `fit` have a p-value of at most 0.01. It ranks artificially inserted errors
     better than the likelihood does (docs/scikit-learn.md). The score of a row is the same whichever
     rows are scored with it; missing cells are integrated out.
@@ -297,9 +297,8 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
         """Returns the logarithm of each row's p-value: at most 0, lower for more unusual rows.
 
         A row that is impossible under the model, such as one with an unknown category, scores
-        -708.4, the logarithm of the smallest normal double, so that all scores are finite.
-
-        Shape: (n,) for n rows.
+        -708.4, the logarithm of the smallest normal double, so that all scores are finite. Shape:
+        (n,) for n rows.
 
         Raises:
             ValueError, TypeError: X is not a table, or its columns are not those of `fit`.

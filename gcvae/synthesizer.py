@@ -87,10 +87,11 @@ class Synthesizer:
         codec: Encoder of rows as the model's input, and decoder of its output.
         model: The neural network.
         config: Settings of the training, without open defaults.
-        context: Encoder of the context of a conditional model p(row | context); None otherwise.
+        context: Encoder of the context (data on which each row depends, such as its parent row) of
+            a model p(row | context); None for other models.
         preset: Name of the preset whose settings were used in training.
         training_record: Record of the training as JSON: settings, history of the log-likelihood
-            bound, seconds, device. Nearly empty if the model's file is minimal (`is_minimal`).
+            bound, seconds, device. Nearly empty after loading a minimal file (`to_bytes`).
         scoring: What the model reveals about rows: their scores (`full`), only whether a row is
             rare (`flag`), or nothing (`off`).
         table_notes: Data-quality warnings about the training table (docs/tables.md). They quote
@@ -366,9 +367,9 @@ class Synthesizer:
         """Returns rows with their missing cells drawn from p(missing | known, context).
 
         Args:
-            typed: Rows with all modelled columns, converted to the schema's dtypes.
-            context: Contexts of the n rows, encoded by `self.context.encode` as two values for each
-                of C columns; None for a model without a context. Shape: (n, 2 C).
+            typed: The n rows, with all modelled columns in the schema's dtypes.
+            context: Contexts of the n rows, encoded by `self.context.encode` as a code and a value
+                for each of C context columns; None for a model without a context. Shape: (n, 2 C).
             seed: Seed of the random generator.
         """
         kept = filled_columns(self.schema, None, None).kept
@@ -466,8 +467,8 @@ class Synthesizer:
             rows: Rows, as for `impute`; or a file of any size.
             draws: Number of imputations of each row.
             seed: Seed of the random generator.
-            among: Range of row indices to impute; all rows if None. It begins at a multiple of
-                4,096 (`CHUNK_ROWS`).
+            among: Range of the row indices to impute; None imputes all rows. It begins at a
+                multiple of 4,096 (`CHUNK_ROWS`).
             columns: Columns to impute, as for `impute`.
             keep_missing: Columns whose missing cells are kept, as for `impute`.
         """
@@ -485,9 +486,9 @@ class Synthesizer:
             rows: Number of rows of the complete sample.
             seed: Seed of the complete sample, also stored in `attrs["seed"]` of each frame; None
                 draws one.
-            among: Range of row indices to generate; all rows if None. It begins at a multiple of
-                4,096 (`SAMPLE_BLOCK_ROWS`). Several processes with the same seed can each generate
-                a part of one sample.
+            among: Range of the row indices to generate; None generates all rows. It begins at a
+                multiple of 4,096 (`SAMPLE_BLOCK_ROWS`). Several processes with the same seed can
+                each generate a part of one sample.
             conditions: `given`, `given_rows` and `distribution`, as for `sampler`.
 
         Raises:
@@ -586,8 +587,8 @@ class Synthesizer:
 
     @property
     def scorer(self) -> RowScorer:
-        """Object that computes all scores of this model. Raises ScoringError if `scoring` is
-        `off`."""
+        """Object that computes log-likelihoods and anomaly p-values of rows. Raises ScoringError if
+        `scoring` is `off`."""
         require_scores(self.scoring)
         known = self.training_record.get("held_out_scores"), self._of_blanks
         return RowScorer(self.schema, self._constrained, *known, self.scoring)
@@ -666,8 +667,8 @@ class Synthesizer:
 
         Args:
             rows: Rows, as for `encode`; or a file of any size.
-            among: Range of row indices to encode; all rows if None. It begins at a multiple of
-                4,096 (`CHUNK_ROWS`).
+            among: Range of the row indices to encode; None encodes all rows. It begins at a
+                multiple of 4,096 (`CHUNK_ROWS`).
         """
         blocks = (
             encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
@@ -676,7 +677,8 @@ class Synthesizer:
         return with_index_of(blocks, rows, first_row=0 if among is None else among.start)
 
     def manifold(self, n_steps: int = 15) -> Manifold:
-        """Decodes a grid of latent vectors, spaced by quantiles of the two-dimensional prior.
+        """Returns each column's distribution given z, on a grid of quantiles of the two-dimensional
+        prior.
 
         Args:
             n_steps: Number of quantiles for each dimension, 2 to 50.
@@ -731,7 +733,8 @@ class Synthesizer:
         )
 
     def restrict_scoring(self, scoring: str) -> None:
-        """Restricts what this model reveals about rows to `scoring` (see `to_bytes`) for good.
+        """Permanently restricts what this model reveals about rows: their scores (`full`), only
+        whether a row is rare (`flag`), or nothing (`off`).
 
         Does nothing if the model is more restrictive already. Raises SettingError if `scoring` is
         unknown.

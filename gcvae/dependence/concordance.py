@@ -32,17 +32,17 @@ def with_written_columns(
     weight: Tensor,
     generator: torch.Generator,
 ) -> DependencyMap:
-    """Converts a copula's dependency map of the encoded columns to a map of the table's columns.
+    """Converts a dependency map of the model's columns, computed from a copula, to a map of the
+    table's columns. A column that a rule computes is modelled by its residual instead.
 
     Pairs with a column that is encoded as a residual are estimated from generated rows; the other
     entries are copied. Without residuals the map is returned unchanged.
 
     Args:
-        found: Map of the encoded columns.
+        found: Map of the model's columns.
         model: Model, which generates the rows.
-        z: S latent vectors of the map. Shape: (S, K).
+        z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
-        generator: Random generator of the rows.
     """
     codec = model.codec
     if not len(codec.reduction):

@@ -31,7 +31,7 @@ _WEAKEST_MARKED = 0.1
 
 
 class Caption(NamedTuple):
-    """Texts in the picture of one kind of map.
+    """Title and captions in the picture of one kind of map.
 
     Attributes:
         title: Title of the picture.
@@ -68,10 +68,10 @@ CAPTIONS = {
 
 
 class Scale(NamedTuple):
-    """Colour scale for some of the cells of a map.
+    """Colour scale for some pairs of the D columns of a map.
 
     Attributes:
-        pairs: Mask of the cells with this scale. Shape: (D, D).
+        pairs: Mask of the pairs drawn with this scale. Shape: (D, D).
         colours: Name of a matplotlib colour map.
         least: Value at the low end.
         limit: Value at the high end.
@@ -103,7 +103,6 @@ def draw_heat_map(
     80 columns mark negative cells. The size of the picture depends on the number of columns.
 
     Args:
-        target: A path or an open binary file.
         format: `png` or `svg`.
         columns: Names of the D columns, in the order in which they are drawn.
         values: Dependence of each pair of columns, NaN if undefined. Shape: (D, D).

@@ -46,7 +46,6 @@ def draw_groups(
         model: Model with its hard rules.
         n_latents: Number of latent vectors; those with too few rows are left out.
         rows_per_z: Number of rows of each group.
-        generator: Random generator.
 
     Raises:
         HardRuleError: Too few generated rows satisfy the hard rules, or too few latent vectors have
@@ -107,8 +106,8 @@ def _put(table: EncodedTable, at: Tensor, rows: EncodedTable) -> None:
 
 
 def grouped(scores: NDArray[np.float64], rows_per_z: int) -> NDArray[np.float64]:
-    """Returns the normal scores of rows, reshaped to groups of n = `rows_per_z` rows.
+    """Returns the normal scores of rows, one group of n = `rows_per_z` rows for each latent vector.
 
-    Shape: (M n, D) -> (M, n, D), for M groups.
+    Shape: (M n, D) -> (M, n, D), for M latent vectors and D columns.
     """
     return scores.reshape(-1, rows_per_z, scores.shape[-1])

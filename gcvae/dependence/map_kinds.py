@@ -62,7 +62,8 @@ _HEAD_NOTE = (
 
 
 def rows_of_a_map(n_columns: int) -> int:
-    """Returns the number of rows of the table, or generated rows, from which a map is computed."""
+    """Returns the number of real or generated rows from which a map of `n_columns` columns is
+    computed."""
     return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
 
 
@@ -240,10 +241,8 @@ def map_of_data(
     """Computes the dependency map of the training table from a random sample of its rows.
 
     Args:
-        codec: Codec of the table.
         table: Cells of the table.
         rows: The same rows, encoded.
-        seed: Seed of the sample.
     """
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]

@@ -34,10 +34,8 @@ _Z_PER_CHUNK = 16
 
 @dataclass(frozen=True, repr=False)
 class DependencyMap:
-    """Pairwise dependence of the D modelled columns.
-
-    Shape: matrices (D, D), symmetric; entries of columns with only one value are NaN.
-    """
+    """Pairwise dependence of the D modelled columns of a table. Shape: matrices (D, D), symmetric;
+    entries of columns with only one value are NaN."""
 
     columns: tuple[str, ...]
     """Names of the columns."""
@@ -78,16 +76,15 @@ class DependencyMap:
 
     @property
     def is_unsigned(self) -> NDArray[np.bool_]:
-        """Mask of pairs with a column of unordered levels, which have no sign. Shape: (D, D)."""
+        """Mask of pairs of D columns whose dependence has no sign, because a column has unordered
+        levels. Shape: (D, D)."""
         found = np.isin(self.columns, self.nominal)
         return found[:, None] | found
 
     @property
     def strength(self) -> Matrix:
-        """Values in the picture: `unsigned` for pairs in `is_unsigned`, `tau` for all other pairs.
-
-        Shape: (D, D).
-        """
+        """Value of each pair of D columns in the picture: an unsigned measure for pairs with a
+        column of unordered levels, Kendall's tau for all others. Shape: (D, D)."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property
@@ -146,7 +143,6 @@ class DependencyMap:
         """Draws the map as a heat map and saves the picture.
 
         Args:
-            target: A path or an open binary file.
             format: `png` or `svg`. Default: the path's extension, else `png`.
             order: Column indices in the order to draw, such as the `order` of another map. Default:
                 dependent columns next to each other.
@@ -179,13 +175,12 @@ def _cells(matrix: Matrix) -> list[list[float | None]]:
 def map_of_rows(
     columns: Sequence[str], kind: str, ranks: Tensor, notes: Sequence[str]
 ) -> DependencyMap:
-    """Computes a map with tau-b and Cramér's V of rows.
+    """Computes a dependency map with tau-b and Cramér's V of n rows.
 
     Args:
         columns: Names of the D columns.
-        kind: Kind of the map.
         ranks: Rank of each cell in its column; rows must be in random order. Shape: (n, D).
-        notes: Notes of the map.
+        notes: Explanations for users of the map.
     """
     groups = [group(ranks[:, j].numpy().astype(np.float64)) for j in range(ranks.shape[1])]
     return DependencyMap(
@@ -204,7 +199,7 @@ def difference_of(total: DependencyMap, data: DependencyMap, notes: Sequence[str
     Args:
         total: Map of synthetic rows.
         data: Map of the training table.
-        notes: Notes of the new map.
+        notes: Explanations for users of the new map.
     """
     return DependencyMap(
         columns=total.columns,
@@ -229,12 +224,10 @@ def map_of_copula(
     tau_ij(z) = (2/pi) arcsin R_ij(z), with R(z) the copula's correlation matrix given z.
 
     Args:
-        model: Model.
-        columns: Names of the encoded columns.
-        kind: Kind of the map.
-        z: S latent vectors. Shape: (S, K).
+        columns: Names of the model's columns i, j.
+        z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
-        notes: Notes of the map.
+        notes: Explanations for users of the map.
     """
     with torch.no_grad():
         moments = _moments(model, z, weight)

@@ -19,7 +19,6 @@ def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
     Args:
         frame: Table with the cells converted to the columns' dtypes.
         rows: The same rows, encoded.
-        codec: Codec of the rows.
 
     Shape: (n, D), for n rows and D modelled columns.
     """

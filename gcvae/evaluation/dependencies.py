@@ -54,7 +54,7 @@ class Dependency:
 
     @property
     def kept(self) -> float:
-        """Ratio of the dependency in synthetic rows to that in real rows."""
+        """Ratio of the mutual information in synthetic rows to that in real rows."""
         return self.drawn / self.real
 
     @property
@@ -97,7 +97,6 @@ def strongest_dependencies(
     Args:
         real: Real rows, with cells of their columns' dtypes.
         drawn: Synthetic rows, as many as real ones.
-        schema: Schema of both tables.
     """
     features = [f for column in measured_columns(schema) for f in _features(real, drawn, column)]
     strengths = {
@@ -118,7 +117,8 @@ def strongest_dependencies(
 
 
 def least_visible(n_rows: int) -> float:
-    """Returns the smallest dependency, in nats, that can be detected in `n_rows` rows."""
+    """Returns the smallest mutual information of columns, in nats, that can be detected in `n_rows`
+    rows."""
     return 2 * _ERRORS * math.sqrt(2 * 2 * (_N_BINS - 1) ** 2) / (2 * max(n_rows, 1))
 
 

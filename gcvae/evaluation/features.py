@@ -24,7 +24,7 @@ class Features:
 
     Attributes:
         columns: Columns in the order of the matrix.
-        categories: For the name of each level column, the category of each frequent level. All
+        categories: By name of a column of levels: the integer category of each frequent level. All
             rarer levels share the next category.
     """
 

@@ -72,7 +72,7 @@ class TwoSampleAuc:
     Attributes:
         value: Mean AUC over the cross-validation folds; 0.5 is chance.
         folds: AUC of each fold.
-        n_rows: Number of rows used of each table.
+        n_rows: Number of rows of each table that were used.
     """
 
     value: float
@@ -109,11 +109,11 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 
         two numbers   ½ |r_real − r_synthetic|, with Pearson's r over the rows where neither cell
                       is missing; r of a constant column is 0
-        otherwise     ½ Σ |P(k, l) − Q(k, l)|, with the shares P and Q of rows in cell (k, l) of the
-                      two-way tables; numbers are in 10 bins of equal width, from the minimum to
-                      the maximum of each table
+        otherwise     ½ Σ |P(k, l) − Q(k, l)|, with the shares P (real) and Q (synthetic) of rows
+                      with bin k of one and bin l of the other column; numbers are in 10 bins of
+                      equal width, from the minimum to the maximum of each table
 
-    A single extreme value changes the bins and so every pair of its column; `two_way_tv` is robust.
+    An extreme value changes the bins and so all pairs of its column; not so with `two_way_tv`.
 
     Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity, combined as the column pair
     trends of SDMetrics' quality report, without its association thresholds.
@@ -143,10 +143,10 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
     """Returns the total variation distance ½ Σ |P(k, l) − Q(k, l)| of each pair of columns.
 
-    P(k, l) and Q(k, l) are the shares of rows in cell (k, l) of the two-way tables. Numbers are
-    binned at the deciles of the real table; of levels, the 10 most frequent are kept and all others
-    are merged; missing is a bin. Equal deciles are merged. Bins are closed above, (low, high], so
-    that a frequent minimum has a bin of its own.
+    P(k, l) and Q(k, l) are the shares of real and of synthetic rows with bin k of one column and
+    bin l of the other. Numbers are binned at the deciles of the real table; of levels, the 10 most
+    frequent are kept and all others are merged; missing is a bin. Equal deciles are merged. Bins
+    are closed above, (low, high], so that a frequent minimum has a bin of its own.
     """
     columns = measured_columns(schema)
     codes = {column.name: _binned(real, synthetic, column) for column in columns}
@@ -171,10 +171,8 @@ def floor(
 
     Args:
         train: The real table.
-        schema: Schema of the table.
         measure: `shape_error`, `trend_error` or `two_way_tv`.
         n_bootstraps: Number of bootstrap samples.
-        seed: Seed of the bootstrap samples.
     """
     random = np.random.default_rng(seed)
     errors = [
@@ -203,10 +201,8 @@ def classifier_two_sample_auc(
     Args:
         real: The training table.
         synthetic: Synthetic rows. The longer table is subsampled to the length of the shorter one.
-        schema: Schema of both tables.
         n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations, averaged to reduce variance for small tables.
-        seed: Seed of the subsample, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.
@@ -242,13 +238,10 @@ def c2st_fine(
 
     Args:
         train: The training table, from which regressions and pairs of levels are computed.
-        synthetic: Synthetic rows.
-        schema: Schema of all tables.
         held_out: Real rows that were not used in training, as the real class. Default: the training
             rows, whose own occurrence of a pair of levels does not count.
         n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations.
-        seed: Seed of the subsample, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.

@@ -29,7 +29,6 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
     Args:
         rows: Generated rows, with cells of their columns' dtypes.
         is_kept: True for rows that satisfy all hard rules. Shape: (n,).
-        schema: Schema of the rows.
 
     Returns:
         A JSON object for each column, the largest change first: `column`, its name; `cells`, the

@@ -68,10 +68,7 @@ def dcr_share(
     Args:
         seen: Real rows that the model was trained on.
         unseen: Real rows of the same source that were not used in training.
-        synthetic: Synthetic rows.
-        schema: Schema of all tables.
         n_rows: Maximum number of synthetic rows to examine.
-        seed: Seed of the subsamples.
 
     Source: the DCR share of Zhang et al., TabSyn (2024); distances as in DCROverfittingProtection
     of SDMetrics.
@@ -92,8 +89,8 @@ def exact_copies(
 ) -> ExactCopies:
     """Returns the shares of synthetic rows, and of unseen real rows, that equal a training row.
 
-    The number of unseen rows need not be that of training rows, because it does not change the
-    expected share.
+    The tables may have different numbers of rows, because the expected shares do not depend on
+    them.
     """
     known, held_out, made = row_keys((seen, unseen, synthetic), schema)
     return ExactCopies(float(np.isin(made, known).mean()), float(np.isin(held_out, known).mean()))

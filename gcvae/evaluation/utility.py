@@ -50,11 +50,8 @@ def utility(
 
     Args:
         train: The real rows that the model was trained on.
-        synthetic: Synthetic rows.
         test: Real rows that were not used in training.
-        schema: Schema of all three tables.
         target: Name of the column to predict.
-        seed: Seed of the trees.
 
     Raises:
         UnknownColumnError: The schema does not contain the target.
@@ -80,10 +77,8 @@ def utility(
 def explained_variance(
     learner: Any, x: Numbers, y: Numbers, x_test: Numbers, y_test: Numbers
 ) -> float:
-    """Fits a scikit-learn regressor and returns its R² on the test rows.
-
-    Shape: x (n, d), y (n,), x_test (m, d), y_test (m,) for d features.
-    """
+    """Fits a scikit-learn regressor and returns its R² on the test rows. Shape: x (n, d), y (n,),
+    x_test (m, d), y_test (m,) for d features."""
     from sklearn.metrics import r2_score
 
     return float(r2_score(y_test, learner.fit(x, y).predict(x_test)))
@@ -103,7 +98,7 @@ def mean_area(
 
     Args:
         learner: Classifier with `fit` and `predict_proba`.
-        x: Features of the training rows. Shape: (n, d).
+        x: The d features of the training rows. Shape: (n, d).
         labels: Classes of the training rows. Shape: (n,).
         x_test: Features of the test rows. Shape: (m, d).
         truth: Classes of the test rows. Shape: (m,).

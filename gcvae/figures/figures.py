@@ -39,11 +39,11 @@ def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
     Sets matplotlib's fonts for the block, because matplotlib shares them between threads.
 
     Args:
-        texts: All texts of the picture, for which fonts are selected.
+        texts: All strings of the picture, for which fonts are selected.
         format: `png` or `svg`.
 
     Yields:
-        The lettering, whose `drawn` shortens texts and escapes characters that cannot be drawn.
+        Object whose method `drawn` shortens strings and escapes characters that cannot be drawn.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -96,8 +96,6 @@ def save_figure(
     """Saves a figure to a file; call it in a `drawing` block. Equal figures give equal files.
 
     Args:
-        figure: Figure to save.
-        target: A path or an open binary file.
         format: `png` or `svg`.
         dpi: Dots per inch.
         title: Description for screen readers, stored in the file's metadata; empty to omit it.

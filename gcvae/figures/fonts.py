@@ -28,7 +28,7 @@ class FontWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Lettering:
-    """Fonts for the texts of one picture, and the characters that are replaced by code points.
+    """Fonts for the strings of one picture, and the characters that are replaced by code points.
 
     Attributes:
         families: Font families used in addition to the default one.
@@ -47,7 +47,7 @@ class Lettering:
         Warns with `FontWarning` if a PNG contains characters that are in no font.
 
         Args:
-            texts: All texts of the picture.
+            texts: All strings of the picture.
             is_svg: Whether the picture is an SVG, whose viewer can use other fonts.
         """
         found = fonts_with(frozenset("".join(texts)))
@@ -60,9 +60,9 @@ class Lettering:
         return cls(tuple(sorted(families)), frozenset(escaped), bool(foreign))
 
     def drawn(self, text: str, longest: int) -> str:
-        r"""Returns a text as it is drawn: escaped, and shortened to a width of `longest` letters.
+        r"""Returns a string as it is drawn: escaped, and shortened to a width of `longest` letters.
 
-        Characters in `escaped` are replaced by their code points. In a text that is too long, an
+        Characters in `escaped` are replaced by their code points. In a string that is too long, an
         ellipsis replaces the middle, because names with the same beginning often differ at the end.
 
         >>> Lettering(escaped=frozenset("价格")).drawn("价格 (EUR)", 24)
@@ -78,8 +78,8 @@ class Lettering:
 
 
 def width(text: str) -> int:
-    """Returns the width of a text in Latin letters; wide characters, such as Chinese ones, count as
-    two."""
+    """Returns the width of a string in Latin letters; wide characters, such as Chinese ones, count
+    as two."""
     return sum(1 + (unicodedata.east_asian_width(c) in _WIDE) for c in text)
 
 

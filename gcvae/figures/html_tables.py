@@ -22,13 +22,14 @@ def facts_table(title: str, facts: Mapping[str, str]) -> str:
 
 
 def lines_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Returns an HTML table with a header row; the first cell of each other row is a row header."""
+    """Returns an HTML table of `lines` with a header row; the first cell of each line is a row
+    header."""
     body = "".join(_line(line[:1], line[1:]) for line in lines)
     return f"<table><thead>{_line(header, [])}</thead><tbody>{body}</tbody></table>"
 
 
 def paragraphs(texts: Iterable[str]) -> str:
-    """Returns the HTML code of one paragraph for each text; special characters are escaped."""
+    """Returns the HTML code of one paragraph for each string; special characters are escaped."""
     return "".join(f"<p>{html.escape(text)}</p>" for text in texts)
 
 

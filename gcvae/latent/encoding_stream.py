@@ -35,10 +35,11 @@ def stream_encodings(
 
     Args:
         blocks: Encodings of consecutive rows, from `Synthesizer.encode_blocks`.
-        format: `csv`, or `json`: an object with the members of `heading`, a member `meaning`, and a
-            list `encodings` with an object {mean, standard_deviation} for each row.
+        format: `csv`, or `json`: an object with the members of `heading`, a member `meaning` that
+            explains the numbers, and a list `encodings` with an object {mean, standard_deviation}
+            for each row.
         heading: First members of the JSON object.
-        shard: Which part of the file the blocks are; the default is a complete file.
+        shard: Part of the file that the blocks form; the default is a complete file.
 
     Raises:
         SettingError: The format is neither `csv` nor `json`.

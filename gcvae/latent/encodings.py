@@ -27,7 +27,8 @@ def encoding_block(model: GenerativeModel, rows: EncodedTable) -> pd.DataFrame:
 
 
 def encoding_columns(d_latent: int) -> list[str]:
-    """Returns the column names of `encoding_block` for a number of latent dimensions."""
+    """Returns the column names of encodings with K = `d_latent` dimensions: `mean_1` to `mean_K`,
+    then `standard_deviation_1` to `standard_deviation_K`."""
     dimensions = range(1, d_latent + 1)
     return [
         *(f"mean_{k}" for k in dimensions),

@@ -37,7 +37,7 @@ class NumberGrid:
     missing: Grid
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the attributes as a JSON-compatible dict, with dates as ISO 8601 text.
+        """Returns the attributes as a JSON-compatible dict, with dates as ISO 8601 strings.
 
         An entry of `low`, `median` and `high` is None where every cell is missing.
         """
@@ -47,11 +47,12 @@ class NumberGrid:
 
 @dataclass(frozen=True)
 class LevelGrid:
-    """Level probabilities of a column given z, on a grid of two-dimensional z.
+    """Level probabilities of a column given z, on an S x S grid of two-dimensional z.
 
     Attributes:
         name: Name of the column.
-        levels: Labels of the codes: level names, "(missing)", or names of levels that share a code.
+        levels: Label of each integer code: a level, "(missing)", or several rare levels that share
+            it.
         probability: Probability of each code; entry [i, k] belongs to the i-th grid value of z_2
             and the k-th of z_1. Shape: (S, S, number of codes).
     """

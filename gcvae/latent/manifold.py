@@ -81,7 +81,6 @@ class Manifold:
         A panel shows the median of numbers, or the most probable level, at each z of the grid.
 
         Args:
-            target: A path or an open binary file.
             format: `png` or `svg`. Default: the path's extension, else `png`.
         """
         from gcvae.latent.manifold_picture import draw_manifold
@@ -104,13 +103,10 @@ def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Mani
 
     Args:
         model: Model with two latent dimensions.
-        codec: Codec of the model's table.
         n_steps: Number S of grid values in each dimension, from 2 to `MOST_STEPS`.
 
     Raises:
         InputError: The latent space is not two-dimensional, or `n_steps` is out of range.
-
-    Source: the figures of learned manifolds.
     """
     _check(model.prior.d_latent, n_steps)
     probability = (np.arange(n_steps) + 0.5) / n_steps

@@ -36,7 +36,6 @@ def draw_manifold(
     the most probable of several levels. z_1 increases from left to right, z_2 from bottom to top.
 
     Args:
-        target: A path or an open binary file.
         format: `png` or `svg`.
         columns: Columns to draw.
         z_1: Grid values of the first latent dimension. Shape: (S,).

@@ -67,7 +67,8 @@ def written_schemas(
 ) -> dict[str, TableSchema]:
     """Returns the column schemas of the generated tables, by table name.
 
-    Columns are left out whose levels the model replaced by their indices (`Split.levels`).
+    Columns whose levels the model replaced by indices, in tables divided into entities and their
+    rows, are left out.
     """
     found = {name: part.schema for name, part in parts.items()}
     for split in reversed(splits):
@@ -82,9 +83,8 @@ def written_schemas(
 def schemas_of_texts(
     record: Mapping[str, Any], schemas: Mapping[str, TableSchema]
 ) -> dict[str, TableSchema]:
-    """Returns the schemas of the tables that were uploaded as text files rather than Parquet; the
-    member `tables` of the upload's `record` gives the `format` of each table.
-    """
+    """Selects the schemas of the tables that were uploaded as text files, not Parquet. The member
+    `tables` of the upload's `record` contains the `format` of each table."""
     formats = {name: table.get("format", "parquet") for name, table in record["tables"].items()}
     return {name: s for name, s in schemas.items() if formats.get(name) not in (None, "parquet")}
 

@@ -28,10 +28,10 @@ _MOST_ROUNDS = 30
 
 
 class Drawing:
-    """Generates a synthetic database from the fitted tables.
+    """Generates a synthetic database from the fitted tables, with valid keys.
 
     Attributes:
-        links: Keys of the tables.
+        links: Database schema, with the keys of all tables.
         parts: Fitted tables by name, parents before their children.
         seed: The same seed gives the same database.
         frames: Rows of each table generated so far, with the additional columns of its model.
@@ -163,8 +163,7 @@ class Drawing:
 
     def _draw_unique(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
         """Generates `n` rows of a table without a parent, replacing those that repeat unique
-        values.
-        """
+        values."""
         assert part.model is not None, "it is no catalogue"
         found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):
@@ -179,8 +178,7 @@ class Drawing:
 
     def _context(self, name: str, child: str) -> pd.DataFrame:
         """Returns the context of a child table's rows: the random effect on the children, then the
-        columns of table `name` and its ancestors.
-        """
+        columns of table `name` and its ancestors."""
         effect = [
             c for c in self.parts[name].child_columns[child] if c.startswith(f"{child} effect ")
         ]
@@ -258,8 +256,7 @@ class Drawing:
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
         """Returns the rows after computing the columns that rules determine from the time column
-        and the parent row.
-        """
+        and the parent row."""
         part = self.parts[name]
         if not len(part.reduction) or part.plan.parent is None:
             return found
@@ -273,8 +270,7 @@ class Drawing:
 
     def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
         """Returns the table after adding keys, references and the columns copied from referenced
-        rows.
-        """
+        rows."""
         if name in written:
             return written[name]
         part, frame = self.parts[name], self.frames[name]
@@ -310,8 +306,8 @@ class Drawing:
 
 
 def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFrame:
-    """Converts key columns to the dtypes of the real keys; columns that would lose values are
-    unchanged.
+    """Converts key columns to the dtypes of the real keys; a column with values that the dtype
+    cannot represent is unchanged.
 
     Args:
         frame: Table, whose columns are replaced in place.
@@ -328,8 +324,7 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
 
 class RepeatedRowsWarning(UserWarning):
     """Warns that a generated table is shorter, because rows that repeat a unique key were left
-    out.
-    """
+    out."""
 
 
 def _warn_of_left_out_rows(name: str, n_rows: int) -> None:

@@ -40,7 +40,8 @@ def _bytes(tensor: Tensor) -> bytes:
 
 
 def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Returns the JSON document of a fitted table, and adds its models and rows to `tensors`.
+    """Returns the JSON document of a fitted table, and adds the content of its models and stored
+    rows to `tensors`.
 
     Args:
         prefix: Prefix of the table's names in `tensors`.

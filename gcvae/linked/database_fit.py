@@ -104,10 +104,9 @@ def typed_table(
 def with_found_plans(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> DatabaseSchema:
-    """Returns the database schema `links`, extended by the row orders and catalogues that a fit
-    infers from parsed tables. A catalogue is a reference table that is copied unchanged into every
-    sample.
-    """
+    """Returns the database schema `links`, extended by what a fit infers from parsed tables: the
+    columns that order rows, and the catalogues. A catalogue is a reference table that is copied
+    unchanged into every sample."""
     (tables, of_tables, split_links), _ = split_entities(typed, schemas, links)
     return with_plans(links, plan_database(tables, of_tables, split_links)[0])
 
@@ -150,7 +149,7 @@ def written_schema(schema: TableSchema) -> TableSchema:
 
 
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
-    """Returns the reduction, with a schema of only the columns that its rules use.
+    """Returns a copy whose schema contains only the columns that the rules use.
 
     A reduction replaces a column y that a rule determines by its residual y - f(x), which is what
     the model learns (`gcvae.rules.reduction`).
@@ -176,8 +175,8 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
     """Returns {column: (start, step)} if the primary key is one column of dates or fractional
     numbers.
 
-    New values of such a key are counted as start + step * i; other keys are generated from text
-    templates. Dates are in microseconds since 1970. The dictionary is empty for all other keys.
+    New values of such a key are start + step * i for i = 0, 1, ...; other keys are generated as
+    strings. Dates are in microseconds since 1970. The dictionary is empty for all other keys.
     """
     if len(links.primary_key) != 1 or not len(frame):
         return {}
@@ -217,10 +216,10 @@ class DatabaseFit(LinkedRows):
         """Plans the tables and builds the frame of columns that each model learns.
 
         Args:
-            links: Keys of the tables.
             schemas: Column schemas by table name.
             typed: Rows of each table, with cells of the columns' dtypes.
-            preset, settings, seed, device: As for `Synthesizer.fit`, for every table.
+            preset, settings, seed, device: Arguments with which `Synthesizer.fit` trains each
+                table's model.
             progress: Function that receives a table's name and the fraction of its fit that is
                 done, or whether to show a progress bar for each table; None lets `Synthesizer.fit`
                 decide.
@@ -269,8 +268,7 @@ class DatabaseFit(LinkedRows):
 
     def _parent_columns(self, name: str) -> dict[str, str]:
         """Returns the columns of the parent table that rules may use: {name in the rules: name in
-        the parent table}.
-        """
+        the parent table}."""
         key = self.key(name)
         if key is None:
             return {}
@@ -310,8 +308,7 @@ class DatabaseFit(LinkedRows):
 
     def _modelled(self, name: str) -> list[str]:
         """Returns the names of the columns that a table's model learns, which exclude references,
-        copied columns and keys counted from a grid.
-        """
+        copied columns and keys counted from a grid."""
         table, plan = self.links[name], self.plans[name]
         of_keys = {column for key in table.foreign_keys for column in key.columns}
         primary = set(table.primary_key)
@@ -322,8 +319,7 @@ class DatabaseFit(LinkedRows):
 
     def _gather(self, name: str) -> None:
         """Builds the frame of a table, and adds to its parent's frame the number of children and
-        their random effect.
-        """
+        their random effect."""
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]
         frame = self.reduced[name][1][self._modelled(name)].copy()
         self.borrowed[name] = {}
@@ -357,15 +353,13 @@ class DatabaseFit(LinkedRows):
 
     def _is_learned(self, name: str, column: str) -> bool:
         """Returns whether models learn this column: additional columns, and columns of a modelled
-        kind.
-        """
+        kind."""
         schema = self.reduced[name][0]
         return column not in schema or schema[column].is_modelled
 
     def _borrow(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
         """Returns (names of the columns by which the rows of a referenced table are chosen, their
-        codec).
-        """
+        codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {c for k in links.foreign_keys for c in k.columns} | set(plan.copied)
@@ -378,8 +372,7 @@ class DatabaseFit(LinkedRows):
 
     def _context(self, name: str) -> pd.DataFrame:
         """Returns the columns of a table and its ancestors on which the models of its children
-        depend.
-        """
+        depend."""
         own = [
             c
             for c in self.frames[name].columns
@@ -394,8 +387,7 @@ class DatabaseFit(LinkedRows):
 
     def _document(self, name: str) -> dict[str, Any]:
         """Returns the JSON schema document with which a table's model is fitted: columns and
-        rules.
-        """
+        rules."""
         schema, parts = self.reduced[name][0], self.reductions[name].owners
         counts = {columns[0] for columns in self.child_column_names[name].values()}
         counts |= self.degree_columns.get(name, set())
@@ -486,8 +478,7 @@ class DatabaseFit(LinkedRows):
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
         """Returns the progress option for the fit of one table: whether to show a bar, or a
-        function that reports to the caller's function.
-        """
+        function that reports to the caller's function."""
         option = self.progress
         if option is None or isinstance(option, bool):
             return option
@@ -500,8 +491,7 @@ class DatabaseFit(LinkedRows):
 
     def _disjoint(self, name: str) -> dict[int, tuple[int, ...]]:
         """Returns, for each foreign key, the other foreign keys that never lead to the same row as
-        it does, such as home team and away team.
-        """
+        it does, such as home team and away team."""
         keys, rows = self.links[name].foreign_keys, self.rows[name]
         return {
             i: tuple(
@@ -527,7 +517,6 @@ class DatabaseFit(LinkedRows):
 
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
         """Returns the context of each parent: the random effect on its children, its columns, and
-        those of its ancestors.
-        """
+        those of its ancestors."""
         effect = self.frames[key.table][self._effect_names(name)]
         return limited_context(pd.concat([effect, self._context(key.table)], axis=1))

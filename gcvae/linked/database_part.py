@@ -29,7 +29,7 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True)
 class DatabasePart:
-    """One fitted table of a database.
+    """One fitted table of a database: its schema, its model, and how its references are generated.
 
     Foreign keys are identified by their index in `LinkedTable.foreign_keys`.
 
@@ -39,13 +39,12 @@ class DatabasePart:
         n_rows: Number of rows of the real table.
         model: Model of the rows; None for a catalogue, a table that is copied unchanged.
         child_columns: By name of a child table, the columns that summarise a row's children: their
-            number, random effect, and time of the first child.
+            number, random effect (a vector that they share), and time of the first child.
         context: Names of the columns on which the model of the rows depends.
         borrowed: For each reference that is chosen after the rows are generated, by index: the
             columns of the referenced row that are modelled with the row, and their codec.
         degrees: For each such reference to a catalogue, the share of the rows that refer to each
-            row of the catalogue. For references to other tables, the referenced table's model
-            learns these numbers as a column.
+            row of the catalogue.
         catalogue: Rows of a catalogue with their additional columns; None for other tables.
         totals: Columns that are sums over rows of child tables.
         order: Names of the table's columns, in order.
@@ -55,8 +54,8 @@ class DatabasePart:
         key_dtypes: Names of the dtypes of the key columns.
         disjoint: For each reference, the other references that never lead to the same row.
         grids: For each key column of dates or fractions, (start, step) of its generated values.
-        household_tails: Sorted anomaly statistics (`households.Tails.statistic`) of the held-out
-            households of a root table, from which p-values are computed; empty for other tables.
+        household_tails: Sorted anomaly statistics of the held-out households of a root table, from
+            which p-values are computed; empty for other tables.
     """
 
     schema: TableSchema
@@ -78,8 +77,8 @@ class DatabasePart:
     household_tails: tuple[float, ...] = ()
 
     def typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """Converts rows of the table, possibly texts, to the dtypes of their columns. Errors
-        contain `name`.
+        """Converts rows of the table, whose cells may be strings, to the dtypes of their columns.
+        Errors contain the table's `name`.
 
         Raises:
             TableError: A column is missing, or a cell cannot be parsed.
@@ -100,8 +99,7 @@ class DatabasePart:
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
     """Context manager that adds the table's name and JSON pointer to input errors raised in its
-    block.
-    """
+    block."""
     try:
         yield
     except InputError as error:
@@ -118,8 +116,7 @@ def of_table(name: str) -> Iterator[None]:
 
 def degree_name(name: str, key: ForeignKey) -> str:
     """Returns the name of the column that counts how many rows of table `name` refer to a row by
-    `key`.
-    """
+    `key`."""
     return f"{name} {', '.join(key.columns)} count"
 
 

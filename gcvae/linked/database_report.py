@@ -45,10 +45,10 @@ class KeyFigures:
         table, columns, referred: Table and columns of the key, and the referenced table.
         found: Share of the synthetic references that lead to a row, among those that are not
             missing.
-        unlike: Kolmogorov-Smirnov distance between the numbers of children of a referenced row in
-            the synthetic and in the real tables.
-        floor: Mean of that distance between the real numbers and samples of them, which shows how
-            large the distance is by chance alone.
+        unlike: Kolmogorov-Smirnov distance between the distributions of the number of children of a
+            referenced row in the synthetic and the real database.
+        floor: Mean of that distance between the real numbers and random samples of them: its size
+            by chance alone.
     """
 
     table: str
@@ -61,12 +61,13 @@ class KeyFigures:
 
 @dataclass(frozen=True, repr=False)
 class DatabaseReport:
-    """Quality reports of all tables of a synthetic database, and figures of their keys.
+    """Quality report of a synthetic database: a report for each table, and for each foreign key the
+    share of valid references and the distribution of the number of children.
 
     Attributes:
-        tables: By table name, the report on its view: the table's columns, those of the parent row,
-            and summaries of the child rows.
-        keys: Figures of the foreign keys of all tables.
+        tables: By table name, the report on the table's columns, those of the parent row, and
+            summaries of the child rows.
+        keys: Comparison of each foreign key between synthetic and real tables.
         left_out: For each table without a report, the reason.
     """
 
@@ -88,8 +89,7 @@ class DatabaseReport:
 
     def save(self, folder: str | Path) -> None:
         """Writes `index.html` and an HTML page for each table into a folder, which is created if
-        needed.
-        """
+        needed."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         for name, content in self.pages().items():
             write_artifact(Path(folder) / name, content.encode())
@@ -113,11 +113,9 @@ def database_report(
     """Compares synthetic with real tables. Catalogues, which are copied unchanged, have no report.
 
     Args:
-        links: Keys of the tables.
         plans: Plan of each table of the model.
         real, drawn, holdout: Real, synthetic and unseen real tables by name, with cells of the
             columns' dtypes; `holdout` may be None.
-        seed: The same seed gives the same report.
         progress: Receives the name of a table and the fraction of its report that is done.
     """
     sides = [real, drawn, *([] if holdout is None else [holdout])]
@@ -159,8 +157,8 @@ def view(
     rows: Mapping[str, list[Codes]],
     seed: int,
 ) -> pd.DataFrame:
-    """Returns the view of table `name` that is evaluated: its columns, those of the parent row, and
-    summaries of the child rows.
+    """Returns the frame from which table `name` is evaluated: its columns, those of the parent row,
+    and summaries of the child rows, for one random row of each parent.
 
     `rows` contains, for each table and foreign key, the row index that each row references. `seed`
     determines which row of each parent is chosen.

@@ -48,13 +48,14 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class LinkedTable:
-    """Keys and other properties of one table of a database.
+    """What a database schema says about one table: its keys, order of rows, and specified columns
+    and rules.
 
     Attributes:
         primary_key: Columns whose values together identify a row; empty if the table has no key.
         foreign_keys: References to other tables.
-        unique: Additional sets of columns whose values together do not repeat, except where a
-            value is missing.
+        unique: Additional sets of columns whose values together do not repeat, except where a value
+            is missing.
         order: Column of dates or numbers that orders the rows of each parent; None if not
             specified.
         keep: Whether the table is a catalogue, a reference table such as a list of genres, and is
@@ -78,8 +79,7 @@ class LinkedTable:
     @property
     def document(self) -> dict[str, Any] | None:
         """JSON schema document of the columns and rules that the user specified; None without
-        any.
-        """
+        any."""
         rules = {} if self.rules is None else {"rules": list(self.rules)}
         found = ({"columns": list(self.columns)} if self.columns else {}) | rules
         return found or None

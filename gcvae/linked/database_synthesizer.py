@@ -158,8 +158,7 @@ class DatabaseSynthesizer:
         self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
         """Returns the model with the anomaly statistics of held-out households, for p-values of new
-        ones.
-        """
+        ones."""
         parts = dict(self._parts)
         if self._has_anomalies:
             households = Households(self.schema, parts, self.splits, frames)
@@ -250,8 +249,8 @@ class DatabaseSynthesizer:
             the index contains their keys.
 
         Raises:
-            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated,
-                or a reference leads to no row.
+            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated, or
+                a reference leads to no row.
         """
         found = self._households(tables)
         draws = whole_number("draws", draws, 1)
@@ -273,7 +272,9 @@ class DatabaseSynthesizer:
         """Returns the log-likelihood and the anomaly of each household (see `log_likelihood`).
 
         Args:
-            tables, draws, seed: As for `log_likelihood`.
+            tables: All tables of the fitted database; catalogues (copied unchanged) are optional.
+            draws: Number of draws of the random effect (vector that the children of a row share).
+            seed: Seed; the same seed gives the same numbers.
             progress: Receives the fraction that is done; an exception that it raises ends the call.
 
         Returns:
@@ -283,7 +284,7 @@ class DatabaseSynthesizer:
             anomalies.
 
         Raises:
-            TableError: As for `log_likelihood`.
+            TableError: A table, column or key is invalid, as for `log_likelihood`.
         """
         households = self._households(tables)
         draws = whole_number("draws", draws, 1)
@@ -321,7 +322,7 @@ class DatabaseSynthesizer:
 
         Raises:
             SettingError: No table of the database has an order, or `rows` is not a positive number.
-            TableError: As for `log_likelihood`.
+            TableError: A table, column or key is invalid, as for `log_likelihood`.
         """
         ordered = [name for name, part in self._parts.items() if part.plan.order is not None]
         series = {split.parent for split in self.splits}
@@ -355,7 +356,7 @@ class DatabaseSynthesizer:
             By table that was passed, a frame with the same index, columns and order of rows.
 
         Raises:
-            TableError: As for `log_likelihood`.
+            TableError: A table, column or key is invalid, as for `log_likelihood`.
         """
         frames = self._frames(tables)
         completed = Households(self.schema, self._parts, self.splits, frames).impute(seed)
@@ -386,7 +387,8 @@ class DatabaseSynthesizer:
         """Returns a p-value for each household (see `log_likelihood`), and its least likely cell.
 
         Args:
-            tables, seed: As for `log_likelihood`.
+            tables: All tables of the fitted database; catalogues (copied unchanged) are optional.
+            seed: Seed; the same seed gives the same numbers.
 
         Returns:
             By table, a frame with the index of `log_likelihood`. Column `anomaly` is the p-value of
@@ -395,7 +397,7 @@ class DatabaseSynthesizer:
             (column name) locate its least likely cell.
 
         Raises:
-            TableError: As for `log_likelihood`.
+            TableError: A table, column or key is invalid, as for `log_likelihood`.
             SettingError: The preset's model has no anomalies.
         """
         households = self._households(tables)
@@ -411,8 +413,7 @@ class DatabaseSynthesizer:
 
     def _anomalies(self, households: Households, name: str, seed: int) -> pd.DataFrame:
         """Returns the anomalies of a root table's households; all cells are missing if a model has
-        none.
-        """
+        none."""
         index, columns = households.index[name], (ANOMALY, "odd_table", "odd_row", ODD_CELL)
         if not self._has_anomalies:
             return pd.DataFrame(None, index, columns)
@@ -447,7 +448,7 @@ class DatabaseSynthesizer:
             progress: Receives the name of a table and the fraction of its report that is done.
 
         Raises:
-            TableError: As for `log_likelihood`.
+            TableError: A table, column or key is invalid, as for `log_likelihood`.
         """
         judged = self.sample(seed=seed) if synthetic is None else synthetic
         plans = {name: part.plan for name, part in self._parts.items()}
@@ -457,8 +458,7 @@ class DatabaseSynthesizer:
 
     def _typed_tables(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
         """Converts the cells of all tables to the columns' dtypes, and separates the tables of
-        entities.
-        """
+        entities."""
         frames, _ = divided_tables(self._frames(tables), self.splits)
         return {name: part.typed(name, frames[name]) for name, part in self._parts.items()}
 

@@ -40,7 +40,8 @@ class Split:
     Attributes:
         table: Name of the divided table, which is also the name of the table of rows.
         key: Columns that identify an entity.
-        determined: Columns whose values the key determines; only the table of entities has them.
+        determined: Columns whose values the key determines; they are moved to the table of
+            entities.
         columns: All columns of the original table, in order.
         levels: Values of the key's last column if the model uses their indices instead; else empty.
     """
@@ -100,8 +101,8 @@ class Split:
 def divided_tables(
     tables: Mapping[str, pd.DataFrame], splits: tuple[Split, ...]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Mask]]]:
-    """Divides tables into rows and entities. Returns (tables with the tables of entities,
-    differing).
+    """Divides tables into rows and entities (recurring things, such as customers), as `splits`
+    describes. Returns (all tables, including those of entities; `differing`).
 
     `differing` has, by table of entities and determined column, a mask of the entities whose rows
     do not all contain the same value. The index of every frame counts from 0.
@@ -184,8 +185,7 @@ def _apply(
 
 def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
     """Returns the schema with the named columns as identifiers, which removes the lists of their
-    values.
-    """
+    values."""
     document = schema.to_json()
     kept = ("name", "missing", "dtype", "parquet_type")
     document["columns"] = [
@@ -209,8 +209,7 @@ def _entity(
     links: DatabaseSchema,
 ) -> Split | None:
     """Returns a split by the repeated key that determines most other columns, or by the column that
-    the schema specifies; None if there is none.
-    """
+    the schema specifies; None if there is none."""
     table, frame = links[name], typed[name]
     if table.entity is False or table.keep:
         return None
@@ -259,8 +258,7 @@ def _series(
     links: DatabaseSchema,
 ) -> Split | None:
     """Returns a split by a column that has, together with the parent's key, at most one row per
-    date; None if there is none.
-    """
+    date; None if there is none."""
     table, frame = links[name], typed[name]
     if not table.foreign_keys or table.entity is False or table.keep:
         return None

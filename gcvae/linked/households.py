@@ -52,7 +52,8 @@ independent."""
 
 @dataclass
 class Tails:
-    """For each row, the smallest tail probability among its cells and those of all rows below it.
+    """For each of n rows, the smallest tail probability (probability of outcomes no likelier than a
+    cell) among its cells and those of all rows below it.
 
     Attributes:
         least: Smallest tail probability. Shape: (n,).
@@ -68,14 +69,16 @@ class Tails:
 
     @property
     def statistic(self) -> Numbers:
-        """Bonferroni-corrected smallest tail probability, min(1, cells * least)."""
+        """Anomaly statistic of each row: the Bonferroni-corrected smallest tail probability, min(1,
+        number of cells * smallest tail probability)."""
         return np.asarray(np.minimum(self.least * self.cells, 1.0))
 
     def with_children(self, found: Tails, parents: Codes) -> None:
-        """Merges the tails of a child table's rows into those of their parents, in place.
+        """Merges the smallest tail probabilities of a child table's rows into those of their
+        parents, in place.
 
         Args:
-            found: Tails of m child rows.
+            found: Smallest tail probabilities of m child rows.
             parents: Parent index of each child row. Shape: (m,).
         """
         self.cells += np.bincount(parents, found.cells, len(self.cells))
@@ -132,9 +135,12 @@ class Households(LinkedRows):
     Attributes:
         parts: Fitted tables by name.
         models: Models of the tables that are not catalogues (copied unchanged).
-        frames: Rows of each table with the additional columns of its model (`linked_rows`).
-        trained: Indices of training rows, by table, for the anomalies of held-out rows; else empty.
-        broken: By table, the rows that violate a computed, copied or determined column.
+        frames: Rows of each table with the columns that its model adds, such as numbers of
+            children.
+        trained: Indices of training rows, by table, while anomalies of held-out rows are computed;
+            else empty.
+        broken: By table, the rows that violate a rule, a copy or a dependency that determines a
+            column.
         index: By table, the index of the caller's frame; for a table of entities, their keys.
     """
 
@@ -148,8 +154,8 @@ class Households(LinkedRows):
         """Parses the tables and links their rows.
 
         Raises:
-            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated,
-                or a reference leads to no row.
+            TableError: A table or column is missing, a cell cannot be parsed, a key is repeated, or
+                a reference leads to no row.
         """
         self.parts = parts
         self.models = {name: p.model for name, p in parts.items() if p.model is not None}
@@ -189,8 +195,7 @@ class Households(LinkedRows):
 
     def roots(self) -> list[str]:
         """Returns the names of the root tables: those without a parent, or whose parent is a
-        catalogue, a table that is copied unchanged.
-        """
+        catalogue, a table that is copied unchanged."""
         found = []
         for name, part in self.parts.items():
             key = self.key(name)
@@ -208,13 +213,12 @@ class Households(LinkedRows):
         """Returns the log-likelihood of each household of a root table and its standard error, in
         nats.
 
-        A household is a row of the root table with all rows below it. Shape: (n,), (n,).
+        A household is a row of the root table with all rows below it. Shape: (n,), (n,), for n
+        households.
 
         Args:
-            name: Name of the root table.
             draws: Number of draws of the random effect, the vector that the children of a row
                 share.
-            seed: The same seed gives the same numbers.
             progress: Receives the number of finished households, and may raise to end the call.
         """
         found, errors = [np.zeros(0)], [np.zeros(0)]
@@ -227,24 +231,21 @@ class Households(LinkedRows):
         return np.concatenate(found), np.concatenate(errors)
 
     def tails(self, name: str, seed: int, at: Codes | None = None) -> Tails:
-        """Returns the smallest tail probability of each household: a row of a root table with all
-        rows below.
+        """Returns the smallest tail probability of the cells of each household: a row of a root
+        table with all rows below it.
 
         The random effect, the vector that the children of a row share, is set to its posterior
         mean.
 
         Args:
-            name: Name of the root table.
-            seed: The same seed gives the same numbers.
-            at: Row indices of the households; None for all.
+            at: Row indices of the households to examine; None examines all.
         """
         at = np.arange(len(self.typed[name])) if at is None else at
         return self._tails(name, at, self._context_above(name, at), seed)
 
     def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` rows after the last row of each parent of an ordered table, in the format
-        of the real table.
-        """
+        """Generates `n` rows after the last row of each parent in table `name`, whose rows have an
+        order, in the format of the real table."""
         part, model, key = self.parts[name], self.models[name], self.key(name)
         assert key is not None, "an ordered table has a parent"
         counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))
@@ -311,8 +312,7 @@ class Households(LinkedRows):
 
     def _gather(self, name: str) -> None:
         """Builds the frame of a table's rows with additional columns, and adds to its parent's
-        frame the number of children and their random effect.
-        """
+        frame the number of children and their random effect."""
         part, frame = self.parts[name], self.typed[name]
         if part.catalogue is not None:
             self.frames[name] = part.catalogue
@@ -352,8 +352,7 @@ class Households(LinkedRows):
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
         """Returns the columns of referenced rows; missing references are violations if the training
-        table contained none.
-        """
+        table contained none."""
         found = self.borrowed_cells(name, number, columns)
         there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
         if there in self.models[name].columns and there not in found:
@@ -377,8 +376,7 @@ class Households(LinkedRows):
 
     def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
         """Returns the context of rows: random effects and columns of their parents and other
-        ancestors; None for a table without a parent.
-        """
+        ancestors; None for a table without a parent."""
         key = self.key(name)
         if key is None:
             return None
@@ -391,8 +389,7 @@ class Households(LinkedRows):
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         """Returns (rows as the table's model expects them, names of the columns that are not
-        scored).
-        """
+        scored)."""
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
@@ -507,8 +504,7 @@ class Households(LinkedRows):
 
     def _tails(self, name: str, at: Codes, context: pd.DataFrame | None, seed: int) -> Tails:
         """Returns the smallest tail probability of each row and all rows below it, given their
-        context.
-        """
+        context."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
@@ -542,8 +538,7 @@ class Households(LinkedRows):
         self, name: str, at: Codes, context: pd.DataFrame, seed: int, found: Tails
     ) -> None:
         """Merges the tail probabilities of the gaps between a sequence's rows, as cells of its time
-        column.
-        """
+        column."""
         sequence, conditions = self.models[name].sequence, self._gaps(name, at, context)
         assert sequence is not None, "it has an order"
         gaps, with_previous = sequence.gaps, self.steps[name].take(at).with_previous
@@ -557,8 +552,7 @@ class Households(LinkedRows):
 
     def _gaps(self, name: str, at: Codes, context: pd.DataFrame) -> tuple[pd.DataFrame, Any] | None:
         """Returns (typed gaps, encoded contexts) of rows with a previous row; None if no gap is
-        modelled.
-        """
+        modelled."""
         sequence, steps = self.models[name].sequence, self.steps[name].take(at)
         with_previous = steps.with_previous
         if sequence is None or isinstance(sequence.gaps, float) or not len(with_previous):
@@ -574,8 +568,7 @@ class Households(LinkedRows):
         self, child: str, rows: pd.DataFrame, context: pd.DataFrame, parents: Codes
     ) -> pd.DataFrame:
         """Returns the context of a child table's rows: the random effect, then the columns of the
-        parent and its ancestors.
-        """
+        parent and its ancestors."""
         effects = [c for c in rows.columns if c.startswith(f"{child} effect ")]
         whole = pd.concat([rows[effects], context], axis=1)
         return whole.iloc[parents].reset_index(drop=True)

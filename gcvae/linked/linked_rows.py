@@ -46,7 +46,7 @@ class LinkedRows:
         return None if number is None else self.links[name].foreign_keys[number]
 
     def parents(self, name: str) -> Codes:
-        """Returns the row index of each row's parent. Shape: (n,)."""
+        """Returns the row index of the parent of each of n rows of table `name`. Shape: (n,)."""
         return self.rows[name][self.plans[name].parent or 0]
 
     def children(self, name: str) -> list[str]:
@@ -58,9 +58,7 @@ class LinkedRows:
         """Returns the table with additional columns that contain cells of the parent row.
 
         Args:
-            name: Name of the table.
-            outside: Columns of the parent (`DatabasePart.parent_columns`): {name in the result:
-                name in the parent table}.
+            outside: Columns of the parent to add: {name in the result: name in the parent table}.
         """
         key, typed = self.key(name), self.typed[name]
         if key is None:
@@ -109,9 +107,8 @@ class LinkedRows:
         children, random effect, and in a sequence the time of the first child.
 
         Args:
-            name: Name of the child table.
-            effect: Random effect of each parent, the vector that its children share. Shape: (m, q),
-                parents by dimensions.
+            effect: Random effect of each of m parents: a vector of q dimensions that its children
+                share. Shape: (m, q).
         """
         key, order = self.key(name), self.plans[name].order
         assert key is not None, "it has a parent"

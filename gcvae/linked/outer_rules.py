@@ -28,8 +28,8 @@ _LEAST_SHARE = 0.95
 def outer_reduction(
     joined: pd.DataFrame, schema: TableSchema, outside: Collection[str]
 ) -> Reduction:
-    """Finds rules that compute a column y of a table from outside columns, and replaces y by its
-    residual y - f(x), which the model learns.
+    """Finds rules y = f(x) that compute a column y of a table from outside columns x; the model
+    then learns the residual y - f(x) instead of y.
 
     Args:
         joined: Rows of the table with the outside columns, cells of the columns' dtypes.

@@ -38,7 +38,8 @@ class TablePlan:
     """Plan of how one table is modelled and generated.
 
     Attributes:
-        parent: Index of the foreign key that leads to the parent; None without a parent.
+        parent: Index of the foreign key to the parent, given whose row a row is generated; None
+            without a parent.
         is_catalogue: Whether the table is copied unchanged.
         copied: Columns that repeat a column of a referenced row: {column: (index of the foreign
             key, column of the referenced table)}.
@@ -109,8 +110,7 @@ def plan_database(
 
 def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
     """Returns the database schema, extended by the row orders of the plans and by the tables that
-    they copy unchanged.
-    """
+    they copy unchanged."""
     tables = {
         name: replace(
             table,
@@ -166,8 +166,7 @@ def _catalogues(
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
     """Returns whether nearly every row has a short and mostly unique text, such as a genre's name,
-    and no column is personal or a date.
-    """
+    and no column is personal or a date."""
     if any(column.personal for column in schema):
         return False
     if any(column.has_times for column in schema):
@@ -185,7 +184,7 @@ def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -
 
 
 def column_is_text(cells: pd.Series[Any]) -> bool:
-    """Returns whether a column has the dtype of texts."""
+    """Returns whether a column has a dtype that can hold strings: object or pandas string dtype."""
     return cells.dtype == object or isinstance(cells.dtype, pd.StringDtype)
 
 
@@ -230,8 +229,7 @@ def _copied(
     schema: DatabaseSchema,
 ) -> dict[str, tuple[int, str]]:
     """Returns the columns that repeat a column of a referenced row: {column: (index of the foreign
-    key, column of the referenced table)}.
-    """
+    key, column of the referenced table)}."""
     found: dict[str, tuple[int, str]] = {}
     keys = set(key_columns(name, schema))
     for i, key in enumerate(schema[name].foreign_keys):
@@ -272,8 +270,7 @@ def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
 
 def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None:
     """Raises a SchemaError if the user specified an order that is a key, has missing values, or
-    contains neither dates nor numbers.
-    """
+    contains neither dates nor numbers."""
     order = schema[name].order
     if order is None or not len(frame):
         return

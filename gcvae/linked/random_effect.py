@@ -37,13 +37,14 @@ _LEAST_PARENTS = 20
 
 @dataclass(frozen=True)
 class Feature:
-    """Encodes one column of child rows as numeric features.
+    """Encodes one column of child rows as numeric features, from which a random effect is
+    estimated.
 
     Attributes:
         column: Name of the column.
-        knots: Sorted numbers that define the normal scores of a numeric column; empty for a
-            column of levels.
-        levels: Levels with an indicator; empty for a numeric column.
+        knots: Sorted numbers that define the normal scores of a numeric column; empty for a column
+            of levels.
+        levels: Frequent levels, each with an indicator; empty for a numeric column.
         shares: Share of the rows that contain each of `levels`.
     """
 
@@ -54,7 +55,8 @@ class Feature:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any]) -> Self:
-        """Chooses the knots of a numeric column, or the levels of another one."""
+        """Fits the encoding of a column to its cells: knots of normal scores for a numeric column,
+        frequent levels for others."""
         numbers = as_numbers(cells)
         if numbers is not None:
             known = np.sort(numbers[~np.isnan(numbers)])
@@ -67,10 +69,8 @@ class Feature:
         return cls(str(cells.name), (), names, tuple(map(float, chosen)))
 
     def values(self, cells: pd.Series[Any]) -> Numbers:
-        """Encodes cells as d features: one normal score (0 if missing), or standardised indicators.
-
-        Shape: (n, d).
-        """
+        """Encodes n cells as d features: one normal score (0 if missing), or standardised
+        indicators of levels. Shape: (n, d)."""
         if self.levels:
             found = pd.Index(self.levels).get_indexer(pd.Index(cells.astype(str)))
             shares = np.array(self.shares)
@@ -89,15 +89,17 @@ class Feature:
 
 @dataclass(frozen=True)
 class RandomEffect:
-    """Random effect u that the children of one parent share: its prior p(u) and p(u | children).
+    """Random effect u, a vector that the children of one parent share: its prior p(u) and p(u |
+    children).
 
-    Symbols as in the module's docstring: d features of a child, q dimensions of u.
+    A child has d features phi; u has q dimensions, the projections on eigenvectors V of the
+    covariance between parents of mean features.
 
     Attributes:
         features: Encoding of the columns of a child.
         mean: Mean mu of the features. Shape: (d,).
         directions: Eigenvectors V. Shape: (d, q).
-        within: Covariance V^T W V within parents. Shape: (q, q).
+        within: Covariance V^T W V, with W the covariance of features within parents. Shape: (q, q).
         variances: Eigenvalues Lambda, the prior variances of u. Shape: (q,).
     """
 
@@ -109,12 +111,12 @@ class RandomEffect:
 
     @classmethod
     def fit(cls, children: pd.DataFrame, parents: Codes, seed: int) -> Self:
-        """Estimates the random effect from children grouped by parent; q = 0 if they share nothing.
+        """Estimates the random effect from n children grouped by parent; it has no dimensions if
+        children of the same parent are no more alike than others.
 
         Args:
             children: Columns of the children, with cells of their dtypes.
             parents: Parent index of each child. Shape: (n,).
-            seed: Seed of the shuffle with which chance is estimated.
         """
         features = tuple(Feature.fit(children[name]) for name in children.columns)
         phi = _stacked(features, children)
@@ -141,11 +143,11 @@ class RandomEffect:
     def posterior(
         self, children: pd.DataFrame, parents: Codes, n_parents: int
     ) -> tuple[Numbers, Numbers]:
-        """Returns the mean and the Cholesky factor of the covariance of u | children for each
-        parent.
+        """Returns, for each parent, the posterior mean of the random effect u (of q dimensions)
+        given the children, and the Cholesky factor of its covariance.
 
         `parents` contains the parent index of each of n children. A parent without children has the
-        prior N(0, Lambda). Shape: parents (n,) -> (n_parents, q), (n_parents, q, q).
+        prior of u. Shape: parents (n,) -> (n_parents, q), (n_parents, q, q).
         """
         q = self.n_directions
         if not q:
@@ -167,10 +169,9 @@ class RandomEffect:
     def draw(
         self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
     ) -> Numbers:
-        """Draws u of each parent from its posterior, given standard normal noise.
-
-        Shape: noise (n_parents, q) -> (n_parents, q).
-        """
+        """Draws the random effect u (of q dimensions) of each parent from its posterior given the
+        children, from standard normal noise. `parents` contains the parent index of each child.
+        Shape: noise (n_parents, q) -> (n_parents, q)."""
         mean, root = self.posterior(children, parents, n_parents)
         drawn: Numbers = mean + np.einsum("nij,nj->ni", root, noise)
         return drawn
@@ -178,12 +179,11 @@ class RandomEffect:
     def draw_for_rows(
         self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
     ) -> Numbers:
-        """Draws u from the parent's posterior independently for each child.
+        """Draws the random effect u (of q dimensions) from the parent's posterior, independently
+        for each of n children.
 
         If siblings shared one draw in training, a model could infer a child's cells from it with
-        more certainty than u carries.
-
-        Shape: noise (n, q) -> (n, q).
+        more certainty than u carries. Shape: noise (n, q) -> (n, q).
         """
         mean, root = self.posterior(children, parents, n_parents)
         drawn: Numbers = mean[parents] + np.einsum("nij,nj->ni", root[parents], noise)
@@ -243,7 +243,7 @@ def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, 
 
 
 def share_between(children: pd.DataFrame, parents: Codes) -> float:
-    """Returns the share of the children's variance that lies between parents, averaged over
+    """Returns the share of the variance of child rows that lies between parents, averaged over
     features.
 
     Shape: parents (n,), the parent index of each child.

@@ -36,7 +36,7 @@ _SHOWN = 10
 
 
 def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Returns the tables with empty texts replaced by missing values.
+    """Returns the tables with empty strings replaced by missing values.
 
     CSV files have no other way to omit a key.
     """
@@ -44,14 +44,14 @@ def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame
 
 
 def key_of(frame: pd.DataFrame) -> pd.MultiIndex | pd.Index[Any]:
-    """Returns the values of a key, row by row. `frame` contains the columns of the key."""
+    """Returns the key of each row as an index. `frame` contains only the columns of the key."""
     return pd.MultiIndex.from_frame(frame) if frame.shape[1] > 1 else pd.Index(frame.iloc[:, 0])
 
 
 def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[Any], ...]:
     """Converts two key columns to one dtype, so that equal keys compare equal.
 
-    Numbers and texts become texts; whole numbers are written without a decimal point.
+    Numbers and strings become strings; whole numbers are written without a decimal point.
     """
     if own.dtype == other.dtype and own.dtype != object:
         return own, other
@@ -70,9 +70,8 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
     invalid).
 
     The row index is -1 if the key is missing or invalid. A key of several columns is missing if all
-    of its cells are missing; if only some are, it is invalid.
-
-    Shape: (n,), (m,) for n rows, m of them with an invalid key.
+    of its cells are missing; if only some are, it is invalid. Shape: (n,), (m,) for n rows, m of
+    them with an invalid key.
     """
     pairs = [
         comparable(frame[own], parents[other])
@@ -93,8 +92,7 @@ def all_row_numbers(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
 ) -> dict[str, list[Codes]]:
     """Returns, for each foreign key of each table, the row index that each row references; -1 if
-    none.
-    """
+    none."""
     return {
         name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
         for name, table in schema.tables.items()
@@ -205,9 +203,9 @@ def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer
 
 
 def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
-    """Returns the columns by which a row of a table can be recognised, at most six.
+    """Chooses at most six columns of a referenced table by which its rows can be told apart.
 
-    These columns are modelled with the rows that reference the table (see the module's docstring).
+    They are modelled with the rows that reference the table, so that a suitable row can be chosen.
     Categorical columns come before numeric ones.
 
     Args:
@@ -241,17 +239,17 @@ class Choice:
     def assign(
         self, target: Numbers, paired: Sequence[Codes], others: Sequence[Codes], seed: int
     ) -> Codes:
-        """Chooses the row that each generated row refers to. Returns row indices. Shape: (n,).
+        """Chooses the row that each of n generated rows refers to. Returns row indices. Shape:
+        (n,).
 
         Args:
-            target: Features that the referenced row should have, generated with each row, encoded
-                as in `features`. Shape: (n, 2 C).
-            paired: Row indices of another reference which forms a unique key with this one. Shape:
-                a list of one (n,) array, or an empty list.
+            target: Features that the referenced row should have: C category indices, then C normal
+                scores. Shape: (n, 2 C).
+            paired: Row indices of another reference which together with this one forms a unique
+                key: a list of one array, or empty. Shape: (n,).
             others: Row indices that must not be chosen: the row itself in a table that refers to
                 itself, and the rows of references that never lead to the same row. Shape: (n,)
                 each.
-            seed: Seed of the candidates.
         """
         rng, capacity = numpy_generator(seed, "references"), self.capacity.copy()
         found = np.full(len(target), NO_ROW, dtype=np.int64)

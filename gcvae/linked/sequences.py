@@ -57,8 +57,8 @@ class Clock:
         return pd.Series(ticks.view(TIMES)).astype(dtype)
 
     def features(self, counts: Numbers, name: str) -> pd.DataFrame:
-        """Returns the columns that describe times as context: the time, month, weekday, day and
-        hour.
+        """Returns columns that describe times, on which a model depends: time, month, weekday, day
+        and hour.
 
         Args:
             counts: Times in units since 1970. Shape: (n,).

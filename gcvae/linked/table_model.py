@@ -33,7 +33,7 @@ _MOST_CONTEXT = 60
 
 @dataclass(frozen=True)
 class Fitting:
-    """Arguments of `Synthesizer.fit` that all models of one table share."""
+    """Settings with which all models of one table are fitted: arguments of `Synthesizer.fit`."""
 
     preset: str
     settings: Mapping[str, object]
@@ -97,8 +97,7 @@ def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.D
 
 def with_filler_column(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the frame with an additional column of two alternating levels, so that it has one to
-    model.
-    """
+    model."""
     filler = np.where(np.arange(len(frame)) % 2, "a", "b")
     return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
 
@@ -152,10 +151,9 @@ class TableModel:
         parent and, in a sequence, by time.
 
         Args:
-            context: Context of each parent. Shape: m rows.
+            context: Context (data on which rows depend) of each parent. Shape: m rows.
             counts: Number of rows to generate for each parent. Shape: (m,).
             first: Time of each parent's first row in a sequence; else None.
-            seed: The same seed gives the same rows.
         """
         parents = np.repeat(np.arange(len(counts)), counts)
         if self.sequence is None:
@@ -202,16 +200,15 @@ class TableModel:
         n: int,
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Continues sequences. Returns (n new rows of each parent, parent index of each row),
-        sorted by parent and time.
+        """Generates rows that continue the time-ordered rows of each parent. Returns (n new rows of
+        each parent, parent index of each row), sorted by parent and time.
 
         Args:
-            context: Context of each parent. Shape: m rows.
+            context: Context (data on which rows depend) of each of m parents. Shape: m rows.
             last: Last known row of each parent. Shape: m rows.
             ranks: Number of known rows of each parent. Shape: (m,).
             times: Time of each parent's last row. Shape: (m,).
             n: Number of rows to add to each parent.
-            seed: The same seed gives the same rows.
         """
         assert self.sequence is not None, "the rows have an order"
         now, previous, everyone = self.sequence.clock.count(times), last, np.arange(len(context))
@@ -283,8 +280,7 @@ class TableModel:
 
 def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
     """Returns the context columns of a row's rank: numbers of its parent's rows before and after
-    it.
-    """
+    it."""
     return pd.DataFrame({"rank": position, "rows left": n_after})
 
 
@@ -299,13 +295,13 @@ def _previous_features(
 
 @dataclass(frozen=True)
 class Steps:
-    """Context of each row of a sequence, besides its parent's: its rank, its time and the previous
-    row.
+    """What each row of a time-ordered sequence depends on besides its parent: its rank, its time
+    and the previous row.
 
     Attributes:
         order: Row indices sorted by parent and time. Shape: (n,).
         gap: Time since the previous row; NaN for the first row of a parent. Shape: (n,).
-        ranks: Rank of each row. Shape: n rows.
+        ranks: Number of the parent's rows before and after each row. Shape: n rows.
         at: Features of each row's time. Shape: n rows.
         at_before: Features of the previous row's time. Shape: n rows.
         before: Columns of the previous row; missing for the first row of a parent. Shape: n rows.
@@ -328,8 +324,7 @@ class Steps:
         columns: Sequence[str],
     ) -> Steps:
         """Computes the context of a table's rows, which may have any order; `columns` of the
-        previous row are part of it. Shape: parents (n,), the parent index of each row.
-        """
+        previous row are part of it. Shape: parents (n,), the parent index of each row."""
         counts = clock.count(times)
         ranks = Ranks.of(parents, counts)
         of_rows = np.argsort(ranks.order)
@@ -352,7 +347,7 @@ class Steps:
         return np.flatnonzero(~np.isnan(self.gap))
 
     def take(self, at: Codes) -> Steps:
-        """Returns the context of the rows with indices `at`."""
+        """Returns a copy with only the rows whose indices are in `at`."""
         frames = (
             each.iloc[at].reset_index(drop=True)
             for each in (self.ranks, self.at, self.at_before, self.before)
@@ -360,12 +355,14 @@ class Steps:
         return Steps(self.order, self.gap[at], *frames)
 
     def context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the context of the model of rows: `base`, rank, time, gap and previous row."""
+        """Returns the columns on which the model of rows depends: `base`, rank, time, time since
+        the previous row, and previous row."""
         gap = pd.DataFrame({GAP: self.gap})
         return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
 
     def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the context of the model of gaps, in which the time of the row itself is unknown.
+        """Returns the columns on which the model of the time since the previous row depends; the
+        time of the row itself is unknown to it.
 
         It contains `base`, rank, time of the previous row and previous row.
         """
@@ -381,7 +378,6 @@ def fit_table(
     """Fits the model of a table without a parent.
 
     Args:
-        fitting: Settings of the fit.
         frame: Columns of the table and its additional columns, with cells of their dtypes.
         document: JSON schema document of the table.
         held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
@@ -404,7 +400,6 @@ def fit_children(
     """Fits the model of a table's rows given their parents.
 
     Args:
-        fitting: Settings of the fit.
         frame: Columns of the table and its additional columns, with cells of their dtypes.
         document: JSON schema document of the table.
         context: Context of each parent, also of parents without rows. Shape: m rows.
@@ -470,7 +465,6 @@ def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
 
 
 def limited_context(context: pd.DataFrame) -> pd.DataFrame:
-    """Returns the first 60 columns of a context; columns of distant ancestors come last and are
-    cut.
-    """
+    """Returns the first 60 columns of a context (data on which rows depend); columns of distant
+    ancestors come last and are cut."""
     return context.iloc[:, :_MOST_CONTEXT]

@@ -47,15 +47,16 @@ _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
 class CellFeatures(nn.Module):
-    """Computes features f(x_i) of cells: an embedding of the cell's code, and the value with smooth
-    functions of it, for columns of numbers.
+    """Computes d features f(x_i) of each encoded cell: an embedding of its integer code and, in
+    columns of numbers, its value with smooth functions of it.
 
     Attributes:
         offsets: Index of each column's first code in the table of embeddings. Shape: (D,).
-        code_scores: Normal score of the number for which each code stands, of all columns,
-            concatenated; 0 for levels.
-        on_axis: 1 for columns whose codes stand for numbers, else 0. Shape: (D,).
-        point_codes: Code of cells with a value; -1 for columns of levels. Shape: (D,).
+        code_scores: Normal score of the number that each code stands for; 0 for levels
+            (categories). The codes of all columns are concatenated.
+        on_axis: 1 for columns in which codes stand for numbers, else 0. Shape: (D,).
+        point_codes: The code that all numbers without a code of their own share; -1 for columns of
+            levels. Shape: (D,).
 
     Shape: codes and values (n, D) -> (D, n, d) for n rows, D columns and d features.
     """
@@ -81,11 +82,12 @@ class CellFeatures(nn.Module):
         self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
-        """Returns the features of cells.
+        """Returns d features of each cell of n rows, in D_part of the columns.
 
         Args:
-            codes: Code of each cell. Shape: (n, D_part).
-            values: Value of each cell, used if its code is that of numbers. Shape: (n, D_part).
+            codes: Integer code of each cell. Shape: (n, D_part).
+            values: Number in each cell; ignored if the cell's code stands for a level or frequent
+                number. Shape: (n, D_part).
             columns: The columns of the cells. Default: all.
 
         Shape: (D_part, n, d).
@@ -109,10 +111,12 @@ def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """Returns column indices in the order of the chain rule, before business rules change it.
+    """Returns column indices in the order of the chain rule, before dependencies between columns
+    change it.
 
-    Columns with the fewest codes come first and numbers last, because the density of a number given
-    a level is learned from fewer rows than the probability of a level given a number.
+    Columns with the fewest codes (distinct levels) come first and columns of numbers last, because
+    the density of a number given a level is learned from fewer rows than the probability of a level
+    given a number.
     """
 
     def key(j: int) -> tuple[bool, int]:
@@ -124,18 +128,21 @@ def column_order(columns: Sequence[ColumnShape]) -> list[int]:
 
 
 class AutoregressiveNetwork(nn.Module):
-    """Network r_j(x_<j, z), which adds the dependence on earlier columns to the marginals' outputs.
+    """Network r_j(x_<j, z), which makes the distribution of each column j depend on earlier
+    columns.
 
-    x_<j are the columns before j in `order`; z enters as a hidden vector, the context.
+    Its outputs are added to those of the layers that compute marginals from z alone. x_<j are the
+    columns before j in `order`; z enters as a hidden vector, the context. D is the number of
+    columns.
 
     Attributes:
         order: Column indices in the order of the chain rule.
-        earlier: 1 where column i (second index) comes before column j. Shape: (D, D).
+        earlier: Entry [j, i] is 1 if column i comes before column j. Shape: (D, D).
         places: `order` as a tensor. Shape: (D,).
-        grouped: Column indices in the order of the code groups.
+        grouped: Column indices, sorted by the group of columns with similar numbers of codes.
         numbers: Indices of the columns of numbers. Shape: (D_real,).
 
-    Shape: context (..., n, d_context), rows (n, D) -> `MarginalOutputs` of shape (..., n).
+    Shape: context (..., n, d_context), n rows (n, D) -> `MarginalOutputs` of shape (..., n).
     """
 
     earlier: Tensor
@@ -191,14 +198,16 @@ class AutoregressiveNetwork(nn.Module):
     def forward(
         self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
     ) -> MarginalOutputs:
-        """Returns the network's contribution r to the outputs of every column.
+        """Returns the network's contribution to the outputs (logits, mixture parameters) of every
+        column.
 
         Columns are computed in parallel, because all cells of the rows are known.
 
         Args:
-            context: Hidden vector of each row. Shape: (..., n, d_context).
-            rows: Encoded rows.
-            dropout: Masks of a training step; None outside of training.
+            context: Hidden vector of the latent vector z of each of n rows. Shape: (..., n,
+                d_context).
+            rows: The n encoded rows.
+            dropout: Dropout of a training step; None outside of training.
         """
         x = self.features(rows.codes, rows.values)
         if dropout is not None:
@@ -247,10 +256,8 @@ class AutoregressiveNetwork(nn.Module):
         return torch.empty_like(added).index_copy(0, self.places, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
-        """Applies the layers of each column to the running sum before it.
-
-        Shape: (D_part, N, d_sum) -> (D_part, N, d_column).
-        """
+        """Applies the layers of each column to the running sum before it. Shape: (D_part, N, d_sum)
+        -> (D_part, N, d_column)."""
         act = nn.functional.silu
         h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
         inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])
@@ -261,8 +268,7 @@ class AutoregressiveNetwork(nn.Module):
         """Returns the network's contribution to the outputs of column j, for N rows.
 
         Args:
-            total: Running sum over the columns before j and z. Shape: (N, d_sum).
-            j: Index of the column.
+            total: Sum of the contributions of z and of the columns before j. Shape: (N, d_sum).
         """
         h = self.layers(j)(total)
         g, at = self.group_of(j)
@@ -291,12 +297,12 @@ class AutoregressiveNetwork(nn.Module):
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
-        """Returns the log probability of cells after functional dependencies are applied.
+        """Returns the log probability of cells' codes after enforcing functional dependencies.
 
         Args:
-            log_beta: Log code probabilities for each group of columns. Shape: (..., n, D_group,
-                K_group) each.
-            codes: Codes of the rows. Shape: (n, D).
+            log_beta: Log code probabilities of n rows, for each group of D_group columns with up to
+                K_group codes. Shape: (..., n, D_group, K_group) each.
+            codes: Integer codes of the D cells of each row. Shape: (n, D).
 
         Returns:
             Log probabilities by column index, for each column that is the last of a dependency in
@@ -318,7 +324,8 @@ class AutoregressiveNetwork(nn.Module):
         return found
 
     def group_of(self, j: int) -> tuple[int | None, int]:
-        """Returns (index of the code group of column j, index of j in this group).
+        """Returns (index of the group of columns that contains column j, index of j in this group).
+        Columns with similar numbers of codes form a group and share a layer.
 
         The group is None for a column with a single code, which needs no probabilities.
         """
@@ -326,7 +333,8 @@ class AutoregressiveNetwork(nn.Module):
         return found[0] if found else (None, 0)
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns the contributions `added_by` of each of the K codes of column j, with value zero.
+        """Returns what each of the K codes of column j adds to the running sum and to the linear
+        terms, on which later columns depend; a number with the code counts as zero.
 
         Shape: (K, d_sum), (K, n_lines).
         """
@@ -341,14 +349,13 @@ class AutoregressiveNetwork(nn.Module):
         at: Tensor,
         of_codes: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Returns what column j's cells contribute to the running sum and to the linear terms, on
+        """Returns what N cells of column j add to the running sum and to the linear terms, on
         which later columns depend.
 
         Args:
             codes: Codes of the cells. Shape: (N,).
             values: Values of the cells. Shape: (N,).
-            j: Index of the column.
-            at: Indices of the rows whose cell has the code of numbers. Shape: (m,).
+            at: Indices of the m cells whose code is the one that numbers share. Shape: (m,).
             of_codes: The column's `code_additions`, if already computed.
 
         Shape: (N, d_sum), (N, n_lines).
@@ -367,10 +374,11 @@ class AutoregressiveNetwork(nn.Module):
     def added_by_all(
         self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Returns the same as `added_by`, independent of the rest of the batch to the last bit.
+        """Returns what N cells of column j add to the running sum and to the linear terms, as
+        `added_by` does, but independent of the rest of the batch to the last bit.
 
-        A matrix product with another number of rows may differ in the last bit, so this method
-        computes all cells as numbers. The arguments are those of `added_by`.
+        A matrix product with another number of rows may differ in the last bit, so all cells are
+        computed as numbers. Arguments as for `added_by`.
         """
         codes = codes.clamp(0, self.features.n_codes[j] - 1)
         found = [part.index_select(0, codes) for part in of_codes]
@@ -392,10 +400,8 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """Layers that map the running sum of one column to its hidden vector, as contiguous tensors.
-
-    Shape: biases (outputs,), matrices (outputs, inputs).
-    """
+    """Layers that map the sum of contributions of z and earlier columns to the hidden vector of one
+    column, as contiguous tensors. Shape: biases (outputs,), matrices (outputs, inputs)."""
 
     start: Tensor
     narrow: Tensor
@@ -417,9 +423,12 @@ class ColumnOutputs:
     """Network outputs of one column for N rows.
 
     Attributes:
-        logits: Logits of the K codes; None for a column with a single code. Shape: (N, K).
-        mixture: Parameters of the M components; None for a column of levels. Shape: (N, 3 M).
-        bins: Logits of the B bins between change points; None without them. Shape: (N, B).
+        logits: Logits of the K codes that a cell can have; None for a column with a single code.
+            Shape: (N, K).
+        mixture: Logits of weights, means and log sigmas of the M components of the density of
+            numbers; None for a column of levels. Shape: (N, 3 M).
+        bins: Logits of the B bins between change points, at which the density has steps; None for a
+            column without change points. Shape: (N, B).
     """
 
     logits: Tensor | None

@@ -26,9 +26,8 @@ from gcvae.numerics.generators import uniform
 class AutoregressiveDecoder(Decoder):
     """Decoder p(x|z) by the chain rule over columns, with a copula decoder as its head.
 
-    Head and autoregressive network share the hidden vector that the trunk computes from z.
-
-    Shape: z (..., K).
+    Head and autoregressive network share the hidden vector that the trunk computes from z. Shape: z
+    (..., K), for K latent dimensions.
     """
 
     is_autoregressive = True
@@ -52,16 +51,18 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def change_points(self) -> tuple[ChangePoints, ...]:  # type: ignore[override]
-        """Change points, at which the density of a column of numbers has steps, of each column."""
+        """Change points, the numbers at which a column's density has steps, for each column that
+        has any."""
         return tuple(self.refinement.steps.found)
 
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]
-        """Marginals of the head; the network's outputs are added to theirs."""
+        """Output layers of the copula head, to which the autoregressive network's are added."""
         return self.head.marginals
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> AutoregressiveConditional:
-        """Returns p(x|z); `dropout` contains the masks of a training step, None otherwise."""
+        """Returns the distribution p(x|z). `dropout` is that of a training step, None outside of
+        training."""
         hidden = self.head.trunk(z)
         return AutoregressiveConditional(self.marginals, self, hidden, dropout)
 
@@ -79,7 +80,10 @@ class AutoregressiveDecoder(Decoder):
         return self.refinement.order
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk:
-        """Returns a pass that visits the columns in `order`, given z. Shape: z (N, K)."""
+        """Returns an object that scores or generates the columns one by one in `order`, given z.
+
+        Shape: z (N, K), for N rows and K latent dimensions.
+        """
         return self.forward(z).walk()
 
 
@@ -90,10 +94,10 @@ class AutoregressiveConditional(Conditional):
     Probabilities and densities are exact; no jitter (continuous extension of levels) is needed.
 
     Attributes:
-        marginals: Marginals of the copula head.
+        marginals: Output layers of the copula head.
         decoder: The decoder that returned this distribution.
         context: Hidden vector of the decoder at z. Shape: (..., d_context).
-        dropout: Masks of a training step; None outside of training.
+        dropout: Dropout of a training step; None outside of training.
     """
 
     marginals: Marginals
@@ -122,11 +126,12 @@ class AutoregressiveConditional(Conditional):
         return self.head.parameters
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns log p(x|z) of n rows under the copula head, at the first n latent vectors.
+        """Returns log p(x|z) of n rows under the copula head, at the first n latent vectors z.
 
         Args:
-            rows: Rows. Shape: (n, D).
-            jitter: Uniform samples of the continuous extension; None for the exact likelihood.
+            rows: Rows, with D columns. Shape: (n, D).
+            jitter: Uniform samples, which place each level within its interval of probabilities
+                (continuous extension); None for the exact likelihood. Shape: (..., n, D).
 
         Shape: (n,).
         """
@@ -136,23 +141,24 @@ class AutoregressiveConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor | None:
-        """Loadings of the copula head; None for independence. Shape: (..., D, r)."""
+        """Loadings of the D columns on the copula head's r factors; None for independence. Shape:
+        (..., D, r)."""
         return self.head.loadings
 
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix of the copula head. Shape: (..., D, D)."""
+        """Returns the correlation matrix of the copula head, for D columns. Shape: (..., D, D)."""
         return self.head.correlation()
 
     def log_prob(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
         """Returns log p(x|z) of the observed cells.
 
         Rows with unobserved cells are scored by sequential importance sampling: unobserved cells
-        are sampled in `order` from the uniform `noise`, and only observed cells count.
-
-        Shape: rows (n, D), noise (..., n, D) -> (..., n).
+        are sampled in `order` from the uniform `noise`, and only observed cells count. Shape: n
+        rows of D columns (n, D), noise (..., n, D) -> (..., n).
 
         Raises:
-            ValueError: Cells are unobserved or intervals, and `noise` is None.
+            ValueError: `noise` is None, and a cell is unobserved or stands for an interval of
+                numbers.
         """
         return self._log_known(rows, noise).sum(-1)
 
@@ -160,7 +166,7 @@ class AutoregressiveConditional(Conditional):
         """Returns log p(x|z) of the observed cells of rows x; unobserved cells are sampled with the
         generator.
 
-        Shape: rows (n, D) -> (..., n).
+        Shape: n rows of D columns (n, D) -> (..., n).
         """
         if bool(rows.observed.all()):
             return self.log_prob(rows, None)
@@ -179,7 +185,7 @@ class AutoregressiveConditional(Conditional):
         the observed cells among the first k + 1 columns.
 
         Args:
-            rows: Rows x. Shape: (n, D).
+            rows: The n rows x, with D columns. Shape: (n, D).
             noise: Uniform noise, from which unobserved cells are sampled; None if there are none.
                 Shape: (..., n, D).
             jitter: Not used.
@@ -223,12 +229,13 @@ class AutoregressiveConditional(Conditional):
 
         Returns:
             Integer code of each cell, and its value if it is a number (else 0). Shape: (..., D)
-            each.
+            each, for D columns.
         """
         codes, values = self.decoder.row_draws().draw(self.context.flatten(0, -2), generator)
         shape = (*self.context.shape[:-1], len(self.marginals.columns))
         return codes.view(shape), values.view(shape)
 
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
-        """Returns a pass that visits the columns in `order`, given z; `factor` is not used."""
+        """Returns an object that scores or generates the columns one by one in `order`, given z;
+        `factor` is not used."""
         return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)

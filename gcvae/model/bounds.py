@@ -25,10 +25,11 @@ from gcvae.numerics.row_noise import RowNoise
 
 @dataclass(frozen=True)
 class Draw:
-    """One sample of z for each of n rows, with the terms of the evidence lower bound.
+    """One sample of the latent vector z for each of n rows, with the terms of its evidence lower
+    bound.
 
     Attributes:
-        z: Samples of q(z|x). Shape: (n, K).
+        z: Samples of q(z|x), in K dimensions. Shape: (n, K).
         log_prob: log p(x|z). Shape: (n,).
         kl: KL[q(z|x) || p(z)], or an estimate of it. Shape: (n,).
         conditional: Distribution p(x|z) at the samples.
@@ -44,7 +45,7 @@ class Draw:
 
     @property
     def elbo(self) -> Tensor:
-        """Evidence lower bound log p(x|z) - KL[q(z|x) || p(z)]. Shape: (n,)."""
+        """Evidence lower bound log p(x|z) - KL[q(z|x) || p(z)] of each of n rows. Shape: (n,)."""
         return self.log_prob - self.kl
 
 
@@ -57,18 +58,18 @@ def draw_elbo(
     dropout: Dropout | None = None,
     n_head_rows: int = 0,
 ) -> Draw:
-    """Returns a one-sample estimate of the evidence lower bound of each row.
+    """Returns a one-sample estimate of the evidence lower bound of each of n rows.
 
     z = eta(x) + tau(x) * eps is a reparametrised sample of q(z|x). For a copula decoder,
     log p(x|z) = log c_Psi + sum log beta + sum log N(x; mu, sigma^2): copula density, level
     probabilities and densities of numbers.
 
     Args:
-        model: Model.
-        rows: Encoded rows. Shape: (n, D).
-        generator: Source of z and of jitters.
+        rows: Encoded rows, with D columns. Shape: (n, D).
+        generator: Source of z and of jitters, uniform samples that place each level within its
+            interval of probabilities.
         exact: Whether to compute the exact likelihood instead of sampling one jitter per cell.
-        dropout: Masks of a training step; None outside of training.
+        dropout: Dropout of a training step; None outside of training.
         n_head_rows: Number of first rows whose likelihood under the copula head of an
             autoregressive decoder is also computed.
 
@@ -96,9 +97,10 @@ def elbo(
     n_draws: int = 1,
     exact: bool = False,
 ) -> Tensor:
-    """Returns the evidence lower bound of each row, averaged over `n_draws` samples of z.
+    """Returns the evidence lower bound of each of n rows, averaged over `n_draws` samples of z.
 
-    `exact` computes the exact likelihood instead of sampling one jitter per cell. Shape: (n,).
+    With `exact`, levels are integrated over their intervals of probabilities; otherwise a uniform
+    sample (jitter) places each level in its interval. Shape: (n,).
     """
     draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
     return torch.stack(draws).mean(0)
@@ -139,7 +141,7 @@ class BoundEstimate:
         """Contribution of each column to the bound: the difference of consecutive `log_means`.
 
         Contributions of a row add up to its bound; those after an impossible cell (-inf) are 0.
-        Shape: (n, D), with columns in table order.
+        Shape: (n, D), n rows by D columns in table order.
         """
         before = torch.cat([torch.zeros_like(self.log_means[:, :1]), self.log_means[:, :-1]], dim=1)
         steps = torch.where(torch.isneginf(before), 0.0, self.log_means - before)
@@ -147,7 +149,7 @@ class BoundEstimate:
 
     @classmethod
     def joined(cls, parts: Sequence[BoundEstimate]) -> Self:
-        """Returns the estimates of all parts, concatenated by rows."""
+        """Concatenates the estimates of several sets of rows."""
         log_means, variance = (
             torch.cat(of_parts)
             for of_parts in zip(*((p.log_means, p.variance) for p in parts), strict=True)
@@ -170,7 +172,7 @@ class BoundEstimate:
         Args:
             other: Independent estimate for the same rows.
             share: Weight of `other`, from 0 to 1; it must not depend on either estimate's samples.
-                Shape: (n,).
+                Shape: (n,), for n rows.
         """
         log_own, log_other = torch.log1p(-share), share.log()
         mixed = torch.logaddexp(
@@ -197,19 +199,20 @@ def iwae_bound(
     n_draws: int,
     n_jitters: int = 0,
 ) -> BoundEstimate:
-    """Returns the importance-weighted bound log mean_s [p(x|z_s) p(z_s) / q(z_s)] of each row.
+    """Returns the importance-weighted bound log mean_s [p(x|z_s) p(z_s) / q(z_s)] of each of n
+    rows.
 
     Its expectation is at most log p(x). The samples are those of `draw_latents`; with one sample,
     z ~ q(z|x), the expectation is the evidence lower bound. The same is computed for the first j
     columns in the decoder's `order`, for each j; differences estimate log p(x_j|x_<j).
 
     Args:
-        model: Model.
-        rows: Encoded rows. Shape: (n, D).
-        noise: Random numbers of the rows.
+        rows: Encoded rows, with D columns. Shape: (n, D).
+        noise: Source of each row's random numbers.
         n_draws: Number of samples of z for each row.
-        n_jitters: Number of jitters for each z, averaged inside the logarithm; 0 for the exact
-            likelihood. Not used for an autoregressive decoder, which needs no jitter.
+        n_jitters: Number of jitters (uniform samples that place each level within its interval of
+            probabilities) for each z, averaged inside the logarithm; 0 for the exact likelihood.
+            Not used for an autoregressive decoder, which needs no jitter.
 
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
@@ -233,11 +236,10 @@ def iwae_bounds(
     are multiples of 16.
 
     Args:
-        model: Model.
-        rows: Encoded rows. Shape: (n, D).
-        replicates: Random numbers of the rows, one set for each bound.
+        rows: The n encoded rows, with D columns. Shape: (n, D).
+        replicates: Source of each row's random numbers, one for each bound.
         n_draws: Number of samples of z for each row and set.
-        n_jitters: Number of jitters for each z; 0 for the exact likelihood.
+        n_jitters: Number of jitters for each z, as for `iwae_bound`; 0 for the exact likelihood.
         likelihoods: `row_likelihoods` of the decoder; None to create it.
     """
     if model.is_autoregressive:
@@ -302,7 +304,8 @@ class _Evaluation:
 
 
 def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:
-    """Returns the variance of the mean of S importance weights, divided by the squared mean.
+    """Returns the variance of the mean of S importance weights, divided by the squared mean, of
+    each of n rows.
 
     The last `n_prior` samples, drawn from the prior, are a separate stratum, so the difference
     between the strata's means is not part of the variance. A single prior sample contributes its
@@ -329,7 +332,7 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
 
 
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:
-    """Returns sum_k |a_k|_p^2 of each row: the penalty on the copula's loadings, with p = 1 or 2.
+    """Returns the penalty sum_k |a_k|_p^2 on the copula's loadings of each of n rows, p = 1 or 2.
 
     Shape: loadings (n, D, r), with a_k the D loadings on factor k -> (n,).
     Source: Eq. (elbo_vae_roc_reg), locality regularisation.
@@ -341,10 +344,10 @@ def locality_penalty(loadings: Tensor, p: int) -> Tensor:
 def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
     """Returns a penalty that pulls the latent vectors of a minibatch towards N(0, I).
 
-    For rank m it is 1/2 sum_k (u_(m)k - Phi(z)_(m)k)^2, with uniform samples u and Phi(z) sorted
-    over the rows in each dimension k.
+    In each of K dimensions, n uniform samples u and the n values of Phi(z) are sorted. The penalty
+    of rank m is 1/2 sum_k (u_(m)k - Phi(z)_(m)k)^2.
 
-    Shape: (n, K) -> (n,), by rank.
+    Shape: (n, K) -> (n,), entry m for rank m.
     Source: Eq. (elbo_vae_roc_reg), rank regularisation.
     """
     u = uniform(tuple(z.shape), generator).to(z.dtype).sort(dim=0).values

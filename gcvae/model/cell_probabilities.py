@@ -20,10 +20,9 @@ class CellProbabilities:
     """Probabilities of the cells of rows under the marginals p_j(. | z).
 
     The probabilities below and above a cell are stored as logarithms, so that normal scores can be
-    computed from the smaller tail. The `score` of a number with a Gaussian marginal is stored as
-    (x - mu) / sigma, because Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma.
-
-    Shape: each field (..., D); the fields broadcast against each other.
+    computed from the smaller tail. The `score` of a number with a Gaussian marginal is stored as (x
+    - mu) / sigma, because Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma. Shape: each field
+    (..., D) for D columns; the fields broadcast against each other.
     """
 
     log_prob: Tensor
@@ -41,7 +40,8 @@ class CellProbabilities:
         """Returns the normal scores of the lower and the upper end of the interval of probabilities
         that each level or missing value covers.
 
-        Results for point cells (numbers) are undefined. Shape: two of (..., D).
+        The results for numbers, which are points, are undefined. Shape: two of (..., D), for D
+        columns.
         """
         lower = normal_score_of_tails(
             self.log_below, torch.logaddexp(self.log_above, self.log_prob)
@@ -52,12 +52,14 @@ class CellProbabilities:
         return lower, upper
 
     def jittered_scores(self, jitter: Tensor) -> Tensor:
-        """Returns normal scores q = Phi^-1(u) of the continuous extension.
+        """Returns normal scores q = Phi^-1(u) of cells, with levels at random points of their
+        intervals.
 
-        For an interval cell u = P(below) + v p(cell), with the jitter v uniform on (0, 1). The
-        score of a point cell does not depend on the jitter.
+        A level or missing value covers an interval of probabilities: u = P(below) + v p(cell), with
+        the jitter v uniform on (0, 1) (continuous extension). A number's score does not depend on
+        v.
 
-        Shape: (..., D), as `jitter`.
+        Shape: (..., D) for D columns, as `jitter`.
         Source: Eq. (CE) and Eq. (GCVAE_norm_score).
         """
         below = torch.logaddexp(self.log_below, self.log_prob + jitter.log())

@@ -41,10 +41,12 @@ class ChangePoints:
 
     Attributes:
         column: Index of the column.
-        points: Normal scores of the change points, ascending; for a column whose numbers all have
-            codes, the first code of each of the B bins except the first. Shape: (B - 1,).
+        points: Normal scores of the change points between the B bins, ascending. If every number of
+            the column has an integer code: the first code of each bin but the first. Shape: (B -
+            1,).
         parent: Index of the column whose categories determine the ratios; it is generated earlier.
-        log_ratio: log P(bin | category of the parent) - log P(bin). Shape: (K_parent, B).
+        log_ratio: log P(bin | category) - log P(bin) for each of the parent's K_parent categories.
+            Shape: (K_parent, B).
     """
 
     column: int
@@ -66,7 +68,7 @@ class ChangePoints:
         """Restores change points from a dict that `to_json` returned.
 
         Raises:
-            ValueError: A column does not exist, or sizes or numbers do not fit the columns.
+            ValueError: A column does not exist, or array sizes or indices do not fit the columns.
         """
         names = [column.name for column in columns]
         column, parent = (names.index(document[key]) for key in ("column", "parent"))
@@ -84,16 +86,17 @@ class ChangePoints:
 
 
 class ChangePointLayer(nn.Module):
-    """Computes the bin logits l_b of all columns with change points: fixed log ratios by the
-    parent's category, plus learned contributions.
+    """Computes logits of the bins between change points, at which a column's density has steps: a
+    fixed log ratio, selected by the category of a parent column, plus a learned contribution.
 
     The fixed log ratios of N rows are called *offsets*. They concatenate the bins of all columns
-    with change points, padded to the largest number of bins. Shape: (N, n_offsets).
+    with change points, each padded to `width` bins. Shape: (N, n_offsets).
 
     Attributes:
-        points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
-            - 1).
-        log_ratio: Log ratios of all columns with change points, padded. Shape: (columns, K, width).
+        points: Change points of the D_steps columns whose numbers have a density, padded. Shape:
+            (D_steps, width - 1).
+        log_ratio: Log ratios by column with change points, category of its parent, and bin, padded.
+            Shape: (columns, K, width).
         numbers: Index of each column with a density among the columns of numbers. Shape:
             (D_steps,).
         number_columns: Index of each column with a density among all columns. Shape: (D_steps,).
@@ -155,7 +158,8 @@ class ChangePointLayer(nn.Module):
 
     @property
     def n_offsets(self) -> int:
-        """Number of offsets of a row: columns with change points times the most bins."""
+        """Number of log ratios (offsets) of a row: columns with change points times the largest
+        number of bins."""
         return len(self.found) * self.width
 
     def has_numbers(self, j: int) -> bool:
@@ -167,24 +171,26 @@ class ChangePointLayer(nn.Module):
         return len(self.found[self._rows[j]].points) + 1 if self.has_numbers(j) else 0
 
     def additions(self, h: Tensor, j: int) -> Tensor:
-        """Returns the learned contribution to l_b of column j, given its hidden vectors.
+        """Returns the learned contribution to the logits of the B bins of column j.
 
-        Shape: (N, d_column) -> (N, B).
+        Shape: hidden vectors h of N rows (N, d_column) -> (N, B).
         """
         weight, bias = self.weights(j)
         return h @ weight + bias
 
     def weights(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns the learned weights and bias of l_b of column j. Shape: (d_column, B), (B,)."""
+        """Returns the learned weights and bias of the logits of column j's B bins.
+
+        Shape: (d_column, B), (B,), for hidden vectors of d_column dimensions.
+        """
         row, n_bins = self._rows[j], self.n_bins(j)
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """Returns the log ratios of bins (offsets) due to cells of column j, for N rows.
+        """Returns the log ratios of bins (offsets) that cells of column j determine, for N rows.
 
-        They are 0 for columns with change points whose parent is not column j.
-
-        Shape: codes (N,) -> (N, n_offsets).
+        They are 0 for columns with change points whose parent is not column j. Shape: codes (N,) ->
+        (N, n_offsets).
         """
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
@@ -193,25 +199,24 @@ class ChangePointLayer(nn.Module):
         return found.flatten(1)
 
     def row_offsets(self, codes: Tensor) -> Tensor:
-        """Returns the log ratios of bins (offsets) of n rows whose codes are all known.
+        """Returns the log ratios of bins (offsets) of n rows of which the codes of all D columns
+        are known.
 
-        Shape: codes (n, D) -> (n, columns with change points, width).
+        Shape: codes (n, D) -> (n, columns with change points, largest number of bins).
         """
         parents = [each.parent for each in self.found]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Returns the log ratios of the B bins of column j, out of those of all columns (offsets).
-
-        Shape: offsets (N, n_offsets) -> (N, B).
-        """
+        """Selects the log ratios of the B bins of column j from those of all columns (offsets) of N
+        rows. Shape: offsets (N, n_offsets) -> (N, B)."""
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
     def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
-        """Returns the log ratios to add to the logits of column j's K codes; None unless column j
-        has change points between its codes.
+        """Returns the log ratios to add to the logits of column j's K codes, for N rows; None if
+        column j has no change points between its codes.
 
         Shape: offsets (log ratios of all columns) (N, n_offsets) -> (N, K).
         """
@@ -225,12 +230,15 @@ class ChangePointLayer(nn.Module):
     def group_logits(
         self, groups: Sequence[tuple[list[int], tuple[int, int]]], codes: Tensor
     ) -> dict[int, Tensor]:
-        """Returns `code_logits` of rows whose codes are all known, by index of the column group.
+        """Returns the log ratios to add to the logits of codes of n rows, by index of the column
+        group.
 
-        Groups without change points among codes are omitted.
+        Groups without change points between codes are omitted. The codes of all D columns are
+        known.
 
         Args:
-            groups: Column indices and (D_group, K_group) of each group.
+            groups: For each group of columns that share a layer: the column indices, and the
+                numbers (D_group, K_group) of columns and codes.
             codes: Codes of the rows. Shape: (n, D).
 
         Shape: (n, D_group, K_group) each.
@@ -246,13 +254,14 @@ class ChangePointLayer(nn.Module):
         return found
 
     def row_logits(self, h: Tensor, codes: Tensor) -> Tensor:
-        """Returns l_b of the D_steps columns whose density has change points.
+        """Returns the logits of bins of the D_steps columns whose density has change points.
 
         Args:
-            h: Hidden vectors of these columns, N a multiple of n. Shape: (D_steps, N, d_column).
-            codes: Codes of the rows. Shape: (n, D).
+            h: Hidden vectors of these columns, for N / n latent vectors of each of n rows. Shape:
+                (D_steps, N, d_column).
+            codes: Codes of the rows' D cells. Shape: (n, D).
 
-        Shape: (D_steps, N, width).
+        Shape: (D_steps, N, largest number of bins).
         """
         added = torch.baddbmm(self.bias[:, None], h, self.weight)
         offsets = self.row_offsets(codes)[:, : len(self.points)].transpose(0, 1)
@@ -264,7 +273,8 @@ class ChangePointLayer(nn.Module):
 
         Args:
             base: Mixture densities g. Shape: batch (..., D_steps).
-            logits: Bin logits l_b. Shape: (..., D_steps, width).
+            logits: Logits of the bins of D_steps columns, padded to `width` bins. Shape: (...,
+                D_steps, width).
             values: Normal scores v. Shape: (..., D_steps).
 
         Shape: (..., D_steps).
@@ -276,20 +286,21 @@ class ChangePointLayer(nn.Module):
         return found.squeeze(-1)
 
     def marginal(self, base: Marginal, j: int, logits: Tensor) -> PiecewiseMarginal:
-        """Returns the density with steps of column j, from mixture densities and bin logits.
+        """Returns N densities of column j: mixture densities with steps at the B - 1 change points.
 
-        Shape: base (N,), logits (N, B).
+        Shape: mixture densities `base` (N,), logits of the B bins (N, B).
         """
         return PiecewiseMarginal(base, logits, self.points[self._rows[j], : self.n_bins(j) - 1])
 
 
 @dataclass(frozen=True)
 class PiecewiseMarginal:
-    """N densities p(v) = g(v) exp(l_b) / Z with b the bin of v; has the interface of `Marginal`.
+    """N densities with steps: p(v) = g(v) exp(l_b) / Z, with g a mixture density, l_b the logit of
+    the bin b that contains v, and Z the normaliser. Has the interface of `Marginal`.
 
     Attributes:
-        base: Mixture densities g. Shape: batch (N,).
-        logits: Bin logits l_b. Shape: (N, B).
+        base: The N mixture densities g.
+        logits: Logits l_b of the B bins. Shape: (N, B).
         points: Change points between the bins, the same for all densities. Shape: (B - 1,).
     """
 
@@ -307,21 +318,21 @@ class PiecewiseMarginal:
 
     @cached_property
     def log_factors(self) -> Tensor:
-        """Log of p(v) / g(v) in each bin, l_b - log Z. Shape: (N, B)."""
+        """Log factor by which steps change the mixture density in each of B bins. Shape: (N, B)."""
         return _log_factors(self.base, self.logits, self.points)
 
     @cached_property
     def log_bins(self) -> Tensor:
-        """Log probability of each bin. Shape: (N, B)."""
+        """Log probability of each of B bins, for N densities. Shape: (N, B)."""
         return torch.log_softmax(self.logits + _log_masses(self.base, self.points), -1)
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """Returns the log density of one number under each density. Shape: (N,) -> (N,)."""
+        """Returns the log density of one number under each of N densities. Shape: (N,) -> (N,)."""
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         return self.base.log_prob(values) + self.log_factors.gather(-1, at[:, None])[:, 0]
 
     def cdf(self, values: Tensor) -> Tensor:
-        """Returns the probability P(V < v) for m numbers v under each density.
+        """Returns the probability P(V < v) for m numbers v under each of N densities.
 
         Shape: batch (N, 1), values (m,) -> (N, m).
         """
@@ -332,7 +343,8 @@ class PiecewiseMarginal:
         return below + self.log_factors[:, 0].exp()[:, at] * inside
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns a sample of each density by inversion of uniform noise. Shape: (N,), float64."""
+        """Samples each of N densities by inversion of uniform noise. Shape: (N,) -> (N,),
+        float64."""
         at, rest = invert(self.log_bins, noise)
         low, high = (ends[at] for ends in self._ends)
         inside = self.base.inside(low.to(self.logits.dtype), high.to(self.logits.dtype))
@@ -340,14 +352,16 @@ class PiecewiseMarginal:
         return torch.minimum(torch.maximum(inside.sample(rest).double(), low), high)
 
     def inside(self, low: Tensor, high: Tensor) -> PiecewiseInside:
-        """Returns the densities, each truncated to the interval (low, high). Shape: (N,), (N,)."""
+        """Truncates each of the N densities to its interval (low, high). Shape: (N,),
+        (N,)."""
         lower, upper = (end.double()[:, None] for end in (low, high))
         return PiecewiseInside(self.within(lower, upper, torch.zeros_like(lower)))
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the densities, each truncated to m intervals or points; see `Marginal.within`.
+        """Returns the N densities, each truncated to m intervals, or points if `lower` equals
+        `upper`.
 
-        Shape: arguments (N, m) or (1, m).
+        `log_slope` is the log of the factor on the density at points. Shape: each (N, m) or (1, m).
         """
         first, last = self._ends
         is_point = (lower == upper)[..., None]
@@ -380,11 +394,12 @@ class PiecewiseInside:
 
     @property
     def log_prob(self) -> Tensor:
-        """Log probability of each interval. Shape: (N,)."""
+        """Log probability of the interval under each of N densities. Shape: (N,)."""
         return self.within.log_prob
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns a sample of each truncated density by inversion of uniform noise. Shape: (N,)."""
+        """Samples each of N truncated densities by inversion of uniform noise. Shape: (N,) ->
+        (N,)."""
         return self.within.sample(noise)[0]
 
 

@@ -27,18 +27,19 @@ Triple = tuple[Tensor, Tensor, Tensor]
 
 
 class CodeGroup(nn.Module):
-    """Layer for code probabilities beta_jk = softmax(W h + b)_jk of a group of D_group columns.
+    """Layer for the probabilities beta_jk = softmax(W h + b)_jk of the integer codes k of cells,
+    for a group of D_group columns.
 
     The columns have similar numbers of codes and are padded to the largest, K_group.
 
     Attributes:
-        columns: Indices of the columns. Shape: (D_group,).
-        last_codes: Last code of each column; in columns of numbers this is the code c of all
-            numbers that are not frequent. Shape: (D_group,).
+        columns: Indices of the columns in the table. Shape: (D_group,).
+        last_codes: Last code of each column; in columns of numbers all numbers that are not
+            frequent share it. Shape: (D_group,).
         is_real: Whether the column contains numbers. Shape: (D_group,), bool.
-        padding: Terms added to logits to exclude padding. Shape: (D_group, K_group).
-        places: Encoded number x_k for which each code stands: -inf for codes below all numbers, inf
-            for code c and for levels. Shape: (D_group, K_group), float64.
+        padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
+        places: Number that each code stands for: -inf for missing and other codes below all
+            numbers, inf for last codes and for levels. Shape: (D_group, K_group), float64.
 
     Source: Section 4, beta_{i,j}.
     """
@@ -67,7 +68,10 @@ class CodeGroup(nn.Module):
         self.logits = nn.Linear(d_hidden, self.shape[0] * self.shape[1])
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Returns the logits of all codes. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
+        """Returns the logits of up to K_group codes of each of D_group columns.
+
+        Shape: (..., d_hidden) -> (..., D_group, K_group).
+        """
         logits: Tensor = self.logits(hidden).unflatten(-1, self.shape)
         return logits
 
@@ -75,14 +79,15 @@ class CodeGroup(nn.Module):
         """Returns log code probabilities, log softmax of the logits of each column; padding codes
         have probability zero.
 
-        Shape: (..., D_group, K_group) -> (..., D_group, K_group).
+        Shape: (..., D_group, K_group), for D_group columns padded to K_group codes -> the same.
         """
         return torch.log_softmax(logits + self.padding, dim=-1)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
         """Returns the log probability of each cell's code; -inf for code -1, an unknown outcome.
 
-        Shape: log_beta (..., D_group, K_group), codes (..., D_group) -> (..., D_group).
+        Shape: log code probabilities log_beta (..., D_group columns, K_group codes), codes (...,
+        D_group) -> (..., D_group).
         """
         code = codes[..., None].long().clamp(min=0)
         shape = broadcast_shape(code.shape[:-1], log_beta.shape[:-1])
@@ -93,7 +98,7 @@ class CodeGroup(nn.Module):
         """Returns the log probability of each column's last code; in columns of numbers this is the
         code of all numbers that are not frequent.
 
-        Shape: (..., D_group, K_group) -> (..., D_group).
+        Shape: log code probabilities (..., D_group columns, K_group codes) -> (..., D_group).
         """
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
@@ -101,13 +106,15 @@ class CodeGroup(nn.Module):
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
         """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
-        The sums exclude the code c of numbers that are not frequent, whose density lies on both
-        sides of a frequent number. Each sum is computed directly, without subtraction from one.
-        Code -1, an outcome that is not in the training table, has probability zero.
+        The last two exclude the code that all numbers without a code of their own share, whose
+        density lies on both sides of a frequent number. Each is computed directly, without
+        subtraction from one. Code -1, an outcome that is not in the training table, has probability
+        zero.
 
         Args:
-            log_beta: Log code probabilities. Shape: (..., D_group, K_group).
-            codes: Code of each cell. Shape: (n, D_group).
+            log_beta: Log probabilities of K_group codes of D_group columns. Shape: (..., D_group,
+                K_group).
+            codes: Code of each cell of n rows. Shape: (n, D_group).
             values: Value of each cell. Shape: (n, D_group).
 
         Shape: three of (..., D_group).
@@ -130,15 +137,17 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """Inverts the CDF F: returns (code, probability of the codes below it, its probability).
+        """Inverts each column's CDF F: returns (code, probability of the codes below it, its
+        probability).
 
-        The code is the first one with F(x_k) > u, found by bisection, or the code c of numbers that
-        are not frequent if u is even below the jump at x_k.
+        The code k is the first one whose number x_k has F(x_k) > u, found by bisection; or the code
+        that numbers without a code of their own share, if u is even below the jump at x_k.
 
         Args:
-            log_beta: Log code probabilities. Shape: (..., D_group, K_group).
+            log_beta: Log probabilities of K_group codes of D_group columns. Shape: (..., D_group,
+                K_group).
             u: Probabilities to invert. Shape: (..., D_group).
-            cdf: Function G, the CDF of numbers that are not frequent; arbitrary for levels.
+            cdf: CDF of numbers that have no code of their own; arbitrary for columns of levels.
 
         Shape: three of (..., D_group).
         """
@@ -187,9 +196,10 @@ def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def code_groups(d_hidden: int, columns: Sequence[ColumnShape]) -> list[CodeGroup]:
-    """Returns layers for the columns with at least two codes, grouped by their number of codes.
+    """Returns output layers for the columns with at least two codes; columns with similar numbers
+    of codes share one.
 
-    A group's numbers of codes lie between two powers of two, so that little is padded.
+    The numbers of codes in a layer lie between two powers of two, so that little is padded.
     """
     members: dict[int, list[int]] = {}
     for j, column in enumerate(columns):

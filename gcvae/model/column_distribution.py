@@ -23,8 +23,9 @@ class ColumnDistribution:
     """Distribution of one column for N rows: code probabilities, and a density of the numbers.
 
     Attributes:
-        log_beta: Log probability of each of the K codes. Shape: (N, K).
-        point_code: The code of cells that are described by a number; -1 for a column of levels.
+        log_beta: Log probability of each of the K integer codes of the column. Shape: (N, K).
+        point_code: The code that all numbers without a code of their own share; -1 for a column of
+            levels.
         marginal: Density of the numbers after `transform`; None for a column of levels.
         transform: Monotone transform of the numbers; None for the identity.
     """
@@ -42,7 +43,7 @@ class ColumnDistribution:
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
         """Returns the log probability of each cell's code, plus the log density of its value.
 
-        Shape: codes (N,), values (N,) -> (N,).
+        Shape: codes (N,), values (N,) -> (N,), for N rows.
         """
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
@@ -54,7 +55,7 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples a cell for each row by inversion of uniform noise.
+        """Samples a cell for each of N rows by inversion of uniform noise.
 
         Returns:
             Codes (int32) and values; the value is 0 for codes without a number. Shape: (N,) each.
@@ -67,13 +68,14 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell in a region for each row, with the region's log probability.
+        """Samples a cell in a region of possible cells for each of N rows, with the region's log
+        probability.
 
         A region is a set of allowed codes, each with a share (weight), and of intervals or points
         of numbers; a point counts by its density.
 
         Args:
-            region: Region for each of the N rows, or one for all rows; None for all cells.
+            region: A region for each row, or one for all rows; None allows all cells.
             noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):
@@ -109,10 +111,11 @@ class ColumnDistribution:
         return transformed if self.transform is None else self.transform.inverse(transformed)
 
     def interval_cells(self, codes: Tensor, intervals: Tensor) -> IntervalCells:
-        """Returns the cells that stand for an interval of numbers.
+        """Selects the cells that stand for an interval of numbers, such as a rounding interval;
+        returns their row indices and the column's density truncated to each interval.
 
         Args:
-            codes: Codes of the cells. Shape: (N,).
+            codes: Codes of the cells of N rows. Shape: (N,).
             intervals: Ends of each cell's interval; NaN for an exact cell. Shape: (N, 2).
         """
         is_interval = (codes == self.point_code) & ~torch.isnan(intervals[:, 0])
@@ -123,7 +126,7 @@ class ColumnDistribution:
 
 
 def padded_share(region: Region, n_codes: int) -> Tensor:
-    """Returns the log shares of a region's codes, padded with -inf to `n_codes` codes."""
+    """Returns the log weights of the codes that a region allows, padded with -inf to `n_codes`."""
     missing = n_codes - region.log_share.shape[-1]
     return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)
 
@@ -134,7 +137,7 @@ class IntervalCells:
 
     Attributes:
         column: Distribution of the column for all N rows.
-        at: Indices of the rows of these cells. Shape: (k,).
+        at: Row indices of these k cells. Shape: (k,).
         inside: Densities of the numbers of these cells, each truncated to the cell's interval.
     """
 
@@ -143,7 +146,8 @@ class IntervalCells:
     inside: Inside | PiecewiseInside
 
     def log_prob(self, log_cell: Tensor) -> Tensor:
-        """Returns `log_cell`, with the log probability of the interval for interval cells.
+        """Returns the log probabilities `log_cell` of N cells, in which cells that stand for an
+        interval of numbers get the log probability of their interval.
 
         Shape: (N,) -> (N,), float64.
         """
@@ -151,7 +155,8 @@ class IntervalCells:
         return log_cell.double().index_copy(0, self.at, log_code + self.inside.log_prob)
 
     def draw(self, values: Tensor, noise: Tensor) -> Tensor:
-        """Returns `values`, with a sample in the interval for interval cells.
+        """Returns the values of N cells, in which cells that stand for an interval get a sample
+        from it.
 
         Args:
             values: Values of all cells. Shape: (N,).

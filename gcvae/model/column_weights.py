@@ -34,24 +34,25 @@ _LOG2_E = 1.0 / _LN_2
 
 @dataclass(frozen=True)
 class ColumnWeights:
-    """Weights of one column, summed over the marginals and the autoregressive network.
+    """Weights for the outputs of one column, summed over the marginals and the autoregressive
+    network.
 
     The w outputs are K logits in bits, 3 M parameters of mixture components, B logits of bins
     between change points, and padding.
 
     Attributes:
-        number: Index of the column.
+        number: Index of the column in the table.
         layers: Layers of the network for this column.
         n_codes: Number of codes K; a column with a single code has no logits.
-        point_code: The code of cells that are described by a number; -1 for a column of levels.
+        point_code: The code that all numbers without a code of their own share; -1 for a column of
+            levels.
         place: Index among the columns with numbers; None for a column of levels.
-        n_mixture: Number of mixture parameters 3 M; 0 for a column of levels.
+        n_mixture: Number 3 M of parameters of M mixture components; 0 for a column of levels.
         of_context: Weights of the hidden vector of z. Shape: (w, d_context).
         of_hidden: Weights of the column's hidden vector. Shape: (w, d_column).
         bias: Biases. Shape: (w,).
-        additions: Contributions of the codes to later columns, see
-            `AutoregressiveNetwork.code_additions`.
-        marginals: Marginals, which convert outputs to distributions.
+        additions: What each code adds to the inputs of later columns.
+        marginals: Object that converts outputs to distributions.
         network: Network with the linear terms and change points.
         densities: Mixture densities at the atoms (frequent numbers); None if the probabilities of
             atoms do not depend on a mixture.
@@ -75,15 +76,16 @@ class ColumnWeights:
 
     @property
     def n_logits(self) -> int:
-        """Number of logits: one for each code, 0 for a column with a single code."""
+        """Number of logits: one for each code of the column, 0 if it has a single code."""
         return self.n_codes if self.n_codes > 1 else 0
 
     def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (all outputs, the part of the outputs that are mixture parameters).
+        """Returns the w outputs of the column for n rows, and those of them that are the parameters
+        (weights, means, log sigmas) of M mixture components.
 
         Args:
             context: Hidden vector of z for each row. Shape: (n, d_context).
-            total: Running sum over the earlier columns. Shape: (n, d_sum).
+            total: Sum of the contributions of the earlier columns. Shape: (n, d_sum).
             lines: Linear terms of the earlier columns: mean shifts and log ratios of bins. Shape:
                 (n, n_lines).
 
@@ -104,7 +106,10 @@ class ColumnWeights:
         return outputs, mixture
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
-        """Returns the density of the column's numbers for each row. Shape: (n, w) -> batch (n,)."""
+        """Returns the density of the column's numbers for each of n rows, given their w outputs.
+
+        Shape: (n, w) -> n densities.
+        """
         mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
         base, change_points = self.marginals.numbers_of(mixture), self.network.steps
         if not change_points.has_numbers(self.number):
@@ -117,12 +122,13 @@ class ColumnWeights:
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
     def masses(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the unnormalised probability of every code, with functional dependencies applied.
+        """Returns the unnormalised probability of each of the column's K codes for n rows, with
+        functional dependencies on earlier columns enforced.
 
         Args:
-            outputs: All outputs. Shape: (n, w).
-            mixture: Mixture parameters. Shape: (n, 3 M).
-            codes: Codes of the row's earlier columns. Shape: (D, n).
+            outputs: The column's w outputs. Shape: (n, w).
+            mixture: Those that are parameters of M mixture components. Shape: (n, 3 M).
+            codes: Codes of all D columns; only those of earlier columns are used. Shape: (D, n).
 
         Shape: (n, K).
         """
@@ -135,7 +141,8 @@ class ColumnWeights:
         return masses
 
     def log_beta(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probability of every code, with the arguments of `masses`.
+        """Returns the log probability of each of the column's K codes for n rows; arguments as for
+        `masses`.
 
         Shape: (n, w), (n, 3 M), (D, n) -> (n, K).
         """
@@ -155,12 +162,13 @@ class ColumnWeights:
         return torch.log_softmax(logits, -1)
 
     def log_code(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probability of this column's code in each row.
+        """Returns the log probability of this column's code in m rows, at n / m samples of z for
+        each.
 
         Args:
-            outputs: All outputs, for n / m samples of z of each of m rows. Shape: (n, w).
-            mixture: Mixture parameters. Shape: (n, 3 M).
-            codes: Codes of all columns of the rows. Shape: (D, m).
+            outputs: The column's w outputs at each sample. Shape: (n, w).
+            mixture: Those that are parameters of M mixture components. Shape: (n, 3 M).
+            codes: Codes of all D columns of the rows. Shape: (D, m).
 
         Shape: (n,).
         """
@@ -200,13 +208,14 @@ class ColumnWeights:
 
 
 def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
-    """Returns the weights of all columns, in the order of the chain rule."""
+    """Returns the weights of each column, summed over marginals and autoregressive network, in the
+    order of the chain rule."""
     with torch.no_grad():
         return [column_weights(network, marginals, j) for j in network.order]
 
 
 def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int) -> ColumnWeights:
-    """Returns the weights of column j, those of marginals and network combined."""
+    """Returns the weights of column j, summed over the marginals and the autoregressive network."""
     shape = marginals.columns[j]
     g, row = network.group_of(j)
     place = network.real.index(j) if j in network.real else None

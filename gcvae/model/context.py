@@ -19,11 +19,11 @@ from gcvae.numerics.affine import through
 
 
 class ContextTrunk(nn.Module):
-    """Computes the hidden vector from z and the C columns of a context, packed into one vector.
+    """Computes the decoder's hidden vector from z and the C columns of a context (data on which a
+    row depends, such as its parent row), packed into one vector.
 
-    The packed vector consists of the K dimensions of z, C codes and C values.
-
-    Shape: (..., K + 2 C) -> (..., d_hidden + d_features).
+    The packed vector consists of the K dimensions of z, and a code and a value of each context
+    column. Shape: (..., K + 2 C) -> (..., d_hidden + d_features).
     """
 
     def __init__(self, trunk: nn.Sequential, d_latent: int, columns: Sequence[ColumnShape]) -> None:
@@ -38,7 +38,7 @@ class ContextTrunk(nn.Module):
         return self.n_columns * self.features.width
 
     def forward(self, packed: Tensor) -> Tensor:
-        """Returns the hidden vector [trunk(z), f(c)] of each packed vector."""
+        """Returns the hidden vector [trunk(z), f(c)] of each packed vector of z and context c."""
         z, context = packed.split([self.d_latent, 2 * self.n_columns], dim=-1)
         codes, values = context.flatten(0, -2).split(self.n_columns, dim=-1)
         features = self.features(codes.long(), values).transpose(0, 1).flatten(1)

@@ -60,28 +60,27 @@ class LowRankCopula:
         return self.loadings.shape[-1]
 
     def given(self, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (B f, psi) given the factor f: column i has score (b_i . f + e_i) / psi_i.
+        """Returns (B f, psi) given the factors f: column i has the normal score (b_i . f + e_i) /
+        psi_i.
 
-        e_i is standard normal and independent of other columns.
-
-        Shape: loadings (N, D, r), factor (N, r) -> (N, D) each, float64.
+        b_i is row i of the scaled loadings B, psi_i^2 = 1 + |b_i|^2, and e_i independent standard
+        normal. Shape: factor (N, r) -> (N, D) each, float64, for N rows, r factors and D columns.
         """
         b = self.scaled_loadings
         return (b * factor[:, None]).sum(-1), (1.0 + b.square().sum(-1)).sqrt()
 
     @property
     def scaled_loadings(self) -> Tensor:
-        """Loadings relative to the noise, B = A / sqrt(omega), in float64. Shape: (..., D, r)."""
+        """Loadings A divided by the standard deviation sqrt(omega) of the noise, in float64. Shape:
+        (..., D, r), for D columns and r factors."""
         loadings = self.loadings.double()
         if self.noise is None:
             return loadings
         return loadings * self.noise.double().rsqrt()[..., None, None]
 
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix R of the normal scores. Shape: (..., D, D).
-
-        It is for dependency maps; likelihoods are computed without D x D matrices.
-        """
+        """Returns the correlation matrix of the normal scores of D columns. Shape: (..., D,
+        D)."""
         b = self.scaled_loadings
         psi = (1.0 + b.square().sum(-1)).sqrt()
         directions = b / psi[..., None]
@@ -94,14 +93,16 @@ class LowRankCopula:
 
         log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],
         q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,
-        with s = M^-1 sum b_i psi_i q_i and M = I + B^T B.
+        with s = M^-1 sum b_i psi_i q_i, M = I + B^T B and psi_i^2 = 1 + |b_i|^2,
+        b_i row i of the scaled loadings B, and R the correlation matrix.
 
         The sum of squares avoids the cancellation of the usual formula for large loadings. The
         computation is in float64.
 
         Args:
-            score: Normal scores q. Shape: (..., D).
-            present: Columns to include; the others are integrated out. Shape: (..., D), bool.
+            score: Normal scores q of D columns. Shape: (..., D).
+            present: True for columns to include; the others are integrated out. Shape: (..., D),
+                bool.
 
         Shape: (...), in the dtype of `score`.
         Source: c_Psi of Section 4, by Sherman-Morrison-Woodbury.
@@ -125,24 +126,26 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """Returns the log of the copula's density at point cells times the probability of interval
-        cells given the point cells.
+        """Returns the log of the copula's density at cells that are points (numbers) times the
+        probability of cells that are intervals of scores (levels) given the points.
 
-        With G the point cells and H the interval cells (low_h, up_h),
-        c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
-        P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P.
+        With G the points, H the intervals (low_h, up_h), b_i the scaled loading of cell i and
+        psi_i^2 = 1 + b_i^2, c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h
+        low_h - b_h f)] df, P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P.
 
         For rank one the integral uses the trapezoid rule, which converges very fast for this smooth
         integrand; the steepest slope in the batch determines the number of nodes. For higher ranks
         the integral is a mean over a shifted Sobol sequence, unbiased if `shift` is uniform.
 
         Args:
-            score: Normal scores of point cells. Shape: (..., D).
-            lower: Lower normal scores of interval cells. Shape: (..., D).
-            upper: Upper normal scores of interval cells. Shape: (..., D).
-            is_point: Whether a cell is a point cell. Shape: (..., D), bool.
-            present: Columns to include; the others are integrated out. Shape: (..., D), bool.
-            shift: Uniform shifts of the Sobol points; None for rank one. Shape: (..., r).
+            score: Normal scores of points, for D columns. Shape: (..., D).
+            lower: Lower ends of intervals, as normal scores. Shape: (..., D).
+            upper: Upper ends of intervals, as normal scores. Shape: (..., D).
+            is_point: True for points, False for intervals. Shape: (..., D), bool.
+            present: True for columns to include; the others are integrated out. Shape: (..., D),
+                bool.
+            shift: Uniform shifts of the Sobol points, for rank r; None for rank one. Shape: (...,
+                r).
 
         Shape: (...), in float64.
 
@@ -211,14 +214,14 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """Returns `log_mixed` for growing sets of columns: entry j is that of the first j + 1
-        columns.
+        """Returns the log density (points) and probability (intervals) of the first j + 1 columns
+        as entry j, for each of D columns.
 
         For rank one, with g_i(f) the integrand of cell i, int phi(f) prod_{i<=j} g_i(f) df is
         computed for all j on one grid, wide enough for the first and fine enough for the last. Rows
-        that consist of point cells have a closed form.
+        that consist of points have a closed form.
 
-        Shape: arguments as for `log_mixed` -> (..., D), in float64.
+        Arguments as for `log_mixed`. Shape: (..., D), in float64.
         """
         d = self.loadings.shape[-2]
         if self.loadings.shape[-1] != 1:
@@ -270,7 +273,8 @@ class LowRankCopula:
         return 0.5 * steps.cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Samples normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
+        """Samples normal scores q = (B s + eps) / psi of D columns, with B the scaled loadings,
+        psi_i^2 = 1 + |b_i|^2, s ~ N(0, I_r) and eps ~ N(0, I_D).
 
         Each score is standard normal. Shape: (..., D), float32.
         Source: Appendix B.
@@ -287,7 +291,7 @@ class IndependenceCopula:
     """Independence copula, with density c = 1; with it the model is a usual VAE.
 
     Attributes:
-        batch: Shape (..., D) of samples.
+        batch: Shape (..., D) of samples, for D columns.
     """
 
     batch: torch.Size
@@ -299,19 +303,19 @@ class IndependenceCopula:
         return ()
 
     def correlation(self) -> Tensor:
-        """Returns the identity matrix. Shape: (..., D, D)."""
+        """Returns the identity matrix, for D columns. Shape: (..., D, D)."""
         eye = torch.eye(self.batch[-1], dtype=torch.float64)
         return eye.expand(*self.batch, self.batch[-1])
 
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
         """Returns zeros, the log density of an independence copula at any scores.
 
-        Shape: (..., D) -> (...).
+        Shape: scores of D columns (..., D) -> (...).
         """
         return torch.zeros_like(score[..., 0])
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Returns independent standard normal scores. Shape: (..., D)."""
+        """Returns independent standard normal scores of D columns. Shape: (..., D)."""
         return normal(tuple(self.batch), generator)
 
 
@@ -319,8 +323,8 @@ Copula = LowRankCopula | IndependenceCopula
 
 
 def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (M^-1 B^T (psi q), log|M|) with M = I + B^T B. Shape: (..., D, r) -> (...,
-    r), (...)."""
+    """Returns (M^-1 B^T (psi q), log|M|) with M = I + B^T B. Shape: (..., D, r) -> (..., r),
+    (...)."""
     t = (b * psi_q[..., None]).sum(-2)
     if b.shape[-1] == 1:
         norm_squared = b.square().sum((-2, -1))
@@ -361,10 +365,8 @@ def _shifted_normals(shift: Tensor) -> Tensor:
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
     """Returns (nodes for the integrals over all sets of first columns, log of their spacing).
 
-    Given the point cells of the first j columns, the factor is N(t_j / P_j, 1 / P_j) with
-    P_j = 1 + sum b_g^2; without columns it is N(0, 1).
-
-    Shape: (..., D) each -> (..., n_nodes), (...).
+    Given the point cells of the first j columns, the factor is N(t_j / P_j, 1 / P_j) with P_j = 1 +
+    sum b_g^2; without columns it is N(0, 1). Shape: (..., D) each -> (..., n_nodes), (...).
     """
     precision = 1.0 + square.cumsum(-1)
     mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()

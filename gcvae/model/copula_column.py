@@ -29,15 +29,16 @@ Tails = tuple[Tensor, Tensor]
 class CopulaColumn:
     """Distribution of one column under a Gaussian copula given the factor f, for N rows.
 
-    Its normal score is q = (b . f + e) / psi with e ~ N(0, 1); given f the columns are independent.
-    The inverse of the column's CDF F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x) maps u = Phi(q) to
-    a code k or, for the code c, to a number with CDF G.
+    Its normal score is q = (b . f + e) / psi, with loadings b, psi^2 = 1 + |b|^2 and e ~ N(0, 1);
+    given f the columns are independent. The inverse of the column's CDF maps Phi(q) to one of K
+    integer codes (a level, missing or a frequent number), or to another number.
 
     Attributes:
         alone: Marginal distribution of the column.
-        places: Number x_k of each of the K codes, see `CodeGroup`. Shape: (K,).
-        pull: b . f. Shape: (N,).
-        scale: psi. Shape: (N,).
+        places: Number that each code stands for; inf for levels and for the code of other numbers.
+            Shape: (K,).
+        pull: The products b . f. Shape: (N,).
+        scale: The standard deviations psi. Shape: (N,).
     """
 
     alone: ColumnDistribution
@@ -50,10 +51,11 @@ class CopulaColumn:
         return CopulaColumn(self.alone.take(rows), self.places, self.pull[rows], self.scale[rows])
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell in a region for each row, with the region's log probability given f.
+        """Samples a cell in a region of possible cells for each of N rows, with the region's log
+        probability given the copula's factor.
 
         Args:
-            region: Allowed codes and numbers; None for all.
+            region: Possible codes and numbers; None allows all.
             noise: Uniform noise. Shape: (N,).
         """
         region = Region.everything(self._n_codes) if region is None else region
@@ -187,7 +189,6 @@ class CopulaColumn:
 @dataclass(frozen=True)
 class _Pieces:
     """Intervals and points of numbers, none of which contains a number that has its own code.
-
     Shape: (N, m) each; lower and upper (N, m) or (1, m).
 
     Attributes:

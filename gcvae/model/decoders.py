@@ -61,21 +61,21 @@ class Conditional(ABC):
     @property
     @abstractmethod
     def alone(self) -> MarginalParameters:
-        """Parameters of the marginals p_j(x_j|z); for an autoregressive decoder those of its copula
-        head."""
+        """Parameters of the marginals p_j(x_j|z) of each column j; for an autoregressive decoder
+        those of its copula head."""
 
     @property
     @abstractmethod
     def loadings(self) -> Tensor | None:
         """Loadings A of the covariance Psi = omega I + A A^T, which the locality regulariser
-        penalises; None for independence. Shape: (..., D, r)."""
+        penalises; None for independence. Shape: (..., D, r), for D columns and r factors."""
 
     @abstractmethod
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
         """Returns log p(x|z) of the observed cells, in nats.
 
         Args:
-            rows: Rows. Shape: (n, D).
+            rows: The n rows, with D columns. Shape: (n, D).
             jitter: Uniform samples, which place each level within its interval of probabilities
                 (continuous extension); None for the exact likelihood. Shape: (..., n, D).
 
@@ -86,7 +86,7 @@ class Conditional(ABC):
         """Returns log p(x|z) of the observed cells; integrals without a closed form are estimated
         with samples from the generator.
 
-        Shape: (..., n).
+        Shape: n rows -> (..., n).
         """
         return self.log_prob(rows, None)
 
@@ -97,7 +97,7 @@ class Conditional(ABC):
 
     @property
     def order(self) -> Sequence[int]:
-        """Column indices in the order of the chain rule; table order if the order does not
+        """Column indices in the order of the chain rule, or in table order if it does not
         matter."""
         return range(len(self.marginals.columns))
 
@@ -109,7 +109,7 @@ class Conditional(ABC):
         first j + 1 columns in `order`, in nats.
 
         Args:
-            rows: Rows. Shape: (n, D).
+            rows: The n rows, with D columns. Shape: (n, D).
             noise: Uniform noise for integrals without a closed form: over unobserved cells and
                 intervals of an autoregressive decoder, or the factors of a copula of rank above
                 one. Shape: (..., n, U), with U = `Decoder.n_uniforms`.
@@ -125,19 +125,20 @@ class Conditional(ABC):
 
         Returns:
             Integer code of each cell, and its value if it is a number (else 0). Shape: (..., D)
-            each.
+            each, for D columns.
         """
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns a pass that visits the columns one by one, given z and the factors of the copula.
+        """Returns an object that scores or generates the columns one by one, given z and the
+        copula's factors.
 
-        Shape: factor (N, F).
+        Shape: factor (N, F), for N rows and F factors.
         """
 
     @abstractmethod
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix of the columns' normal scores given z.
+        """Returns the correlation matrix of the normal scores of D columns given z.
 
         Shape: (..., D, D).
         """
@@ -154,8 +155,7 @@ class Decoder(nn.Module, ABC):
         functions: Functional dependencies between coded columns that the decoder enforces.
         change_points: Points at which densities of numbers have steps; only of an autoregressive
             decoder.
-        evaluations_at_once: Recommended number of rows times samples in one call of
-            `row_likelihoods`.
+        evaluations_at_once: Recommended number of rows times samples of z in one likelihood call.
     """
 
     marginals: Marginals
@@ -171,8 +171,8 @@ class Decoder(nn.Module, ABC):
         """Returns p(x|z) for each z.
 
         Args:
-            z: Latent vectors. Shape: (..., K).
-            dropout: Masks of a training step of an autoregressive decoder; None otherwise.
+            z: Latent vectors of K dimensions. Shape: (..., K).
+            dropout: Dropout of a training step of an autoregressive decoder; None otherwise.
         """
 
     def row_draws(self) -> Draws:
@@ -196,8 +196,8 @@ class Decoder(nn.Module, ABC):
         return None
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk | None:
-        """Returns a pass that visits the columns in `order` given z; None if the order does not
-        matter. Shape: z (N, K)."""
+        """Returns an object that scores or generates the columns one by one in `order`, given z;
+        None if the order does not matter. Shape: z (N, K), N rows by K dimensions."""
         return None
 
 
@@ -226,14 +226,16 @@ class CopulaConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor | None:
-        """Loadings of the copula; None for the independence copula. Shape: (..., D, r)."""
+        """Loadings of D columns on the copula's r factors; None for independence. Shape: (..., D,
+        r)."""
         return self.copula.loadings
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
         """Returns log p(x|z) of the observed cells: exactly if `jitter` is None, else by the
         continuous extension, which places levels at random in their intervals of probability.
 
-        With jitter the normal scores are constants for the gradient unless `score_gradient`.
+        With jitter, gradients do not flow through the normal scores unless `score_gradient` is
+        True.
 
         Source: Eq. (elbo_gcvae), its first four lines; exact: `LowRankCopula.log_mixed`.
         """
@@ -270,9 +272,10 @@ class CopulaConditional(Conditional):
         first j + 1 columns.
 
         Args:
-            rows: Rows x. Shape: (n, D).
+            rows: The n rows x, with D columns. Shape: (n, D).
             noise: Uniform noise for the integral over the factors of a copula of rank above one.
-            jitter: Uniform samples of the continuous extension; None for the exact likelihood.
+            jitter: Uniform samples that place levels within their intervals of probabilities; None
+                for the exact likelihood.
 
         Shape: (..., n, D).
         """
@@ -300,19 +303,20 @@ class CopulaConditional(Conditional):
         """Samples normal scores from the copula and applies the quantile function of each marginal.
 
         Returns:
-            Codes and values of the cells. Shape: (..., D) each.
+            Integer codes of cells, and values of numbers (else 0). Shape: (..., D) each, for D
+            columns.
 
         Source: Appendix B.
         """
         return self.marginals.quantile(self.parameters, self.copula.sample(generator))
 
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns a pass over the columns, which are independent given z and the factor of the
-        copula."""
+        """Returns an object that scores or generates the columns one by one; they are independent
+        given z and the copula's `factor`."""
         return IndependentWalk(self.marginals, self.parameters, *self.copula.given(factor))
 
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix of the copula. Shape: (..., D, D)."""
+        """Returns the copula's correlation matrix of D columns. Shape: (..., D, D)."""
         return self.copula.correlation()
 
 
@@ -349,7 +353,7 @@ class CopulaDecoder(Decoder):
         self.loadings = _loadings_head(self.d_hidden, self.n_columns * rank) if rank else None
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> CopulaConditional:
-        """Returns p(x|z) for each z; `dropout` is not used. Shape: z (..., K)."""
+        """Returns p(x|z) for each z; `dropout` is not used. Shape: z (..., K), K dimensions."""
         hidden = self.trunk(z)
         return self.at(hidden, self.marginals.outputs(hidden))
 
@@ -369,7 +373,7 @@ class CopulaDecoder(Decoder):
 
 @dataclass(frozen=True)
 class PrincipalDirectionConditional(Conditional):
-    """Distribution p(x|z) with N(mu, omega I + a a^T) over the columns of numbers.
+    """Distribution p(x|z) with N(mu, omega I + a a^T) over the D_real columns of numbers.
 
     Levels are independent of each other and of the numbers given z.
 
@@ -390,12 +394,13 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def mean(self) -> Tensor:
-        """Means mu of the columns of numbers. Shape: (..., D_real)."""
+        """Means mu of the D_real columns of numbers. Shape: (..., D_real)."""
         return self.parameters.numbers.components[1][..., 0]
 
     @property
     def alone(self) -> MarginalParameters:
-        """Parameters of the marginals; those of numbers are N(mu_j, omega + a_j^2)."""
+        """Parameters of each column's marginal. A column j of numbers has N(mu_j, omega + a_j^2),
+        with principal direction a and noise variance omega."""
         variance = self.noise[..., None] + self.direction.square()
         return self._with_numbers(self.mean, 0.5 * variance.log())
 
@@ -405,7 +410,8 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor:
-        """Principal direction as loadings with one factor. Shape: (..., D_real, 1)."""
+        """Principal direction, as loadings of D_real columns of numbers on one factor. Shape: (...,
+        D_real, 1)."""
         return self.direction[..., None]
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
@@ -413,7 +419,8 @@ class PrincipalDirectionConditional(Conditional):
 
         log N = -n/2 log 2 pi - n/2 log omega - 1/2 log(1 + a^T a / omega)
                 - 1/2 [x~^T x~ / omega - (a^T x~)^2 / (omega^2 + omega a^T a)],  x~ = x - mu,
-        over the n cells of the row that contain a number.
+        over the n cells of the row that contain a number, which have the distribution N(mu, omega I
+        + a a^T).
 
         Source: Eq. (elbo_vae_roc2), its misprinted second "=" read as a sum.
         """
@@ -433,11 +440,9 @@ class PrincipalDirectionConditional(Conditional):
         """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns.
 
         `noise` and `jitter` are not used. Codes are independent given z, and a rank-one copula
-        couples the numbers:
-        N(mu, omega I + a a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals
-        N(mu_j, omega + a_j^2), which also gives probabilities of intervals.
-
-        Shape: rows (n, D) -> (..., n, D).
+        couples the numbers: N(mu, omega I + a a^T) is the Gaussian copula with loadings a /
+        sqrt(omega) and marginals N(mu_j, omega + a_j^2), which also gives probabilities of
+        intervals. Shape: n rows of D columns (n, D) -> (..., n, D).
         """
         log_codes = self.marginals.log_codes(self.parameters, rows.codes)
         prefixes = torch.where(rows.observed, log_codes, 0.0).double().cumsum(-1)
@@ -463,7 +468,8 @@ class PrincipalDirectionConditional(Conditional):
         and eps, and codes by their probabilities.
 
         Returns:
-            Codes and values of the cells. Shape: (..., D) each.
+            Integer codes of cells, and values of numbers (else 0). Shape: (..., D) each, for D
+            columns.
         """
         mean = self.mean
         s = normal((*mean.shape[:-1], 1), generator)
@@ -477,9 +483,10 @@ class PrincipalDirectionConditional(Conditional):
         return codes, values
 
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns a pass over the columns, which are independent given z and the factor f.
+        """Returns an object that scores or generates the columns one by one; they are independent
+        given z and the factor f.
 
-        Given f the numbers of column j are distributed as N(mu_j + a_j f, omega).
+        Given f the numbers of column j have N(mu_j + a_j f, omega), with a the principal direction.
         """
         if not len(self.marginals.real_columns):
             return IndependentWalk(self.marginals, self.parameters)
@@ -488,7 +495,8 @@ class PrincipalDirectionConditional(Conditional):
         return IndependentWalk(self.marginals, self._with_numbers(mean, log_sigma))
 
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix given z; levels are uncorrelated. Shape: (..., D, D)."""
+        """Returns the correlation matrix of D columns given z; levels are uncorrelated. Shape:
+        (..., D, D)."""
         n = len(self.marginals.columns)
         loadings = self.direction.new_zeros((*self.direction.shape[:-1], n))
         loadings[..., self.marginals.real_columns] = self.direction
@@ -534,7 +542,7 @@ class PrincipalDirectionDecoder(Decoder):
         self.log_omega = nn.Linear(widths[-1], 1)
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> PrincipalDirectionConditional:
-        """Returns p(x|z) for each z; `dropout` is not used. Shape: z (..., K)."""
+        """Returns p(x|z) for each z; `dropout` is not used. Shape: z (..., K), K dimensions."""
         hidden = self.trunk(z)
         return PrincipalDirectionConditional(
             self.marginals,
@@ -558,7 +566,8 @@ def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
 def join_context(z: Tensor, context: Tensor | None) -> Tensor:
     """Concatenates latent vectors and the contexts of a conditional model, if there are any.
 
-    Shape: z (..., n, K), context (n, 2 C) or None -> (..., n, K + 2 C) or (..., n, K).
+    Shape: z (..., n, K), K dimensions; context (n, 2 C), a code and a value of C columns, or None
+    -> (..., n, K + 2 C) or (..., n, K).
     """
     if context is None:
         return z
@@ -590,7 +599,7 @@ class GenerativeModel(nn.Module):
     def latents(self, n: int, generator: torch.Generator) -> Tensor:
         """Returns n samples of z from the prior; a conditional model adds a random context to each.
 
-        Shape: (n, K) or, for a conditional model, (n, K + 2 C).
+        Shape: (n, K), K dimensions; with a context of C columns (n, K + 2 C).
 
         Raises:
             ValueError: The model is conditional and `contexts` is None.
@@ -625,16 +634,16 @@ class GenerativeModel(nn.Module):
         return self.decoder.order
 
     def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z) for each z; `dropout` contains the masks of a training step.
+        """Returns p(x|z) for each z; `dropout` is that of a training step, else None.
 
-        Shape: z (..., K).
+        Shape: z (..., K), K dimensions.
         """
         conditional: Conditional = self.decoder(z, dropout)
         return conditional
 
     def walk(self, latent: Tensor) -> ColumnWalk:
-        """Returns a pass that visits the columns one by one, given z and the F factors f of the
-        copula, concatenated. Shape: (N, K + F)."""
+        """Returns an object that scores or generates the columns one by one. `latent` concatenates
+        the K dimensions of z and the F factors of the copula. Shape: (N, K + F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 
@@ -642,6 +651,7 @@ class GenerativeModel(nn.Module):
         """Generates n rows.
 
         Returns:
-            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
+            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each,
+            for D columns.
         """
         return self.conditional(self.latents(n, generator)).sample(generator)

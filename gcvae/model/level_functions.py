@@ -49,19 +49,19 @@ _LOW = 1e-30
 
 @dataclass(frozen=True)
 class LevelFunction:
-    """Functional dependency: the codes of the parent columns determine the code of a column y, with
-    exceptions.
+    """Functional dependency: the codes (integer encodings of cells) of r parent columns determine
+    the code of a column y, with exceptions.
 
     Attributes:
         column: Index of y among the model's columns.
-        parents: Indices of the r columns that determine y.
-        pairs: Allowed combinations of the parents' codes and, last, the code of y. Shape: (m, r +
-            1).
+        parents: Indices of the parent columns.
+        pairs: The m allowed combinations of the parents' codes and, last, the code of y. Shape: (m,
+            r + 1).
         exceptions: Share of rows that violate the dependency; 0 for a hard rule.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
-        blanks: For a dependency between missing cells ("y is missing where its parent is"), the
-            number of rows by whether the cells of parent and y are present; `pairs` then contains 0
-            for missing and 1 for all other codes. None for other dependencies. Shape: (2, 2).
+        blanks: For the dependency "y is missing where its parent is": the number of rows, indexed
+            by the presence (0 or 1) of the parent's cell and of y; `pairs` then contains 0 for
+            missing and 1 for all other codes. None for other dependencies. Shape: (2, 2).
     """
 
     column: int
@@ -87,7 +87,7 @@ class LevelFunction:
         for the share of exceptions. With x exceptions in n rows the share is (x + 1/2) / (n + 1).
 
         Args:
-            columns: Indices of the parents and, last, of y.
+            columns: Indices of the r parents and, last, of y.
             rows: Codes of these columns in the rows without missing cells. Shape: (n, r + 1).
             has_missing: Whether code 0 of y stands for missing.
             is_hard: Whether the rule is hard, so that no exceptions are generated.
@@ -108,8 +108,8 @@ class LevelFunction:
 
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
-        """Fits a relation of a column y and its parent column: the codes of y that occur with each
-        code of the parent.
+        """Fits the dependency "each code of the parent column occurs only with certain codes of
+        column y".
 
         Pairs of codes that occur in at least two rows are allowed. The probability that a new row
         contains an unseen pair is estimated as (n_1 + 2 n_2) / n, from n_1 pairs that occur in one
@@ -136,7 +136,7 @@ class LevelFunction:
         Args:
             columns: Indices of the parent and of y; their code 0 stands for missing.
             rows: Codes of the parent and of y. Shape: (n, 2).
-            is_same: Whether y is missing only where its parent is missing.
+            is_same: Whether y is missing exactly where its parent is missing.
         """
         known = np.minimum(rows, 1)
         blanks = np.bincount(2 * known[:, 0] + known[:, 1], minlength=4).reshape(2, 2)
@@ -146,21 +146,22 @@ class LevelFunction:
         return cls(columns[1], columns[:1], pairs, float(exceptions), blanks=blanks)
 
     def classes(self, codes: Tensor) -> Tensor:
-        """Returns codes as used in `pairs`: unchanged, or 0 and 1 for a dependency between missing
-        cells."""
+        """Returns codes as used in `pairs`: unchanged; or, for a dependency between missing cells,
+        0 for missing and 1 for all other codes."""
         return codes if self.blanks is None else codes.clamp(max=1)
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
-        """Returns `pairs` in which one column contains its codes instead of present or missing.
+        """Returns `pairs`, the allowed combinations of codes, with present cells of one column
+        replaced by each of its codes.
 
-        For a dependency between missing cells, each row with 1 (present) in this column is repeated
-        for each code except missing; other dependencies return `pairs` unchanged.
+        For a dependency between missing cells, each combination with 1 (present) in this column is
+        repeated for each code except missing; for others `pairs` is unchanged.
 
         Args:
             at: Index of the column in `columns`.
             n_codes: Number of codes of that column.
 
-        Shape: (m', r + 1).
+        Shape: (number of combinations, r + 1), for r parents.
         """
         if self.blanks is None:
             return self.pairs
@@ -170,12 +171,13 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> npt.NDArray[np.float64]:
-        """Returns the share of exceptions given the columns that are generated first.
+        """Returns the share of rows that violate the dependency, for each of m combinations of the
+        columns that are generated first.
 
         Args:
-            at: Index in `columns` of the column that is generated last.
-            given: For a dependency between missing cells, whether the cell of the other column is
-                present, 0 or 1; otherwise only the length m matters. Shape: (m,).
+            at: Position in the dependency of the column that is generated last.
+            given: For a dependency between missing cells, 1 if the other column's cell is present,
+                else 0; for others only the length m matters. Shape: (m,).
 
         Shape: (m,).
         """
@@ -189,7 +191,7 @@ class LevelFunction:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Indices of the parents and, last, of y, in the order of the columns of `pairs`."""
+        """Indices of the parent columns and, last, of the column y that they determine."""
         return (*self.parents, self.column)
 
     @property
@@ -199,7 +201,7 @@ class LevelFunction:
 
     @property
     def follows(self) -> bool:
-        """Whether the decoder has to generate y after its parents.
+        """Whether the decoder has to generate the determined column y after its parents.
 
         In a soft rule with a single parent, y may come first; it then restricts the parent's codes.
         """
@@ -222,7 +224,7 @@ class LevelFunction:
 
         Raises:
             KeyError: A member is missing.
-            ValueError: A column does not exist, or codes or numbers do not fit the columns.
+            ValueError: A column does not exist, or codes, counts or shares are out of range.
         """
         names = [column.name for column in columns]
         own = [names.index(name) for name in (*document["of"], document["column"])]
@@ -252,19 +254,20 @@ def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
 
 
 class FunctionStep(nn.Module):
-    """Applies a functional dependency to the code probabilities of its last column in the decoder's
-    order, given the codes of its other columns.
+    """Enforces a functional dependency: changes the code probabilities of the last of its columns
+    in the decoder's order, given the codes of the others.
 
     Attributes:
         function: The dependency.
         last: Index of the last column.
         given: Indices of the r other columns.
-        strides: Weights that combine the codes of `given` into one key. Shape: (r,).
-        keys: Keys of the combinations of codes that are constrained, ascending. Shape: (m,).
+        strides: Weights that combine the codes of the columns `given` into one integer key. Shape:
+            (r,).
+        keys: Keys of the m combinations of codes that are constrained, ascending. Shape: (m,).
         fitting: Codes of the last column that satisfy the dependency, for each key, padded to the
             largest number k. Shape: (m, k).
         counted: Mask of the entries of `fitting` that are not padding. Shape: (m, k).
-        is_said: Mask of the codes of the last column that are constrained. Shape: (K,).
+        is_said: Mask of the last column's K codes that are constrained. Shape: (K,).
         is_open: Whether a constrained code can violate the dependency, for each key. Shape: (m,).
         shares: Share of exceptions for each key. Shape: (m,).
     """
@@ -305,12 +308,13 @@ class FunctionStep(nn.Module):
         self.register_buffer("shares", shares, persistent=False)
 
     def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probabilities of the last column's codes with the dependency applied.
+        """Returns log probabilities of the last column's K codes that satisfy the dependency up to
+        its share of exceptions.
 
         Args:
             log_beta: Log probabilities without the dependency, possibly padded to more codes.
                 Shape: (..., n, K).
-            codes: Codes of the columns `given`. Shape: (n, r).
+            codes: Codes of the r other columns of n rows. Shape: (n, r).
 
         Shape: (..., n, K).
         """
@@ -328,12 +332,12 @@ class FunctionStep(nn.Module):
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
-        """Returns unnormalised probabilities with the dependency applied, for generation.
+        """Returns unnormalised probabilities of the last column's K codes, with the dependency
+        enforced, for generation.
 
         If the sum over satisfying or violating codes underflows, logarithms are used, so that hard
-        rules hold for improbable codes too.
-
-        Shape: masses (n, K), codes (n, r) -> (n, K).
+        rules hold for improbable codes too. Shape: masses (n, K), codes of the r other columns (n,
+        r) -> (n, K).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
@@ -355,13 +359,14 @@ class FunctionStep(nn.Module):
         return others.scatter_(-1, at, fitting * kept)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
-        """Returns the log probability of one code of each row, with the dependency applied.
+        """Returns the log probability of the last column's code in each of n rows, with the
+        dependency enforced.
 
         It is faster than `forward` if all rows satisfy the dependency.
 
         Args:
-            log_beta: Log probabilities without the dependency. Shape: (..., n, K).
-            codes: Codes of the columns `given`. Shape: (n, r).
+            log_beta: Log probabilities of the K codes without the dependency. Shape: (..., n, K).
+            codes: Codes of the r other columns. Shape: (n, r).
             own: Code of the last column, at least 0. Shape: (n,).
 
         Shape: (..., n).
@@ -443,7 +448,6 @@ def order_with_rules(
 
     Args:
         order: Column indices.
-        columns: Properties of all columns.
         functions: Functional dependencies; they must be acyclic.
     """
     before = {j: set(columns[j].parents) for j in order}
@@ -462,7 +466,8 @@ def order_with_rules(
 def function_steps(
     functions: Sequence[LevelFunction], order: Sequence[int], n_codes: Sequence[int]
 ) -> nn.ModuleList:
-    """Returns a step for each functional dependency, at the last of its columns in the order.
+    """Returns a module for each functional dependency, which enforces it when the last of its
+    columns in the order is generated.
 
     Args:
         functions: Functional dependencies, in order of application.

@@ -40,17 +40,17 @@ class MarginalParameters:
     """Parameters of all marginals p_j(x_j|z) at a batch (...) of z.
 
     Attributes:
-        log_beta: Log code probabilities, for each group of columns. Shape: (..., D_group, K_group)
-            each.
-        numbers: Densities of the columns of numbers. Shape: batch (..., D_real).
+        log_beta: Log probabilities of the integer codes of cells, for each group of D_group columns
+            with up to K_group codes. Shape: (..., D_group, K_group) each.
+        numbers: Densities of the D_real columns of numbers. Shape: batch (..., D_real).
     """
 
     log_beta: tuple[Tensor, ...]
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Returns zeros for `n_columns` cells of each row, with the batch shape broadcast with
-        `n_rows`. Shape: (..., n_columns)."""
+        """Returns zeros for `n_columns` cells of each row. The batch shape (...) is that of z,
+        broadcast with the shape `n_rows`. Shape: (..., n_columns)."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
@@ -65,8 +65,10 @@ class MarginalOutputs:
     Outputs are additive: those of the autoregressive network are added to those of the marginals.
 
     Attributes:
-        logits: Logits of codes, for each group of columns. Shape: (..., D_group, K_group) each.
-        mixture: Weights, means and log sigmas of M components. Shape: (..., D_real, 3 M).
+        logits: Logits of codes, for each group of D_group columns with up to K_group codes. Shape:
+            (..., D_group, K_group) each.
+        mixture: Logits of weights, means and log sigmas of M components, for the D_real columns of
+            numbers. Shape: (..., D_real, 3 M).
         bins: Logits of the B bins between change points, for the D_steps columns whose density has
             steps; None without them. Shape: (..., D_steps, B).
     """
@@ -82,13 +84,15 @@ class MarginalOutputs:
         return MarginalOutputs(logits, self.mixture + other.mixture, other.bins)
 
     def first(self, n: int) -> MarginalOutputs:
-        """Returns the outputs of the first n rows, without bins."""
+        """Returns the outputs of the first n rows; `bins` (logits of bins between change points) is
+        left out."""
         return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
 
     def flattened(self) -> MarginalOutputs:
-        """Returns the outputs with all leading dimensions flattened to N, without bins.
+        """Returns the outputs with all leading dimensions flattened to N; `bins` (logits of bins
+        between change points) is left out.
 
-        Shape: (..., D_part, k) -> (N, D_part, k) each.
+        Shape: (..., columns, k outputs) -> (N, columns, k) each.
         """
         return MarginalOutputs(
             tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
@@ -96,16 +100,18 @@ class MarginalOutputs:
 
 
 class AtomShapes(nn.Module):
-    """Adds to the logits of atoms (frequent numbers) the log density of the column's mixture.
+    """Adds to the logits of atoms (frequent numbers with a code) the log density of the column's
+    mixture, for a group of columns.
 
     Neighbouring atoms thus get similar probabilities from few outputs; the logits of single codes
     only describe differences between neighbours.
 
     Attributes:
-        powers: (1, s, s^2) of the normal score s of each code. Shape: (D_shaped, 3, K_group).
+        powers: (1, s, s^2) of the normal score s of each of K_group codes, for the D_shaped columns
+            with enough atoms. Shape: (D_shaped, 3, K_group).
         shaped: Mask of the codes that are atoms. Shape: (D_shaped, K_group).
-        rows: Index in the group of each column with enough atoms. Shape: (D_shaped,).
-        real: Index of these columns among the columns of numbers. Shape: (D_shaped,).
+        rows: Index of each of these columns in the group. Shape: (D_shaped,).
+        real: Index of each among the columns of numbers. Shape: (D_shaped,).
     """
 
     powers: Tensor
@@ -137,19 +143,21 @@ class AtomShapes(nn.Module):
         self.register_buffer("real", torch.tensor(places, dtype=torch.long), persistent=False)
 
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
-        """Returns the logits of a group of columns plus the log densities of their atoms.
+        """Returns the logits of D_group columns plus the log densities of their atoms (frequent
+        numbers).
 
-        Shape: logits (..., D_group, K_group), mixture (..., D_real, 3 M) -> as logits.
+        Shape: logits (..., D_group, K_group codes), mixture parameters of all columns of numbers
+        (..., D_real, 3 M components) -> as logits.
         """
         if not len(self.rows):
             return logits
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
     def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
-        """Returns the logits of the column at index `row` of the group plus the log densities of
-        its atoms.
+        """Returns the logits of the column with index `row` in the group plus the log densities of
+        its atoms (frequent numbers).
 
-        Shape: logits (N, K_group), mixture (N, 3 M) -> (N, K_group).
+        Shape: logits (N, K_group codes), mixture parameters (N, 3 M components) -> (N, K_group).
         """
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
@@ -158,8 +166,9 @@ class AtomShapes(nn.Module):
         return logits + self._shapes(mixture[:, None], at)[:, 0]
 
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
-        """Returns the densities at atoms of the column at index `row` of the group; None if a
-        mixture does not contribute to its logits."""
+        """Returns an object that computes a column's mixture density at its atoms (frequent
+        numbers); None if no mixture contributes to its logits. `row` is the column's index in the
+        group."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
@@ -194,11 +203,11 @@ class AtomDensities:
     powers: Tensor
 
     def at_atoms(self, mixture: Tensor) -> Tensor:
-        """Returns the mixture's density at each atom, plus a small constant, up to a factor.
+        """Returns the mixture's density at each atom (frequent number) plus a small constant, up to
+        a factor.
 
         Components are added one by one, so that intermediate results fit into a core's cache.
-
-        Shape: (n, 3 M) -> (n, n_atoms).
+        Shape: parameters of M components (n, 3 M) -> (n, n_atoms).
         """
         density = mixture.new_full((len(mixture), len(self.atoms)), _LEAST_SHAPE)
         exponent = torch.empty_like(density)
@@ -221,18 +230,19 @@ def _exponent_terms(mixture: Tensor) -> Tensor:
 
 
 class Marginals(nn.Module):
-    """Output layers for the marginals p_j(x_j|z): code probabilities and mixture densities.
+    """Output layers for the marginals p_j(x_j|z) of D columns: probabilities of integer codes
+    (levels, missing, frequent numbers) and mixture densities of other numbers.
 
-    In a column of numbers that also has atoms (frequent numbers) or missing cells, an atom x_k
-    covers the interval [F(x_k-), F(x_k)] of probabilities, and any other number is a point F(x).
-    Whether a cell is a point or an interval thus depends on the cell.
+    In a column of numbers, a frequent number x_k covers the interval [F(x_k-), F(x_k)] of
+    probabilities, and any other number is a point F(x). Whether a cell is a point or an interval
+    thus depends on the cell.
 
     Attributes:
-        point_codes: Code of cells with a value; -1 for columns of levels. Shape: (D,).
+        point_codes: The code that all numbers without a code of their own share; -1 for columns of
+            levels. Shape: (D,).
         real_columns: Indices of the columns of numbers. Shape: (D_real,).
-        has_one_code: Whether a column of numbers has no code except the point code. Shape:
-            (D_real,).
-        places: Number for which each code stands, of all columns of numbers, concatenated.
+        has_one_code: True for columns of numbers without any other code. Shape: (D_real,).
+        places: Number that each code stands for, concatenated for all columns of numbers.
         place_starts: Index in `places` of each column's first code. Shape: (D_real,).
 
     # PAPER-DIFF: the paper's marginal of a number is one Gaussian, which `n_components` 1 gives;
@@ -304,7 +314,8 @@ class Marginals(nn.Module):
         The logit of a rare level is far from zero; an optimiser would need many steps to reach it.
 
         Args:
-            code_counts: Number of rows with each code, for each column. Shape: (K_j,) each.
+            code_counts: Number of rows with each code, for each column. Shape: (K_j,) for the K_j
+                codes of column j.
         """
         n_rows = int(code_counts[0].sum())
         with torch.no_grad():
@@ -319,7 +330,10 @@ class Marginals(nn.Module):
                 bias -= shapes.add_to(torch.zeros_like(bias), mixture)
 
     def outputs(self, hidden: Tensor) -> MarginalOutputs:
-        """Returns the outputs of all layers given hidden vectors. Shape: (..., d_hidden)."""
+        """Returns the outputs of all layers (logits, mixture parameters) given hidden vectors.
+
+        Shape: hidden (..., d_hidden).
+        """
         shape = len(self.real_columns), 3 * self.n_components
         return MarginalOutputs(
             logits=tuple(group(hidden) for group in self.groups),
@@ -338,7 +352,8 @@ class Marginals(nn.Module):
         )
 
     def numbers_of(self, mixture: Tensor) -> Marginal:
-        """Converts mixture outputs to densities of numbers. Shape: (..., 3 M) -> batch (...)."""
+        """Converts the 3 M outputs for M components (logits of weights, means, log sigmas) to
+        mixture densities of numbers. Shape: (..., 3 M) -> batch (...)."""
         outputs = mixture.unflatten(-1, (3, self.n_components))
         if self.means_in_unit:
             weight, mean, log_sigma = outputs.unbind(-2)
@@ -356,8 +371,8 @@ class Marginals(nn.Module):
         return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
 
     def places_of(self, j: int) -> Tensor:
-        """Returns the number for which each code of column j stands: -inf for codes below all
-        numbers (missing), inf for the point code and for levels. Shape: (K,)."""
+        """Returns the number that each of K codes of column j stands for: -inf for codes below all
+        numbers (missing), inf for levels and for the code of all other numbers. Shape: (K,)."""
         rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
 
@@ -402,7 +417,8 @@ class Marginals(nn.Module):
     def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
         """Returns the log probability of the code of every cell; -inf for code -1.
 
-        Shape: codes (n, D) -> (..., n, D).
+        Code -1 is a level that the model does not know. Shape: n rows of D codes (n, D) -> (..., n,
+        D).
         """
         log_prob = parameters.zeros(len(self.columns), codes.shape[:-1])
         log_prob = torch.where(codes >= 0, log_prob, -torch.inf)
@@ -412,10 +428,10 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """Returns the probability of each cell of `rows` under its marginal, with those below and
-        above it.
+        """Returns, for each cell of `rows`, the probabilities of the cell, of lower and of higher
+        values, under the column's marginal.
 
-        Shape: rows (n, D) and parameters (..., n, D) -> each field (..., n, D).
+        Shape: n rows of D columns -> each field (..., n, D).
         """
         tails = self._code_tails(parameters, rows)
         j, place = self.real_columns, self._places(rows)
@@ -445,7 +461,8 @@ class Marginals(nn.Module):
         )
 
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Applies each column's quantile function to Phi(score).
+        """Applies the quantile function of each of D columns to Phi(score), the CDF of a normal
+        score.
 
         Returns:
             Integer code of each cell, and its value if it is a number (else 0).

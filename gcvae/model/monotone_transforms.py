@@ -18,7 +18,8 @@ _N_KNOTS = 57
 
 @dataclass(frozen=True)
 class MonotoneTransform:
-    """Transform S of one column: linear between its knots, and with slope one beyond them.
+    """Monotone transform S of the numbers of one column: linear between k knots, slope one beyond
+    them.
 
     Attributes:
         knots: Numbers v at the knots, ascending. Shape: (k,).
@@ -32,7 +33,7 @@ class MonotoneTransform:
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Returns S(v) and the log of its derivative, log S'(v), for each number v.
 
-        Shape: (N,) -> two of (N,), float64.
+        Shape: N numbers (N,) -> two of (N,), float64.
         """
         return piecewise(values.double(), self.knots, self.heights)
 
@@ -42,7 +43,7 @@ class MonotoneTransform:
 
 
 class MonotoneTransforms(nn.Module):
-    """Transforms of all D_real columns of numbers.
+    """Monotone, piecewise linear transforms of all D_real columns of numbers.
 
     Attributes:
         knots: Knots, the same for all columns. Shape: (n_knots,).
@@ -65,7 +66,7 @@ class MonotoneTransforms(nn.Module):
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Returns S(v) and log S'(v) for numbers v of all columns, with each column's transform S.
 
-        Shape: (..., D_real) -> two of (..., D_real).
+        Shape: (..., D_real columns) -> two of (..., D_real).
         """
         if bool((self.heights == self.knots).all()):  # before calibration, and with no column
             return values, torch.zeros_like(values)

@@ -19,7 +19,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "si
 
 @dataclass(frozen=True)
 class ColumnShape:
-    """Properties of a column that the networks need.
+    """Properties of a table column that determine the sizes of the networks' layers.
 
     A cell's integer code is one of `n_codes`: a level, missing, an atom (a frequent number), or the
     point code, which all other numbers share.
@@ -42,8 +42,9 @@ class ColumnShape:
 
     @property
     def places(self) -> tuple[float, ...]:
-        """Number for which each code except the point code stands, -inf for codes below all values;
-        empty for a column of levels."""
+        """Number that each integer code stands for (-inf for missing and other codes below all
+        numbers), except the last code, which all other numbers share; empty for a column of levels.
+        """
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
@@ -73,7 +74,7 @@ def linear(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
 
 @dataclass(frozen=True)
 class Dropout:
-    """Dropout masks of a training step.
+    """Samples the dropout masks of a training step.
 
     Attributes:
         columns: Mean share of dropped input cells; each row samples its rate from 0 to twice this.
@@ -86,7 +87,8 @@ class Dropout:
     generator: torch.Generator
 
     def kept_columns(self, shape: torch.Size) -> Tensor:
-        """Samples a mask of input cells: 1 for visible, 0 for dropped. Shape: (n, D), float."""
+        """Samples a mask of n rows of D input cells: 1 for visible, 0 for dropped. Shape: (n, D),
+        float."""
         rate = 2.0 * self.columns * self._uniform((shape[0], 1))
         return (self._uniform(tuple(shape)) > rate).float()
 
@@ -116,7 +118,7 @@ class MixedInput(nn.Module):
         one_hot_columns: Indices of the columns with several codes.
         real_columns: Indices of the columns of numbers.
 
-    Shape: rows (n, D) -> (n, d_out).
+    Shape: n rows of D columns (n, D) -> (n, d_out).
     Source: Eq. (vae4); one-hot and standardised input as in the experiment on UCI Auto.
     """
 
@@ -142,7 +144,7 @@ class MixedInput(nn.Module):
         nn.init.uniform_(self.levels.weight, -self.bound, self.bound)
 
     def forward(self, rows: EncodedTable) -> Tensor:
-        """Returns V_y x + b_y for each row. Shape: (n, d_out)."""
+        """Returns the linear layer's output V_y x + b_y for each of n rows x. Shape: (n, d_out)."""
         j = self.one_hot_columns
         codes = rows.codes[:, j].long()
         counts = (rows.observed[:, j] & (codes >= 0)).to(self.levels.weight.dtype)
@@ -166,7 +168,7 @@ def perceptron(d_in: int, widths: Sequence[int], activation: str) -> nn.Sequenti
 class Encoder(nn.Module):
     """Network that computes the approximate posterior q(z|x) = N(eta(x), diag tau(x)^2).
 
-    Shape: rows (n, D) -> eta (n, K), log tau (n, K).
+    Shape: n rows of D columns -> eta (n, K), log tau (n, K), for K latent dimensions.
     Source: Eqs. (vae3) and (vae4).
     """
 
@@ -181,7 +183,11 @@ class Encoder(nn.Module):
         self.log_tau = nn.Linear(widths[-1], d_latent)
 
     def forward(self, rows: EncodedTable) -> tuple[Tensor, Tensor]:
-        """Returns mean eta and log standard deviation log tau of each row. Shape: (n, K) each."""
+        """Returns the mean and log standard deviation of q(z | row) of each of n rows, in K
+        dimensions.
+
+        Shape: (n, K) each.
+        """
         y = self.hidden(self.activation(self.input(rows)))
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 

@@ -39,8 +39,9 @@ class Marginal(ABC):
     methods: log density, CDF F and quantiles.
 
     Attributes:
-        outputs: Network outputs for weights, means and log sigmas. Shape: (..., 3, M).
-        LOG_NORMALISER: Constant that `log_shape` omits from the log density.
+        outputs: Logits of weights, means and log sigmas. Shape: (..., 3, M).
+        LOG_NORMALISER: Logarithm of the normalising factor, which `log_shape` omits: log f(t) =
+            log_shape(t) - LOG_NORMALISER.
     """
 
     LOG_NORMALISER: float
@@ -51,31 +52,38 @@ class Marginal(ABC):
     @staticmethod
     @abstractmethod
     def log_shape(t: Tensor, /) -> Tensor:
-        """Returns log f(t) + LOG_NORMALISER, the log density without its constant. Shape: as t."""
+        """Returns log f(t) without its normalising constant, f the density of a standardised
+        component.
+
+        Shape: as t.
+        """
 
     @staticmethod
     @abstractmethod
     def cdf_of(t: Tensor, /) -> Tensor:
-        """Returns the standard CDF F(t), accurate in the lower tail. Shape: as t."""
+        """Returns the CDF of a standardised component, accurate in the lower tail. Shape: as
+        t."""
 
     @staticmethod
     @abstractmethod
     def log_cdf_of(t: Tensor, /) -> Tensor:
-        """Returns log F(t) of the standard CDF F. Shape: as t."""
+        """Returns the log of the CDF of a standardised component. Shape: as t."""
 
     @staticmethod
     @abstractmethod
     def log_interval_of(low: Tensor, high: Tensor, /) -> Tensor:
-        """Returns log [F(high) - F(low)] for low < high; the limits may be infinite."""
+        """Returns log [F(high) - F(low)] for low < high, F the CDF of a standardised component; the
+        limits may be infinite. Shape: as the limits."""
 
     @staticmethod
     @abstractmethod
     def quantile_of(u: Tensor, /) -> Tensor:
-        """Returns the standard quantile F^-1(u). Shape: as u."""
+        """Returns the quantile of a standardised component at probability u. Shape: as u."""
 
     @classmethod
     def of_score(cls, score: Tensor) -> Tensor:
-        """Returns F^-1(Phi(score)), the standard quantile at a normal score. Shape: as score."""
+        """Returns a standardised component's quantile at Phi(score). Shape: as
+        score."""
         return cls.quantile_of(normal_cdf(score))
 
     @staticmethod
@@ -84,18 +92,18 @@ class Marginal(ABC):
         form, else None.
 
         Args:
-            t: The number standardised by each component. Shape: (..., M).
+            t: The number, standardised by each of M components. Shape: (..., M).
         """
         return None
 
     @cached_property
     def components(self) -> Triple:
-        """Log weight, mean and log sigma of each component. Shape: (..., M) each."""
+        """Log weights, means and log sigmas of the M components. Shape: (..., M) each."""
         weight, mean, log_sigma = self.outputs.unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=MINIMUM_LOG_SIGMA)
 
     def components_in(self, dtype: torch.dtype) -> Triple:
-        """Returns `components` converted to a dtype."""
+        """Returns the components' log weights, means and log sigmas, converted to a dtype."""
         weight, mean, log_sigma = self.components
         return weight.to(dtype), mean.to(dtype), log_sigma.to(dtype)
 
@@ -118,19 +126,18 @@ class Marginal(ABC):
         return type(self)(torch.stack([part[:, place] for part in self.components], -2))
 
     def at(self, values: Tensor) -> Numbers:
-        """Returns numbers standardised by the mean and sigma of each component, in their dtype.
-
-        Shape: values (...).
-        """
+        """Standardises numbers by the mean and sigma of each component, in the numbers' dtype.
+        Shape: values (...)."""
         _, mean, log_sigma = self.components_in(values.dtype)
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """Returns the log density of each number. Shape: (...) -> (...)."""
+        """Returns the log density of each number under its mixture. Shape: (...) ->
+        (...)."""
         return self.at(values).log_prob
 
     def cdf(self, values: Tensor) -> Tensor:
-        """Returns the probability P(V < v) for each number v. Shape: (...) -> (...)."""
+        """Returns the mixture's probability P(V < v) for each number v. Shape: (...) -> (...)."""
         weight = self.components_in(values.dtype)[0].exp()
         cdf: Tensor = (weight * self.cdf_of(self.at(values).t)).sum(-1)
         return cdf
@@ -160,17 +167,18 @@ class Marginal(ABC):
         return 0.5 * (low + high)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns a sample of each density by inversion of uniform noise. Shape: (N,), float64."""
+        """Samples each of N densities by inversion of uniform noise. Shape: (N,) -> (N,),
+        float64."""
         weight, mean, log_sigma = self.components
         m, rest = invert(weight, noise)
         mean, sigma = (t.double().gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
         return mean + sigma * self.quantile_of(rest)
 
     def log_masses(self, intervals: Tensor) -> Triple:
-        """Returns the log probabilities inside, below and above intervals; NaN for NaN intervals.
+        """Returns the log probabilities inside, below and above an interval of each density; NaN
+        for intervals with NaN ends.
 
         They are computed in float64, because intervals of rounded numbers may be very narrow.
-
         Shape: lower and upper ends (..., 2) -> three of (...).
         """
         log_weight, mean, log_sigma = self.components_in(torch.float64)
@@ -182,17 +190,19 @@ class Marginal(ABC):
         )
 
     def inside(self, low: Tensor, high: Tensor) -> Inside:
-        """Returns the densities, each truncated to the interval (low, high). Shape: (N,), (N,)."""
+        """Truncates each of the N densities to its interval (low, high). Shape: (N,),
+        (N,)."""
         log_weight, mean, log_sigma = self.components
         ends = torch.stack([(s[:, None] - mean) / log_sigma.exp() for s in (low, high)], dim=-1)
         return Inside(self, log_weight + self.log_interval_of(*ends.unbind(-1)), ends)
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the densities, each truncated to m intervals or points.
+        """Returns the N densities, each truncated to m intervals or points.
 
         Args:
             lower: Lower ends. Shape: (N, m) or (1, m).
-            upper: Upper ends; equal ends are a point, which counts by its density. Shape: as lower.
+            upper: Upper ends. An interval whose ends are equal is a point, which counts by its
+                density. Shape: as lower.
             log_slope: Log of the factor on the density of points, the derivative of a transform of
                 the numbers. Shape: as lower.
         """
@@ -247,7 +257,7 @@ class Numbers:
 
     @property
     def log_prob(self) -> Tensor:
-        """Log density of each number. Shape: (...)."""
+        """Log density of each number under its mixture. Shape: (...)."""
         log_weight, _, log_sigma = self.marginal.components_in(self.t.dtype)
         log_terms = log_weight + self.marginal.log_shape(self.t) - log_sigma
         return log_terms.logsumexp(-1) - self.marginal.LOG_NORMALISER
@@ -269,12 +279,12 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Inside:
-    """N mixture densities, each truncated to one interval.
+    """N mixture densities of M components, each truncated to one interval.
 
     Attributes:
         marginal: The densities.
-        log_terms: Log of each component's weight times its probability of the interval. Shape:
-            (N, M).
+        log_terms: Log of each component's weight times its probability of the interval. Shape: (N,
+            M).
         ends: Lower and upper end, standardised by each component. Shape: (N, M, 2).
     """
 
@@ -284,11 +294,12 @@ class Inside:
 
     @property
     def log_prob(self) -> Tensor:
-        """Log probability of each interval. Shape: (N,)."""
+        """Log probability of the interval under each of N densities. Shape: (N,)."""
         return self.log_terms.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Returns a sample of each truncated density by inversion of uniform noise. Shape: (N,)."""
+        """Samples each of N truncated densities by inversion of uniform noise. Shape: (N,) ->
+        (N,)."""
         _, mean, log_sigma = self.marginal.components
         m, rest = invert(torch.log_softmax(self.log_terms, -1), noise)
         low, high = self.ends[torch.arange(len(m)), m].unbind(-1)
@@ -302,7 +313,7 @@ class Inside:
 
 @dataclass(frozen=True)
 class Within:
-    """N mixture densities, each truncated to m intervals and points.
+    """N mixture densities of M components, each truncated to m intervals and points.
 
     Attributes:
         marginal: The densities.
@@ -310,7 +321,8 @@ class Within:
         upper: Upper ends; equal to `lower` for a point. Shape: (N, m) or (1, m).
         log_piece: Log of each component's weight times its probability of each interval or density
             at each point. Shape: (N, m M).
-        n_pieces: Number of consecutive intervals that are pieces of one interval of the caller.
+        n_pieces: Number of consecutive intervals into which each interval of the caller was
+            divided.
     """
 
     marginal: Marginal
@@ -321,11 +333,12 @@ class Within:
 
     @property
     def log_prob(self) -> Tensor:
-        """Log of the total probability of all intervals and density of all points. Shape: (N,)."""
+        """Log of the total probability of all intervals plus density of all points, for N
+        densities. Shape: (N,)."""
         return self.log_piece.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples a number for each row by inversion of uniform noise.
+        """Samples a number from each of N truncated densities by inversion of uniform noise.
 
         Returns:
             The numbers and the index of the interval or point that contains each. Shape: (N,) each.
@@ -340,7 +353,7 @@ class Within:
 
 
 def end_at(ends: Tensor, at: Tensor) -> Tensor:
-    """Returns the entry of each row of `ends` at the index in `at`.
+    """Returns from each of N rows of `ends` (m interval ends) the entry at the row's index in `at`.
 
     Shape: ends (N, m) or (1, m), at (N,) -> (N,).
     """
@@ -377,16 +390,16 @@ def sample_truncated(
 
 
 def invert(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Samples a code for each row by inversion: the first whose cumulative probability exceeds the
-    noise.
+    """Samples an index from 0 to K - 1 for each of N rows by inversion: the first whose cumulative
+    probability exceeds the noise.
 
     Args:
-        log_prob: Log probabilities of K codes. Shape: (N, K).
+        log_prob: Log probabilities of the K indices. Shape: (N, K).
         noise: Uniform noise. Shape: (N,).
 
     Returns:
-        The codes, and for each the position of the noise within the code's interval of cumulative
-        probability, from 0 to 1, which is again uniform. Shape: (N,) each.
+        The indices, and for each the relative position, from 0 to 1, of the noise within the
+        index's interval of cumulative probability, which is again uniform. Shape: (N,) each.
     """
     prob = log_prob.double().exp()
     upper = prob.cumsum(-1)
@@ -398,15 +411,16 @@ def invert(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def choose(log_mass: Tensor, noise: Tensor) -> Triple:
-    """Samples an index in proportion to unnormalised probabilities, by inversion of noise.
+    """Samples an index for each of N rows in proportion to unnormalised probabilities, by
+    inversion.
 
     Args:
         log_mass: Logarithms of K unnormalised probabilities. Shape: (N, K).
         noise: Uniform noise. Shape: (N,).
 
     Returns:
-        The log of the total, the index, and uniform noise for further use. If all probabilities are
-        zero, the log is -inf and the index arbitrary. Shape: (N,) each.
+        The log of the sum of the probabilities, the index, and uniform noise for further use. If
+        all probabilities are zero, the log is -inf and the index arbitrary. Shape: (N,) each.
     """
     total = log_mass.logsumexp(-1)
     is_empty = torch.isneginf(total)[:, None]

@@ -21,18 +21,17 @@ def posterior_draws(
     names: Sequence[str],
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Returns samples z_s ~ q(z|x) and weights proportional to p(x|z_s) p(z_s) / q(z_s|x).
+    """Returns samples z_s ~ q(z|x) for one row x, with importance weights proportional to p(x|z_s)
+    p(z_s) / q(z_s|x).
 
     The weights add up to one. Unobserved cells are integrated out.
 
     Args:
-        model: Model.
         row: Encoded table of one row x.
         n_draws: Number S of samples.
         names: Names of the columns, for the error's message.
-        generator: Random generator.
 
-    Shape: samples (S, K), weights (S,).
+    Shape: samples (S, K) for K latent dimensions, weights (S,).
 
     Raises:
         TableError: The row has probability zero at every sample.

@@ -35,17 +35,18 @@ class Prior(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
+        (...)."""
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniform numbers that `at_noise` needs per sample, in addition to K normal
-        ones."""
+        """Number of uniform random numbers that `at_noise` needs for each sample of z, in addition
+        to a normal one for each dimension."""
         return 0
 
     @abstractmethod
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts noise to samples of z.
+        """Converts uniform and normal noise to n samples of the latent vector z of K dimensions.
 
         Args:
             u: Uniform noise. Shape: (n, `n_uniforms`).
@@ -55,7 +56,7 @@ class Prior(nn.Module, ABC):
         """
 
     def sample(self, n: int, generator: AnyGenerator) -> Tensor:
-        """Returns n samples of z. Shape: (n, K)."""
+        """Returns n samples of the latent vector z of K dimensions. Shape: (n, K)."""
         u = uniform((n, self.n_uniforms), generator)
         return self.at_noise(u, normal((n, self.d_latent), generator))
 
@@ -63,7 +64,7 @@ class Prior(nn.Module, ABC):
         """Returns the estimate log q(z|x) - log p(z) of KL[q(z|x) || p(z)], in nats.
 
         Args:
-            eta: Means of q(z|x). Shape: (..., K).
+            eta: Means of q(z|x) in K dimensions. Shape: (..., K).
             log_tau: Log standard deviations of q(z|x). Shape: (..., K).
             z: A sample of q(z|x). Shape: (..., K).
 
@@ -73,7 +74,8 @@ class Prior(nn.Module, ABC):
         return (log_normal_density(eps) - log_tau).sum(-1) - self.log_prob(z)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Returns quantiles of each dimension of z at S probabilities, estimated from samples.
+        """Returns quantiles of each of K dimensions of z at S probabilities, estimated from
+        samples.
 
         Shape: (S,) -> (S, K).
         """
@@ -86,22 +88,28 @@ class StandardNormalPrior(Prior):
     """Standard normal prior p(z) = N(0, I_K). Source: Eq. (vae1)."""
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
+        (...)."""
         return log_normal_density(z).sum(-1)
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Returns the normal noise `eps`, which is a sample of z. Shape: (n, K)."""
+        """Returns the normal noise `eps` unchanged, as n samples of z in K dimensions. Shape: (n,
+        K)."""
         return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """Returns KL[q(z|x) || N(0, I)] in closed form, in nats; z is not used.
+        """Returns KL[q(z|x) || N(0, I)] in nats, with q(z|x) = N(eta, diag tau^2) in K dimensions;
+        z is not used.
 
         Shape: (..., K) -> (...).
         """
         return gaussian_kl(eta, log_tau)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Returns the exact quantiles of N(0, 1) for each dimension. Shape: (S,) -> (S, K)."""
+        """Returns the quantiles of N(0, 1) at S probabilities, for each of K dimensions.
+
+        Shape: (S,) -> (S, K).
+        """
         return np.repeat(ndtri(probability)[:, None], self.d_latent, axis=1)
 
 
@@ -110,14 +118,15 @@ def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
 
     It is -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2).
 
-    Shape: (..., K), (..., K) -> (...).
+    Shape: (..., K), (..., K) -> (...), for K dimensions.
     Source: Section 3, below Eq. (elbo_vae_roc).
     """
     return -0.5 * (1.0 + 2.0 * log_tau - (2.0 * log_tau).exp() - eta.square()).sum(-1)
 
 
 class GaussianMixturePrior(Prior):
-    """Gaussian mixture p(z) = sum_c w_c N(z; m_c, L_c L_c^T) with full covariances.
+    """Gaussian mixture p(z) = sum_c w_c N(z; m_c, L_c L_c^T) of C components in K dimensions, with
+    full covariances.
 
     # PAPER-DIFF: the paper's prior is N(0, I) throughout. Training keeps it; afterwards the mixture
     # is fitted to posterior samples of the training rows, so that generated rows come from the
@@ -142,7 +151,8 @@ class GaussianMixturePrior(Prior):
         self.register_buffer("factor", factor)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
+        (...)."""
         eye = torch.eye(self.d_latent, dtype=z.dtype, device=z.device)
         inverse = torch.linalg.solve_triangular(self.factor.to(z), eye, upper=False)
         shift = (inverse @ self.mean.to(z)[..., None])[..., 0]
@@ -156,11 +166,12 @@ class GaussianMixturePrior(Prior):
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniform numbers per sample: 1, which selects the component."""
+        """Number of uniform random numbers for each sample of z: 1, which selects the component."""
         return 1
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts uniform and normal noise to samples of z. Shape: (n, 1), (n, K) -> (n, K)."""
+        """Converts uniform noise (selects the component) and normal noise to n samples of z. Shape:
+        u (n, 1), eps (n, K) -> (n, K), for K dimensions."""
         upper = self.log_weight.exp().cumsum(0)
         c = torch.searchsorted(upper, u[:, 0].contiguous()).clamp(max=len(self.mean) - 1)
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
@@ -209,7 +220,8 @@ class AutoregressiveMixturePrior(Prior):
             )
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector. Shape: (..., K) -> (...)."""
+        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
+        (...)."""
         log_weight, mean, log_sigma = self.mixtures(z)
         t = (z[..., None] - mean) * (-log_sigma).exp()
         log_terms = log_weight - log_sigma + log_normal_density(t)
@@ -217,9 +229,10 @@ class AutoregressiveMixturePrior(Prior):
         return log_prob
 
     def mixtures(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the log weights, means and log standard deviations of every p(z_k | z_<k).
+        """Returns the log weights, means and log standard deviations of the C components of each
+        p(z_k | z_<k).
 
-        Shape: (..., K) -> three of (..., K, C).
+        Shape: (..., K) -> three of (..., K, C), for K dimensions.
         """
         act = nn.functional.silu
         h = self.enter(z)
@@ -227,24 +240,20 @@ class AutoregressiveMixturePrior(Prior):
         return self._of_outputs(self.leave(act(h)))
 
     def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Converts network outputs to (log weights, means, log standard deviations).
-
-        Shape: (..., 3 C k) -> three of (..., k, C).
-        """
+        """Converts network outputs to (log weights, means, log standard deviations). Shape: (..., 3
+        C k) -> three of (..., k, C)."""
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniform numbers per sample: one for each dimension, which selects its
-        component."""
+        """Number of uniform random numbers for each sample of z: one for each dimension, which
+        selects its mixture component."""
         return self.d_latent
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts uniform and normal noise to samples of z, dimension by dimension.
-
-        Shape: (n, K), (n, K) -> (n, K).
-        """
+        """Converts uniform and normal noise to samples of z, dimension by dimension. Shape: u (n,
+        K), eps (n, K) -> (n, K), for K dimensions."""
         act, n = nn.functional.silu, len(eps)
         z = self.enter.weight.new_zeros(n, self.d_latent)
         entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))
@@ -267,7 +276,7 @@ class MaskedLinear(nn.Linear):
     """Linear layer (W * mask) x + b, in which an output depends only on the inputs in its mask.
 
     Attributes:
-        mask: 1 where an output (row) depends on an input (column). Shape: (d_out, d_in).
+        mask: Entry [i, j] is 1 if output i depends on input j, else 0. Shape: (d_out, d_in).
     """
 
     mask: Tensor
@@ -283,7 +292,8 @@ class MaskedLinear(nn.Linear):
         return nn.functional.linear(x, self.weight * self.mask, self.bias)
 
     def part(self, x: Tensor, outputs: slice) -> Tensor:
-        """Returns a slice of the outputs, given only the first inputs, on which they depend.
+        """Returns a slice of the outputs, computed from the first inputs alone, on which they
+        depend.
 
         Shape: (n, number of inputs) -> (n, number of outputs).
         """
@@ -299,7 +309,7 @@ def _group_slice(k: int, width: int) -> slice:
 def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior:
     """Returns a Gaussian mixture prior fitted to samples of z by expectation maximisation.
 
-    Shape: z (n, K).
+    Shape: z (n, K), n samples of K dimensions.
     """
     if z.shape[1] == 0:
         return GaussianMixturePrior(1, 0)
@@ -321,11 +331,10 @@ def fit_best_mixture(
     """Returns the Gaussian mixture prior with the highest mean log density of held-out samples.
 
     Args:
-        z: Samples of z to fit. Shape: (n, K).
+        z: Samples of the latent vector to fit, in K dimensions. Shape: (n, K).
         held_out: Samples of z that select the mixture. Shape: (m, K).
         choices: Numbers of components to try. Those with fewer than fifty samples per component are
             skipped, except the smallest.
-        seed: Seed of the initial components.
         report: Function that is called with the finished share of the work, from 0 to 1.
     """
     first, *others = sorted(choices)

@@ -39,14 +39,16 @@ _WIDENED = 1.1
 
 @dataclass(frozen=True)
 class LatentDraws:
-    """Samples of z for each of n rows, with the log ratio of prior and proposal.
+    """Samples of the latent vector z for each of n rows from a proposal distribution q, with log
+    p(z) - log q(z).
 
-    The samples of all replicates follow one another; padding comes last, so that a row's result
-    does not depend on other rows.
+    The S' samples of a row are those of each replicate (independent repetition), then padding, so
+    that a row's result does not depend on other rows.
 
     Attributes:
-        z: Samples, concatenated with the rows' contexts for a conditional model. Shape: (S', n, K).
-        log_ratio: log p(z) - log q(z), with q the proposal. Shape: (S', n), float64.
+        z: Samples in K dimensions, to which a conditional model's contexts are appended. Shape:
+            (S', n, K).
+        log_ratio: log p(z) - log q(z). Shape: (S', n), float64.
         n_prior: Number of samples from the prior, which are the last ones of each replicate.
     """
 
@@ -58,18 +60,17 @@ class LatentDraws:
 def draw_latents(
     model: GenerativeModel, rows: EncodedTable, n_draws: int, replicates: Sequence[RowNoise]
 ) -> LatentDraws:
-    """Samples `n_draws` latent vectors for each row and each set of random numbers.
+    """Samples `n_draws` latent vectors for each row and each replicate (independent repetition).
 
-    A fixed share of the samples is from the prior. The others are from the widened posterior
-    N(eta, (c tau)^2), with widened deviations of at most one, at points of a Sobol sequence that is
-    shifted for each row. The first dimensions of the sequence are used for the dimensions of z with
-    the smallest tau.
+    A fixed share of the samples is from the prior. The others are from the encoder's widened
+    posterior N(eta, (c tau)^2), with standard deviations c tau of at most one, at points of a Sobol
+    sequence that is shifted for each row. The first dimensions of the sequence are used for the
+    dimensions of z with the smallest tau.
 
     Args:
-        model: Model.
-        rows: Encoded rows. Shape: (n, D).
-        n_draws: Number of samples for each row and set.
-        replicates: Independent sets of random numbers of the rows.
+        rows: The n encoded rows, with D columns. Shape: (n, D).
+        n_draws: Number of samples for each row and replicate.
+        replicates: Source of each row's random numbers, one for each replicate.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """

@@ -36,12 +36,12 @@ class RowDraws:
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
     ) -> None:
-        """Gathers the weights of each column.
+        """Combines the weights of network and marginals for each column.
 
         Args:
-            trunk: Network from z to the hidden vector (context).
-            network: Autoregressive network.
-            marginals: Marginals of the copula head.
+            trunk: Network from the latent vector z to the hidden vector.
+            network: Network that adds the dependence on earlier columns.
+            marginals: Output layers of the columns' distributions given z alone.
         """
         self.trunk, self.network, self.marginals = trunk, network, marginals
         self.columns = columns_in_order(network, marginals)
@@ -58,11 +58,11 @@ class RowDraws:
 
     @torch.no_grad()
     def draw(self, context: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Generates one row for each hidden vector (context) that the trunk computes from z.
+        """Generates one row of D columns for each of n hidden vectors, computed from latent vectors
+        z.
 
         Args:
             context: Hidden vectors. Shape: (n, d_context).
-            generator: Random generator.
 
         Returns:
             Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.

@@ -25,9 +25,11 @@ from gcvae.numerics.batches import filled
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of rows during a pass through the columns, at N latent vectors.
+    """Cells and log probabilities of m rows of D columns at N latent vectors, filled column by
+    column.
 
-    m complete rows are stored once for all their N / m latent vectors; otherwise m is N.
+    Rows without unobserved cells are stored once for all their N / m latent vectors; otherwise m =
+    N.
 
     Attributes:
         log_prob: Log probability (density) of each cell. Shape: (D, N).
@@ -56,12 +58,12 @@ class RowLikelihoods:
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
     ) -> None:
-        """Gathers the weights of each column.
+        """Combines the weights of network and marginals for each column.
 
         Args:
-            trunk: Network from z to the hidden vector (context).
-            network: Autoregressive network.
-            marginals: Marginals of the copula head.
+            trunk: Network from the latent vector z to the hidden vector.
+            network: Network that adds the dependence on earlier columns.
+            marginals: Output layers of the columns' distributions given z alone.
         """
         self.trunk, self.network, self.marginals = trunk, network, marginals
         self.columns = columns_in_order(network, marginals)
@@ -92,7 +94,8 @@ class RowLikelihoods:
         its number is sampled in the interval.
 
         Args:
-            rows: Rows; one row is repeated for all latent vectors. Shape: (n, D) or (1, D).
+            rows: The n rows, with D columns; a single row is repeated for all latent vectors.
+                Shape: (n, D) or (1, D).
             context: Hidden vectors of z. Shape: (..., n, d_context).
             noise: Uniform noise. Shape: (..., n, D).
         """
@@ -158,9 +161,7 @@ class RowLikelihoods:
 
     def _narrow_intervals(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
         """Scores the cells of a column that stand for intervals, and samples numbers in them.
-
-        Shape: noise (N,).
-        """
+        Shape: noise (N,)."""
         j = at.column.number
         if rows.intervals is None or at.column.place is None:
             return

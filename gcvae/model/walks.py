@@ -27,7 +27,7 @@ from gcvae.model.number_marginals import Marginal
 
 
 class ColumnWalk(Protocol):
-    """Pass that visits the columns one by one, to score or generate N rows."""
+    """Interface of objects that score or generate N rows column by column."""
 
     @property
     def order(self) -> Sequence[int] | None:
@@ -39,21 +39,22 @@ class ColumnWalk(Protocol):
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
         """Sets the codes and values of column j for N rows; later columns may depend on them.
 
-        Shape: (N,), (N,).
+        `codes` are the cells' integer codes, `values` their numbers. Shape: (N,), (N,).
         """
 
 
 @dataclass(frozen=True)
 class IndependentWalk:
-    """Pass over columns that are independent given z and the factor f of a Gaussian copula.
+    """Scores or generates N rows column by column, where the D columns are independent given the
+    latent vector z and the factor f of a Gaussian copula.
 
     Given f the normal score of column j is (pull_j + e_j) / scale_j with a standard normal e_j.
 
     Attributes:
-        marginals: Marginals of the decoder.
+        marginals: Output layers of the decoder.
         parameters: Parameters of the marginals given z.
-        pull: B f for loadings B; None without a copula. Shape: (N, D).
-        scale: psi, the standard deviation of B f + e; None without a copula. Shape: (N, D).
+        pull: B f, with B the copula's loadings; None without a copula. Shape: (N, D).
+        scale: Standard deviations of B f + e; None without a copula. Shape: (N, D).
     """
 
     marginals: Marginals
@@ -78,13 +79,14 @@ class IndependentWalk:
 
 
 class AutoregressiveWalk:
-    """Pass over the columns of an autoregressive decoder, for N rows, each with its z.
+    """Scores or generates N rows column by column under an autoregressive decoder, each row at its
+    own latent vector z.
 
     Attributes:
         marginals: Marginals of the copula head.
         network: Autoregressive network.
         outputs: Outputs of the marginals, with all batch dimensions flattened to N.
-        total: Running sum over the columns visited so far. Shape: (N, d_sum).
+        total: Sum of the contributions of z and of the columns visited so far. Shape: (N, d_sum).
         lines: Linear terms of the columns visited so far. Shape: (N, n_lines).
     """
 
@@ -95,11 +97,11 @@ class AutoregressiveWalk:
         outputs: MarginalOutputs,
         context: Tensor,
     ) -> None:
-        """Initialises the pass before the first column.
+        """Initialises the object before the first column.
 
         Args:
-            marginals: Marginals of the copula head.
-            network: Autoregressive network.
+            marginals: Output layers of the copula head.
+            network: Network that adds the dependence on earlier columns.
             outputs: Outputs of the marginals given z.
             context: Hidden vector of each z. Shape: (..., d_context).
         """
@@ -121,11 +123,10 @@ class AutoregressiveWalk:
     def with_functions(
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
     ) -> ColumnDistribution:
-        """Returns a distribution of column j with functional dependencies on earlier columns
-        applied.
+        """Returns a distribution of column j after enforcing functional dependencies on earlier
+        columns.
 
         Args:
-            j: Index of the column.
             column: Distribution without the dependencies.
             rows: Indices of the rows of `column`. Default: all.
         """
@@ -165,7 +166,7 @@ class AutoregressiveWalk:
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
         """Sets the codes and values of column j for N rows; later columns depend on them.
 
-        Shape: (N,), (N,).
+        `codes` are the cells' integer codes, `values` their numbers. Shape: (N,), (N,).
         """
         self._came[j] = codes
         at = (codes == self.marginals.point_codes[j]).nonzero()[:, 0]

@@ -21,8 +21,8 @@ _LEAST = 64
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> torch.Size:
-    """Returns the shape to which the shapes broadcast; `torch.broadcast_shapes` takes forty times
-    as long."""
+    """Returns the shape to which the shapes broadcast; forty times as fast as
+    `torch.broadcast_shapes`."""
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
@@ -37,9 +37,9 @@ def draws_without_end(n_draws: int, n_rows: int) -> int:
 
 
 def filled(index: Tensor) -> Tensor:
-    """Pads row indices to a multiple of `LANES` by repeating the first one.
+    """Pads m row indices to a multiple of `LANES` by repeating the first one.
 
-    No indices stay no indices. Shape: (m,) -> (m rounded up,).
+    An empty tensor stays empty. Shape: (m,) -> (m rounded up,).
     """
     missing = -len(index) % LANES
     return torch.cat([index, index[:1].expand(missing if len(index) else 0)])

@@ -19,8 +19,8 @@ seconds on one core."""
 
 
 def group(ranks: NDArray[np.float64]) -> Groups:
-    """Returns the group number of each cell of a column: one group per distinct value, or ten
-    quantile bins for more than 50 values.
+    """Divides the n cells of a column into groups: one for each distinct value, or ten quantile
+    bins for more than 50 values. Returns the index of each cell's group.
 
     A value that fills a quantile bin forms a separate group, so that a column of mostly zeros still
     distinguishes zeros from other values.
@@ -44,13 +44,13 @@ def cramers_v(groups: Sequence[Groups]) -> Matrix:
     """Returns the bias-corrected Cramér's V of every pair of grouped columns.
 
     phi^2 = sum_ab O_ab^2 / (R_a C_b) - 1 with O_ab the share of rows in group a of one column and b
-    of the other, R_a and C_b the shares of the groups. V is the square root of phi^2, less its
-    expectation (r - 1)(c - 1) / (n - 1) under independence of r and c groups, divided by the
-    corrected number of groups minus one. With very many columns only the first rows are counted,
-    to limit the time. Pairs with a column of only one group are NaN.
+    of the other, R_a and C_b the shares of the groups. V = sqrt((phi^2 - (r - 1)(c - 1) / (n - 1))
+    / (min(r', c') - 1)), with r and c the numbers of groups and r' and c' their bias-corrected
+    values; the subtracted term is the expectation under independence. With very many columns only
+    the first rows are counted, to limit the time. Pairs with a column of only one group are NaN.
 
     Args:
-        groups: Group numbers of each column's cells, as `group` returns them.
+        groups: Index of each cell's group, for each column, as `group` returns them.
 
     Shape: D arrays (n,) -> (D, D), for D columns and n rows.
     Source: Bergsma 2013.

@@ -47,7 +47,7 @@ class ExactSum:
         return float(self._finite) + self._other
 
     def to_json(self) -> list[str]:
-        """Returns the sum as a list of texts, without rounding: hexadecimal numerator and
+        """Returns the sum as a list of strings, without rounding: hexadecimal numerator and
         denominator of the finite part, then the sum of infinite terms and NaN."""
         return [hex(self._finite.numerator), hex(self._finite.denominator), repr(self._other)]
 

@@ -62,7 +62,6 @@ def fit_gaussian_mixture(
 
     Args:
         x: Points. Shape: (n, K), with K > 0 and n at least `n_components`.
-        n_components: Number of components.
         generator: Source of randomness for the initial centres.
 
     Source: Dempster, Laird & Rubin 1977; Arthur & Vassilvitskii 2007.

@@ -25,7 +25,6 @@ def generator_for(
     state.
 
     Args:
-        seed: Seed of the run.
         *purpose: Names and numbers that identify the use, such as `"step", 500`.
         device: Device of the generator.
 
@@ -52,7 +51,7 @@ class RowGenerators:
 
     @classmethod
     def of_noise(cls, noise: RowNoise) -> Self:
-        """Returns generators seeded with the keys of the rows' noise."""
+        """Returns a generator for each row, seeded with the row's key in `noise`."""
         seeds = [int(key) >> 1 for key in noise.keys]
         return cls(tuple(torch.Generator().manual_seed(seed) for seed in seeds))
 
@@ -63,11 +62,13 @@ class RowGenerators:
     def joined(
         self, shape: tuple[int, ...], draw: Callable[[tuple[int, ...], torch.Generator], Tensor]
     ) -> Tensor:
-        """Returns samples of the given shape, drawing each row's part with the row's generator.
+        """Returns samples of the given shape; the samples of each row are drawn with the row's
+        generator.
 
         Args:
             shape: Shape of the result; its first number is a multiple of the number of rows.
-            draw: Function that returns samples, given the shape of one row's part and a generator.
+            draw: Function that returns samples, given the shape of one row's samples and a
+                generator.
         """
         first, *others = shape
         own = (first // len(self.of_rows), *others)
@@ -100,7 +101,8 @@ def uniform(
 
 
 def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Returns a NumPy generator that is seeded with a hash of the seed and the purpose.
+    """Returns a NumPy generator that is seeded with a hash of the seed and `purpose`: names and
+    numbers that identify the use.
 
     Raises:
         SettingError: The seed is negative or too large.

@@ -38,7 +38,7 @@ def tau_b(ranks: Tensor) -> Matrix:
     pair's difference, zero for a tie. Row i is compared with row i + k for a set of shifts k; each
     shift needs one matrix product for all columns. With all shifts the result is exact. If that is
     too expensive, evenly spaced shifts are used; with m pairs of rows, that adds a variance of at
-    most 1/m to the sampling variance, which is at least 4/(9n).
+    most 1/m to the sampling variance, which is at least 4/(9n) for n rows.
 
     Args:
         ranks: A number for each cell that orders the column's values; rows must be in random order.
@@ -46,7 +46,7 @@ def tau_b(ranks: Tensor) -> Matrix:
     The result is symmetric with ones on the diagonal, and NaN for pairs with a column that has only
     one value.
 
-    Shape: ranks (n, D) -> (D, D).
+    Shape: ranks of n rows and D columns (n, D) -> (D, D).
     Source: Kendall 1945; balanced incomplete U-statistics, Blom 1976.
     """
     cells = ranks.float()
@@ -81,7 +81,8 @@ def with_unit_diagonal(matrix: Matrix) -> Matrix:
 
 
 def normal_scores(ranks: Tensor) -> Matrix:
-    """Returns the normal score Phi^-1(r / (n + 1)) of each cell, with r its rank in its column.
+    """Returns the normal score Phi^-1(r / (n + 1)) of each cell of n rows and D columns, with r its
+    rank in its column.
 
     Equal cells share the mean of their ranks. Shape: (n, D) -> (n, D).
     """

@@ -106,7 +106,7 @@ def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
         log_below: log u.
         log_above: log(1 - u).
 
-    Shape: as the arguments, which broadcast.
+    Shape: as the arguments, broadcast against each other.
     """
     in_lower_half = log_below <= log_above
     nearer = torch.minimum(log_below, log_above)
@@ -124,9 +124,8 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
     The limits may be infinite; lower must be less than upper.
 
     An interval in the upper half is reflected to the lower half, where the difference is accurate.
-    If Phi underflows, the difference is computed in logarithms.
-
-    Shape: as the arguments, which broadcast.
+    If Phi underflows, the difference is computed in logarithms. Shape: as the arguments, broadcast
+    against each other.
     """
     lower, upper = torch.broadcast_tensors(lower, upper)
     flip = lower > -upper

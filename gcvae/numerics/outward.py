@@ -20,13 +20,14 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 
 @dataclass(frozen=True)
 class OuterRows:
-    """Minimum and maximum of a column's numbers, and the size that determines each limit's step.
+    """Minimum and maximum of a column's numbers, and the sizes that determine to which multiples
+    they are rounded outward, so that they disclose no single row.
 
     Attributes:
         low: Minimum.
         high: Maximum.
-        low_size: The inner range, or the distance from it to the minimum if that is larger; None
-            if enough rows share the minimum, so that it may be disclosed.
+        low_size: The range of all but the outermost numbers, or the distance from it to the minimum
+            if that is larger; None if enough rows share the minimum, so that it may be disclosed.
         high_size: The same for the maximum.
     """
 
@@ -63,8 +64,7 @@ def exact(number: Any) -> Decimal:
 
 
 def plain_number(size: Decimal) -> Decimal:
-    """Returns the largest number of the form 1, 2 or 5 times a power of ten that is at most
-    `size`."""
+    """Returns the largest number of at most `size` that is 1, 2 or 5 times a power of ten."""
     power = Decimal(1).scaleb(size.adjusted(), _CONTEXT)
     return max(power * n for n in (1, 2, 5) if power * n <= size)
 

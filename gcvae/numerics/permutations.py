@@ -39,7 +39,7 @@ def mixed(numbers: Numbers, key: int) -> Numbers:
 def shuffled(numbers: Numbers, size: int, key: int) -> Numbers:
     """Returns the image of each number under the permutation of 0 .. size - 1 that `key` selects.
 
-    Shape: (n,) -> (n,), all in [0, size).
+    Shape: (n,) -> (n,), integers from 0 to size - 1.
     """
     return _walked(numbers, size, list(_rounds(size, key)))
 
@@ -47,7 +47,7 @@ def shuffled(numbers: Numbers, size: int, key: int) -> Numbers:
 def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
     """Returns the preimage of each number: `unshuffled(shuffled(x, size, key), size, key)` is x.
 
-    Shape: (n,) -> (n,), all in [0, size).
+    Shape: (n,) -> (n,), integers from 0 to size - 1.
     """
     return _walked(places, size, [(half, k, -1) for half, k, _ in reversed([*_rounds(size, key)])])
 

@@ -43,7 +43,6 @@ class RowNoise:
         """Returns the noise of rows whose keys are derived from a seed, a purpose and row numbers.
 
         Args:
-            seed: Seed of the run.
             purpose: Name of the use; noise for different purposes is independent.
             numbers: Number of each row in the table or sample.
 
@@ -55,7 +54,7 @@ class RowNoise:
 
     @classmethod
     def joined(cls, parts: Iterable[RowNoise]) -> RowNoise:
-        """Returns the noise of the rows of all parts, concatenated in their order."""
+        """Concatenates the noise of several sets of rows, in order."""
         return cls(np.concatenate([part.keys for part in parts]))
 
     def __len__(self) -> int:
@@ -71,7 +70,7 @@ class RowNoise:
         return RowNoise(_mixed(self.keys ^ _number_of(purpose)))
 
     def uniform(self, n_draws: int, width: int, first: int = 0) -> Tensor:
-        """Returns uniform samples from the open interval (0, 1).
+        """Returns uniform samples from the open interval (0, 1) for each of n rows.
 
         Args:
             n_draws: Number of samples S of each row.
@@ -86,11 +85,12 @@ class RowNoise:
         return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def shifted(self, points: Keys) -> Tensor:
-        """Randomises quasi-random points by a digital shift (exclusive or) with each row's bits.
+        """Randomises quasi-random points by a digital shift: the exclusive or of their binary
+        digits with random digits of each of n rows.
 
         Args:
-            points: S points for each row, or for all rows together, as integers of `N_BITS` bits.
-                Shape: (S, n, width) or (S, 1, width).
+            points: S points of `width` dimensions for each row, or the same for all rows, as
+                integers of `N_BITS` bits. Shape: (S, n, width) or (S, 1, width).
 
         Returns:
             Points in the open unit cube. Shape: (S, n, width), float64.

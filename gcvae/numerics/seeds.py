@@ -20,7 +20,7 @@ def fresh_seed() -> int:
 
 
 def derived_seed(*origin: str) -> int:
-    """Returns a seed that is a hash of the given texts."""
+    """Returns a seed that is a hash of the given strings."""
     digest = hashlib.sha256("\x1f".join(origin).encode()).digest()
     return int.from_bytes(digest[:8], "little") >> (64 - _FRESH_BITS)
 

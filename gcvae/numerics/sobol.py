@@ -25,9 +25,7 @@ _SOBOL_BITS = 30
 def sobol_points(n: int, width: int) -> Keys:
     """Returns the first n points of the Sobol sequence in `width` dimensions.
 
-    A coordinate x in [0, 1) is returned as the integer x * 2^N_BITS.
-
-    Shape: (n, width), uint64.
+    A coordinate x in [0, 1) is returned as the integer x * 2^N_BITS. Shape: (n, width), uint64.
     """
     if not width:
         return np.zeros((n, 0), dtype=np.uint64)

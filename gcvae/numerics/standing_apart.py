@@ -17,15 +17,16 @@ LEAST_SHARE = 0.01
 
 
 def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers:
-    """Returns the numbers that stand apart: none, the smallest, the largest or both, ascending.
+    """Returns the frequent numbers far from all others, such as -9999: none, the smallest, the
+    largest or both, ascending.
 
-    The smallest or largest number stands apart if at least `least_share` of the rows have it and
+    The smallest or largest number is returned if at least `least_share` of the rows have it and
     its gap to the next number exceeds the range of the remaining numbers. The end with the larger
-    gap is judged first; if it stands apart, the other end is judged without it.
+    gap is judged first; if it is returned, the other end is judged without it.
 
     Args:
         values: Numbers of a column; NaN is a missing cell. Shape: (n,).
-        least_share: Minimum share of the rows with a value.
+        least_share: Minimum share of the rows, without missing cells, with a returned number.
 
     Shape: (n,) -> (k,), k at most 2.
     """
@@ -35,12 +36,13 @@ def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers
 
 
 def near_numbers(found: npt.NDArray[Any], counts: Codes, least_share: float = LEAST_SHARE) -> slice:
-    """Returns the slice of distinct numbers that do not stand apart, as `standing_apart` defines.
+    """Returns the slice of distinct numbers without frequent ones far from all others, such as
+    -9999 (`standing_apart`).
 
     Args:
-        found: Distinct numbers, ascending. Shape: (U,).
+        found: The U distinct numbers of a column, ascending. Shape: (U,).
         counts: Number of rows with each number. Shape: (U,).
-        least_share: Minimum share of the rows for a number to stand apart.
+        least_share: Minimum share of the rows with a number that is left out.
     """
     first, last = 0, len(found)
     while last - first > _LEAST_OTHERS and len(found) - (last - first) < 2:

@@ -28,7 +28,8 @@ class CovarianceParts:
     column's variance. Entries of columns with only one value are NaN.
 
     Attributes:
-        within: E_z Cov[s | z], scaled to correlations. Shape: (D, D), for D columns.
+        within: E_z Cov[s | z] of the normal scores s, scaled to correlations. Shape: (D, D), for D
+            columns.
         between: Cov_z E[s | z], scaled to correlations. Shape: (D, D).
         within_error: Standard errors of `within`. Shape: (D, D).
         between_error: Standard errors of `between`. Shape: (D, D).
@@ -41,7 +42,8 @@ class CovarianceParts:
 
 
 def covariance_parts(scores: NDArray[np.float64]) -> CovarianceParts:
-    """Splits the correlation of normal scores, given n rows for each of M latent vectors z.
+    """Splits the correlation of normal scores s of D columns into parts within and between latent
+    vectors, given n rows for each of M latent vectors z_m.
 
     within = sum_mi (s_mi - s_m)(s_mi - s_m)^T / (M (n - 1)),
     between = sum_m (s_m - s)(s_m - s)^T / M - within / n,

@@ -57,9 +57,8 @@ target."""
 
 @dataclass(frozen=True)
 class Proposal:
-    """Proposal g(l) of latent vectors l = [z, f], from which particles are drawn.
-
-    Symbols: K dimensions of the latent vector z, F of the copula's factors f, C of a context.
+    """Proposal distribution g(l) for importance sampling of latent vectors l = [z, f] under a
+    condition: z is the model's latent vector, f the factors of its copula.
 
     Attributes:
         prior: Prior p(z); the prior of f is standard normal.
@@ -73,9 +72,9 @@ class Proposal:
     fitted: GaussianMixturePrior | None = None
 
     def draw(self, n: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws n latent vectors. Returns (vectors, log p - log g of each). Shape: (n, K + F),
-        (n,).
-        """
+        """Draws n latent vectors from the proposal g. Returns (vectors, log p - log g of each),
+        with p the prior. Shape: (n, K + F), (n,), for K dimensions of z and F factors of the
+        copula."""
         n_prior = n if self.fitted is None else math.ceil(_PRIOR_SHARE * n)
         z = self.prior.sample(n_prior, generator)
         latent = torch.cat([z, normal((n_prior, self.n_factors), generator).to(z.dtype)], dim=-1)
@@ -92,7 +91,7 @@ class Proposal:
     def factors(self, latent: Tensor) -> Tensor:
         """Returns the copula's factors f of latent vectors [z, context, f].
 
-        Shape: (N, K + 2 C + F) -> (N, F).
+        Shape: (N, K + 2 C + F) -> (N, F), for K dimensions of z, C context columns and F factors.
         """
         return latent[:, latent.shape[-1] - self.n_factors :]
 
@@ -108,15 +107,15 @@ class Proposal:
 
 @dataclass(frozen=True)
 class ConditionedModel:
-    """A model together with a condition that all its rows satisfy.
+    """Generates rows of a model that satisfy a condition, by importance sampling of latent vectors.
 
     Attributes:
         model: Trained model.
-        regions: Region of possible cells of each column; None for an unconditioned column.
+        regions: The set of possible cells of each column; None for an unconditioned column.
         proposal: Distribution from which latent vectors are drawn.
         log_probability: Log probability of the condition under the model, or log density if the
             condition names numbers that are not rounded.
-        effective_share: Effective sample size divided by the number of particles.
+        effective_share: Effective sample size divided by the number of weighted draws.
     """
 
     model: GenerativeModel
@@ -136,15 +135,15 @@ class ConditionedModel:
         n_columns: int | None = None,
         expected: str | None = None,
     ) -> ConditionedModel:
-        """Fits the proposal of latent vectors by a pilot run.
+        """Fits the distribution from which latent vectors are proposed, in a pilot run of
+        importance sampling.
 
         Args:
-            model: Trained model.
-            regions: Region of possible cells of each column; None for an unconditioned column.
-            seed: Seed of the pilot.
+            regions: The set of possible cells of each column; None for an unconditioned column.
             reveals_probability: Whether an error message may contain the probability.
-            n_columns: Number of columns that the condition names; None for those with a region.
-            expected: What an error message says is possible; None for nothing.
+            n_columns: Number of columns that the condition names, for error messages; None counts
+                those with a region.
+            expected: Statement of what is possible, for error messages; None omits it.
 
         Raises:
             ConditionError: The condition is too improbable under the model.
@@ -171,28 +170,24 @@ class ConditionedModel:
     @property
     def has_density(self) -> bool:
         """Whether the condition names numbers that are not rounded, so that its probability is a
-        density.
-        """
+        density."""
         return any(region is not None and region.has_density for region in self.regions)
 
     def particles_for(self, rows: int) -> int:
-        """Returns the number of particles to draw for `rows` rows: enough for that effective sample
-        size, up to a limit.
-        """
+        """Returns the number of particles (weighted draws) from which `rows` rows are resampled:
+        enough for an effective sample size of `rows`, up to a limit."""
         needed = rows / self.effective_share
         whole = math.ceil(needed / PILOT_PARTICLES) * PILOT_PARTICLES
         return min(whole, MOST_PARTICLES_PER_ROW * max(rows, PILOT_PARTICLES))
 
     def effective_rows(self, rows: int) -> float:
-        """Returns the effective sample size of `rows` generated rows with respect to the
-        condition.
-        """
+        """Returns the effective sample size of `rows` generated rows: the number of independent
+        rows under the condition that they are worth."""
         return min(float(rows), self.particles_for(rows) * self.effective_share)
 
     def draw(self, rows: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws encoded rows that satisfy the condition. Returns (codes, values). Shape: (rows, D)
-        twice.
-        """
+        """Draws encoded rows that satisfy the condition. Returns (integer codes, values of
+        numbers). Shape: (rows, D) each, for D columns."""
         with torch.no_grad():
             parts = []
             for _ in range(self.particles_for(rows) // PILOT_PARTICLES):

@@ -60,12 +60,13 @@ _FURTHEST = 2.0**53
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that every generated row has to satisfy.
+    """A parsed condition that every generated row has to satisfy.
 
     Attributes:
-        regions: Region of possible cells of each modelled column; None for an unconditioned column.
-        grouped: For conditioned columns in which several levels share one code, by index: the mask
-            of possible levels.
+        regions: The set of possible cells of each modelled column; None for an unconditioned
+            column.
+        grouped: Mask of the possible levels, by column index, for conditioned columns in which
+            several (rare) levels share one code.
         expected: Range in the training table of the computed columns that the condition requires to
             lie beyond it, in words; None if there are none.
     """
@@ -78,8 +79,7 @@ class Condition:
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
         """Returns the encoded rows after drawing a possible level wherever several levels share a
-        row's code.
-        """
+        row's code."""
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
@@ -101,7 +101,6 @@ def read_condition(
 
     Args:
         given: The document: a value, a list of values or a range for each named column.
-        codec: Codec of the table.
         order: Order in which the decoder generates the columns; None for models without one.
         functions: Functional dependencies between codes that the model satisfies.
 
@@ -158,8 +157,7 @@ def _broken_rules(
     condition: Condition,
 ) -> Iterator[Problem]:
     """Yields a problem for each rule without exceptions in the table that the known cells
-    violate.
-    """
+    violate."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_parents = set(rule.parents) <= set(known.columns)
@@ -189,8 +187,7 @@ def _breaks(
     condition: Condition,
 ) -> bool:
     """Returns whether the condition contradicts a functional dependency: the table contains the
-    known determining cells, but never with one of the permitted levels of the dependent column.
-    """
+    known determining cells, but never with one of the permitted levels of the dependent column."""
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
@@ -253,8 +250,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
     """Returns a time as text in the table's format; the time itself if the format cannot express
-    it.
-    """
+    it."""
     schema = TableSchema((column,))
     frame = pd.DataFrame({column.name: pd.Series([time]).astype(TIMES)})
     text = format_table(frame, schema)
@@ -273,8 +269,8 @@ def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
 def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
     """Checks that the numbers and dates of parsed rows lie within their columns' limits.
 
-    Columns that a rule computes are exempt, because they extend as far as the columns of the rule
-    do.
+    Columns that a rule computes are exempt, because their limits follow from those of the rule's
+    other columns.
 
     Raises:
         TableError: A value is beyond its column's limits, so that the model cannot generate it.
@@ -295,8 +291,7 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 class _NotUnderstoodError(Exception):
     """Invalid value in a condition. Its arguments are the message, what would be right, and a
-    suggestion if there is one.
-    """
+    suggestion if there is one."""
 
     def problem(self, pointer: str, column: str) -> Problem:
         """Returns the problem, with its location."""
@@ -342,8 +337,7 @@ def _add(
 
 def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
     """Returns one row with the columns for which the condition gives a single value, as typed
-    cells.
-    """
+    cells."""
     cells = {}
     for name, wanted in given.items():
         if name not in codec.schema or not codec.schema[name].is_modelled:
@@ -360,8 +354,7 @@ def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
 
 def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
     """Returns the values that a condition allows of a column that the model represents by residuals
-    or parts. One row.
-    """
+    or parts. One row."""
     items = wanted if isinstance(wanted, list) else [wanted]
     if not items:
         raise _NotUnderstoodError("the list is empty", "at least one value")
@@ -417,8 +410,7 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
 
 def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
     """Returns whether null is among the values; raises an error if the column had no missing
-    cells.
-    """
+    cells."""
     if None not in items:
         return False
     if not column.has_missing:
@@ -591,8 +583,7 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
 
 def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool) -> Numbers:
     """Returns the log of the share of each code's levels that are possible. Shape: (levels,) ->
-    (codes,).
-    """
+    (codes,)."""
     if isinstance(codec, GroupedLevelCodec):
         log_shares = codec.log_shares(chosen)
     else:

@@ -44,7 +44,8 @@ Source = Callable[[int, torch.Generator], EncodedTable]
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of generated rows that satisfy the hard rules.
+    """Counts of generated rows that satisfy the hard rules, from which the acceptance (their share)
+    follows.
 
     Attributes:
         rows: Number of rows drawn; 0 if the acceptance was not measured.
@@ -97,7 +98,7 @@ NOT_MEASURED = Acceptance(0, 0, ())
 
 @dataclass(frozen=True)
 class ConstrainedModel:
-    """A model together with hard rules that all its rows satisfy.
+    """Generates rows of a model that satisfy all hard rules, by rejecting rows that violate one.
 
     Attributes:
         model: Trained model.
@@ -114,7 +115,8 @@ class ConstrainedModel:
     def draw(
         self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
     ) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows`.
+        """Draws the first n rows of a block of `block_rows` rows, all of which satisfy the hard
+        rules.
 
         Rows are drawn in rounds until n are accepted. A round has the expected number of draws that
         the block still needs, so that its size depends on the block and not on n.
@@ -122,12 +124,11 @@ class ConstrainedModel:
         Args:
             n: Number of rows to return.
             block_rows: Number of rows of the block.
-            generator: Random generator of the block.
-            source: Function that draws the rows before rejection; None for the model.
+            source: Function that draws the rows before rejection; None draws them from the model.
 
         Raises:
-            HardRuleError: The rows need more than MOST_DRAWS draws per row of the block, or none
-                of MEASURED_ROWS is accepted.
+            HardRuleError: The rows need more than MOST_DRAWS draws per row of the block, or none of
+                MEASURED_ROWS is accepted.
         """
         kept: list[EncodedTable] = []
         n_kept, n_drawn, size = 0, 0, block_rows
@@ -157,18 +158,16 @@ class ConstrainedModel:
 
     def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
         """Draws a row for each latent vector. Returns (rows, mask of the rows that satisfy all hard
-        rules).
-
-        Shape: z (n, K), vectors by dimensions -> n rows, (n,).
-        """
+        rules). Shape: z (n, K), K dimensions -> n rows, (n,)."""
         rows = _drawn_at(self.codec, z, generator, self._row_draws)
         return rows, np.logical_and.reduce(self._keeps(rows), axis=1)
 
     def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
-        """Draws a row of a conditional model for each context. Shape: context (n, 2 C) -> n rows.
+        """Draws a row of a conditional model p(row | context) for each of n contexts, such as
+        parent rows.
 
-        A context is encoded in C columns of codes and C of values. A row that violates a hard rule
-        is drawn again with the same context.
+        A context of C columns is encoded as C codes, then C values. A row that violates a hard rule
+        is drawn again with the same context. Shape: context (n, 2 C) -> n rows.
 
         Raises:
             HardRuleError: MOST_DRAWS draws with one context contain no row that satisfies all hard
@@ -205,8 +204,7 @@ class ConstrainedModel:
 
     def _keeps(self, rows: EncodedTable) -> Mask:
         """Returns for each row and hard rule whether the row satisfies it. Shape: (n, number of
-        rules).
-        """
+        rules)."""
         if not len(self.hard_rules):
             return np.ones((len(rows), 0), dtype=bool)
         return self.hard_rules.kept(self.codec.decode(rows))
@@ -222,14 +220,11 @@ def measure_acceptance(
 ) -> tuple[Acceptance, pd.DataFrame, Mask]:
     """Draws rows and measures the share that satisfies all hard rules.
 
-    Returns (acceptance, the MEASURED_ROWS rows, mask of the accepted ones); without hard rules,
-    NOT_MEASURED and no rows.
+    Returns (acceptance, the MEASURED_ROWS rows, mask of the accepted ones). Without hard rules,
+    nothing is measured: returns NOT_MEASURED and no rows.
 
     Args:
-        model: Trained model.
-        codec: Codec of the model's table.
         hard_rules: Hard rules; may be empty.
-        seed: Seed of the rows.
         batch: Number of rows drawn at once.
         report: Receives the fraction that is done.
 
@@ -290,8 +285,7 @@ def _refusal(
     expected: str,
 ) -> HardRuleError:
     """Returns the error for hard rules with too small an acceptance; it names the rule that rows
-    violate most often.
-    """
+    violate most often."""
     worst = int(np.argmin(measured.kept))
     share = measured.kept[worst] / measured.rows
     return HardRuleError(

@@ -38,13 +38,13 @@ def date_constraints(
     guessed: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
 ) -> Iterator[ColumnConstraint]:
-    """Yields a restriction for each date that is unknown in rows where a part of it is restricted.
+    """Yields a restriction for each date column that is unknown in rows where a column computed
+    from the date, such as its month, is known or restricted.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         guessed: The same rows, completed with cells that follow from known ones.
-        targets: Possible values of parts that are not known, by column.
+        targets: Possible values of restricted columns that are computed from dates, by column.
     """
     parts: dict[str, list[Prediction]] = {}
     for rewriting in codec.reduction.rewritings:
@@ -83,8 +83,7 @@ def _possible(
 
 def _is_part(prediction: Prediction) -> bool:
     """Returns whether a formula computes a column from one date, and the column is not itself a
-    date.
-    """
+    date."""
     columns = prediction.parents.columns
     is_of_date = len(columns) == 1 and columns[0].has_times and not prediction.column.has_times
     return is_of_date and not prediction.form.is_inequality
@@ -120,8 +119,7 @@ def _ends(
 
 def _blocks(codec: TableCodec, parent: str) -> Indices | None:
     """Returns the grid index at which each day or hour between a date's limits begins; None if
-    there are too many.
-    """
+    there are too many."""
     grid = Grid.of(codec.schema[parent])
     assert grid is not None, "its parts are a rule"
     assert grid.step is not None, "it is a date"
@@ -185,7 +183,6 @@ def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
 
 def _runs(is_possible: Mask) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Returns the first and the last index of each run of True. Shape: (B,) -> (R,), (R,) for R
-    runs.
-    """
+    runs."""
     edges = np.diff(np.concatenate([[0], is_possible.astype(np.int8), [0]]))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

@@ -31,10 +31,10 @@ _MOST_VALUES = 200
 
 
 def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns rows completed with the cells that follow from known ones.
+    """Returns rows completed with the cells that follow from known ones by formulas between
+    columns.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
     """
     cells: dict[str, pd.Series[Any]] = {str(name): frame[name] for name in frame}
@@ -54,7 +54,8 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns `cells` with missing ones replaced by those of `by`; `by` if all are missing."""
+    """Returns `cells`, in which cells of `by` replace missing ones; returns `by` itself if all are
+    missing."""
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 

@@ -42,14 +42,14 @@ _LONGEST_CHAIN = 3
 
 @dataclass(frozen=True)
 class DependentRegion:
-    """Region of a residual or another part, which follows from a restriction of its original
-    column.
+    """Possible cells of a model column, such as a residual, given a restriction of the table's
+    column that it represents and the cells generated before.
 
     Attributes:
-        codec: Codec of the table.
-        name: Name of the original column.
-        part: Name of the column that represents it in the table that the model learns.
-        target: Possible values of the original column.
+        codec: Codec (encoder) of the table.
+        name: Name of the table's column that is restricted.
+        part: Name of the model's column that represents it, such as its residual of a formula.
+        target: Possible values of the restricted column.
         is_scored: Whether the probability of a cell is divided by the resolution of its column, as
             in scores.
     """
@@ -62,16 +62,14 @@ class DependentRegion:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region's probability is a density: False, because values on a grid have
-        masses.
-        """
+        """Whether the region's probability is a density: always False, because its values are
+        multiples of a resolution, which have probabilities."""
         return False
 
     @property
     def is_informative(self) -> Mask:
         """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
-        alike.
-        """
+        alike."""
         return self.target.is_known
 
     def take(self, rows: Tensor | None) -> DependentRegion:
@@ -81,10 +79,11 @@ class DependentRegion:
         return replace(self, target=self.target.take(indices_of_rows(rows, len(self.target.low))))
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell within its region for each of N particles, with the region's probability.
+        """Draws a cell from the possible ones for each of N particles (weighted draws of a row),
+        with the probability of the possible cells.
 
-        `column` is the distribution of the part given the earlier columns, `noise` is uniform.
-        Shape: noise (N,); codes and values (N, D), the columns drawn so far.
+        `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);
+        codes and values (N, D), of which the columns drawn so far are set.
         """
         target = self.target.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
@@ -104,7 +103,8 @@ class DependentRegion:
 
 @dataclass(frozen=True)
 class RegionsByRow:
-    """Regions of one column, of which each row uses the first one that restricts it.
+    """Alternative sets of possible cells (regions) of one column; each row uses the first one that
+    restricts it.
 
     Attributes:
         regions: Regions that rules imply, most restrictive first.
@@ -125,10 +125,11 @@ class RegionsByRow:
         return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles, from the region that applies to its row.
+        """Draws a cell for each of N particles (weighted draws of a row), from the region that
+        applies to its row.
 
-        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
-        (N,); codes and values (N, D), the columns drawn so far.
+        `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);
+        codes and values (N, D), of which the columns drawn so far are set.
         """
         n = len(noise)
         drawn = Drawn.to_fill(noise)
@@ -165,21 +166,18 @@ def rule_regions(
     blanks_missing: bool,
     are_scored: bool = False,
 ) -> DependentRegions:
-    """Returns the regions that follow from restrictions of columns that the model represents by
-    parts.
+    """Returns the sets of possible cells (regions) of model columns, given restrictions of the
+    table's columns that they represent, such as a computed column that is modelled by its residual.
 
     Unknown columns of a rule are proposed among the solutions of the rule, and so are columns from
     which they follow by another rule.
 
     Args:
-        codec: Codec of the table.
         frame: Cells of the columns' dtypes; missing cells are unknown. n rows, or one for all.
-        targets: By name of a column with residuals or parts, its possible values in each row of
-            `frame`.
+        targets: Possible values in each row of `frame`, by name of the restricted column.
         order: Order in which the decoder generates the columns.
         blanks_missing: Whether an unknown cell may be a missing value.
-        are_scored: Whether probabilities are divided by the resolution
-            (`DependentRegion.is_scored`).
+        are_scored: Whether probabilities are divided by the resolution of the column, as in scores.
     """
     proposer = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
     own: list[tuple[int, DependentRegion]] = []
@@ -203,16 +201,14 @@ def regions_of_rows(
     blanks_missing: bool,
     are_scored: bool = False,
 ) -> DependentRegions:
-    """Returns the regions of rows in which a computed column is known, but not every column of its
-    formula; see `rule_regions`.
+    """Returns the possible cells (regions) of unknown columns in rows in which a computed column is
+    known, but not every column of its formula.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         order: Order in which the decoder generates the columns.
         blanks_missing: Whether an unknown cell may be a missing value.
-        are_scored: Whether probabilities are divided by the resolution
-            (`DependentRegion.is_scored`).
+        are_scored: Whether probabilities are divided by the resolution of the column, as in scores.
     """
     frame = frame.reset_index(drop=True)
     targets: dict[str, TargetIntervals] = {}
@@ -353,8 +349,7 @@ class _ParentProposals:
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int
     ) -> ParentConstraint | None:
         """Returns the restriction of a column of a rule when the column at position `place` of the
-        order is drawn; None without one.
-        """
+        order is drawn; None without one."""
         target = target_at(place)
         later = tuple(
             name
@@ -382,15 +377,13 @@ class _ParentProposals:
 
     def _drawn_at(self, name: str) -> int:
         """Returns the position in the decoder's order at which the last part of a column is
-        drawn.
-        """
+        drawn."""
         return max((self.order.index(part) for part in self._parts(name)), default=-1)
 
 
 def exact_columns(regions: Iterable[object]) -> set[str]:
-    """Returns the columns whose numbers must be drawn exactly, because restrictions of other
-    columns depend on them.
-    """
+    """Returns the columns whose generated numbers must not be rounded, because restrictions of
+    other columns, other than inequalities, are computed from them."""
     found: set[str] = set()
     for region in regions:
         for own in dependent_parts(region):
@@ -402,7 +395,8 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
 
 
 def dependent_parts(region: object) -> list[DependentRegion]:
-    """Returns the regions of a column that follow from the restriction of its original column."""
+    """Selects, from the region of a column or from its regions for different rows, those that
+    depend on a restriction of another column (`DependentRegion`)."""
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 
@@ -410,8 +404,8 @@ def dependent_parts(region: object) -> list[DependentRegion]:
 def evaluation_rank(codec: TableCodec, name: str) -> int:
     """Returns the rank in which restrictions of column `name` are evaluated: 0, 1 or 2.
 
-    Columns without a rule come first; inequalities, which leave most freedom, come last. An unknown
-    column is proposed by the first rule that restricts it.
+    0: no rule computes the column. 1: a rule other than an inequality. 2: an inequality, which
+    leaves most freedom. An unknown column is proposed by the first rule that restricts it.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

@@ -21,11 +21,11 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
 @dataclass(frozen=True)
 class FilledColumns:
-    """Columns whose missing cells are filled or kept; missing cells of all other columns are left
-    unknown.
+    """Tells an imputation in which columns to fill missing cells, and in which missing is
+    information to keep. Missing cells of other columns stay missing and are unknown.
 
     Attributes:
-        filled: Columns to fill; never identifiers or dropped columns.
+        filled: Columns to fill; never identifiers or columns with `drop` in the schema.
         kept: Columns in which missing is a value; never columns in `filled`.
         named: Columns that the caller named, which the table must contain.
     """
@@ -44,7 +44,6 @@ def filled_columns(
     schema.
 
     Args:
-        schema: Schema of the model's table.
         columns: Columns to fill; None for all whose missing cells are not kept.
         keep_missing: Columns in which missing is a value; None for those with `missing.is_value` in
             the schema that `columns` does not name.

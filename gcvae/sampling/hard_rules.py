@@ -36,7 +36,7 @@ class KnownCombinations:
     """Distinct combinations of the cells of some columns in a table.
 
     Attributes:
-        values: Distinct values of each column, as JSON types; dates are text.
+        values: Distinct values of each column, as JSON types; dates are strings.
         rows: Each combination as indices into `values` that count from 1; -1 is a missing cell.
     """
 
@@ -54,7 +54,8 @@ class KnownCombinations:
         return cls(ordered, frozenset(_tuples(indices.to_numpy())))
 
     def hold(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the rows whose combination is known. Shape: (n,)."""
+        """Returns a mask of n rows: those whose combination occurs in the table. Shape:
+        (n,)."""
         return np.array([row in self.rows for row in _tuples(self._indices(frame))], dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
@@ -71,8 +72,7 @@ class KnownCombinations:
 
     def _indices(self, frame: pd.DataFrame) -> npt.NDArray[np.int64]:
         """Returns each row as indices into `values`; 0 for an unseen value. Shape: (n, number of
-        columns).
-        """
+        columns)."""
         matrix = np.zeros((len(frame), len(self.values)), dtype=np.int64)
         for j, (name, known) in enumerate(self.values.items()):
             index = {value: number for number, value in enumerate(known, start=1)}
@@ -138,8 +138,8 @@ class HardRules:
         return len(self.rules)
 
     def kept(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> Mask:
-        """Returns for each row and rule whether the row satisfies the rule. Shape: (n, number of
-        rules).
+        """Returns for each of n rows and each rule whether the row satisfies it. Shape: (n, number
+        of rules).
 
         Args:
             frame: Columns of the rules, with cells of their dtypes; constants may be absent.
@@ -167,8 +167,8 @@ class HardRules:
         return np.asarray(~applies | kept)
 
     def broken_by(self, known: pd.DataFrame, blank: Collection[str]) -> Rule | None:
-        """Returns a rule on missing cells, without exceptions in the table, that known cells
-        violate; None if there is none.
+        """Returns a rule on which cells are missing that known cells violate; None if there is
+        none. Only rules without exceptions in the table are checked.
 
         Args:
             known: One row with the known cells; missing cells are unknown, except those of `blank`.
@@ -190,12 +190,10 @@ class HardRules:
         return None
 
     def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns the unknown cells that must be missing because a known cell is computed from
-        their being missing.
+        """Returns the unknown cells that must be missing values, because a known cell is computed
+        by a formula with `is_missing`.
 
-        As `certain_blanks`, but only by formulas that contain `is_missing`: their known cells are
-        evidence that draws of the unknown cells have to match. By column, a mask of the rows.
-        Shape: (n,) each.
+        The result is a mask of the n rows by column. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         for rule, term in self._of_missing:
@@ -207,8 +205,9 @@ class HardRules:
         """Returns the unknown cells of partly observed rows that must be missing values.
 
         Any value would violate a hard condition, or a rule on missing cells without exceptions in
-        the table: with `delivered == (not is_missing(date))` the date of an undelivered row. By
-        column, a mask of the rows; columns without such cells are omitted. Shape: (n,) each.
+        the table: with `delivered == (not is_missing(date))` the date of an undelivered row. The
+        result is a mask of the n rows by column; columns without such cells are omitted. Shape:
+        (n,) each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -218,8 +217,7 @@ class HardRules:
 
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
         """Adds the cells that must be missing to those known to be missing, until no more
-        follow.
-        """
+        follow."""
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
@@ -285,8 +283,7 @@ class HardRules:
 
 def _is_exact(rule: Rule) -> bool:
     """Returns whether every row satisfies a rule: it is hard, or the table contains no
-    exception.
-    """
+    exception."""
     return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
 
 
@@ -299,14 +296,13 @@ def _names_missing(form: Form) -> bool:
 
 
 def modelled(form: Combination, schema: TableSchema) -> list[str]:
-    """Returns the columns of a rule on combinations that are not constant."""
+    """Returns the columns of a rule on combinations of cells, without constant columns."""
     return [name for name in form.columns if schema[name].is_modelled]
 
 
 def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:
     """Returns (index of each cell's distinct value, -1 if missing; the distinct values as JSON
-    types).
-    """
+    types)."""
     codes, found = pd.factorize(series)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return codes, np.datetime_as_string(np.asarray(found, dtype=TIMES)).tolist()

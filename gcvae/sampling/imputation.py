@@ -45,15 +45,14 @@ def impute_blocks(
     """Yields the completed rows in blocks, in order, with the completions of a row together.
 
     Args:
-        constrained: Model with its hard rules.
         rows: Cells as text or with the columns' dtypes. A modelled column that is absent is added
             as entirely missing.
         draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
             from 1.
-        seed: Seed of all completions.
-        among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None for
-            all. The result for these rows is the same as in a full pass.
-        columns, keep_missing: As in `filled_columns`.
+        among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None
+            completes all rows. The result for these rows is the same as in a full pass.
+        columns: Columns to fill; None fills all whose missing cells are not kept.
+        keep_missing: Columns in which missing is information to keep; None for the schema's.
 
     Raises:
         SettingError: `draws` is not a whole number of at least 1, or a column cannot be filled.
@@ -102,7 +101,6 @@ def completed_rows(
         cells: Rows as the caller passed them.
         typed: The same rows, with cells of the columns' dtypes.
         completed: `draws` drawn rows for each row, with the columns to fill.
-        schema: Schema of the columns.
         draws: Number of copies. If more than 1, a first column `draw` numbers them from 1.
     """
     repeated = np.arange(len(cells)).repeat(draws)
@@ -135,8 +133,7 @@ def _filled(
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
     """Returns a dtype that can hold the drawn cells: with new categories, or the unit of drawn
-    dates.
-    """
+    dates."""
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

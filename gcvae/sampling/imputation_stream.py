@@ -23,16 +23,15 @@ DRAW_COLUMN = "draw"
 def stream_completed(
     blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str, shard: FileShard = WHOLE
 ) -> Iterator[bytes]:
-    """Yields the bytes of one file, block by block.
+    """Yields the bytes of one file with imputed rows, block by block.
 
-    In CSV files, text cells keep their exact text and the table's delimiter, so that known cells
-    are unchanged; other formats contain values of the columns' types.
+    In CSV files, cells that were read as strings stay the same, and the delimiter is the table's;
+    other formats contain values of the columns' types.
 
     Args:
         blocks: Blocks of `Synthesizer.impute_blocks`, at least one.
-        schema: Schema of the model's table.
-        format: Format of the file, as in `gcvae.files.table_stream`.
-        shard: Part of the file that the blocks form, as in `gcvae.files.table_stream`.
+        format: Format of the file, such as `csv` or `parquet`.
+        shard: Part of the file that the blocks form; the default is a complete file.
 
     Raises:
         TableError: The format is unknown.
@@ -92,8 +91,7 @@ def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.D
 
 def _dropped_cells(block: pd.DataFrame, schema: TableSchema) -> dict[str, pd.Series[Any]]:
     """Returns the cells of dropped columns, whose format the schema does not describe: numbers and
-    booleans unchanged, all other cells as text.
-    """
+    booleans unchanged, all other cells as text."""
     from pandas.api.types import is_numeric_dtype
 
     from gcvae.cells.values import parse_table

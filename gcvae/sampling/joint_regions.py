@@ -40,7 +40,8 @@ _MOST_COMBINATIONS = 60_000
 
 @dataclass(frozen=True)
 class JointRegion:
-    """Region of one column among several that are drawn jointly.
+    """Possible cells of one column among several unknown ones that are drawn jointly, so that the
+    formulas of a row hold.
 
     Rows with different known cells have different tables of possible combinations.
 
@@ -48,7 +49,8 @@ class JointRegion:
         columns: For each table, the indices in the codec of its columns, in drawing order.
         tables: Possible combinations of codes. Shape: (number of combinations, number of columns)
             each.
-        which: Index of each row's table, -1 for rows without one. Shape: (n,).
+        which: Index of the table that applies to each of n rows; -1 for rows without one. Shape:
+            (n,).
         number: Index of this column in the codec.
         n_codes: Number of codes of this column.
     """
@@ -61,16 +63,14 @@ class JointRegion:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region's probability is a density: False, because codes have masses."""
+        """Whether the region's probability is a density: always False, because codes have
+        probabilities."""
         return False
 
     @property
     def is_informative(self) -> Mask:
         """Mask of the rows in which this column is drawn jointly with others that determine a known
-        cell.
-
-        Shape: (n,), or (1,) for all rows alike.
-        """
+        cell. Shape: (n,), or (1,) for all rows alike."""
         return self.which >= 0
 
     def take(self, rows: Tensor | None) -> JointRegion:
@@ -80,11 +80,11 @@ class JointRegion:
         return replace(self, which=self.which[indices_of_rows(rows, len(self.which))])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles, among the codes of the combinations that are still
-        possible.
+        """Draws a cell for each of N particles (weighted draws of a row), among the codes of the
+        combinations that are still possible.
 
-        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
-        (N,); codes and values (N, D), the columns drawn so far.
+        `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);
+        codes and values (N, D), of which the columns drawn so far are set.
         """
         n = len(noise)
         allowed = np.ones((n, self.n_codes), dtype=bool)
@@ -135,11 +135,11 @@ def joint_regions(
     target: Mapping[str, TargetIntervals],
     order: Sequence[int],
 ) -> dict[int, JointRegion]:
-    """Returns the regions of unknown columns of few values that are drawn jointly, by index in the
-    codec.
+    """Returns the possible cells (regions) of unknown columns that are drawn jointly so that
+    formulas hold, by index in the codec. Only columns whose combinations can be enumerated are
+    included.
 
     Args:
-        codec: Codec of the table.
         frame: Cells of the columns' dtypes; missing ones are unknown. n rows, or one for all.
         target: Possible values of each known computed column.
         order: Order in which the decoder generates the columns.
@@ -190,8 +190,7 @@ def _row_constraint(
     target: Mapping[str, TargetIntervals],
 ) -> _RowConstraint | None:
     """Returns the restriction of a row's unknown columns by its formulas; None if there is none, or
-    if `SolvedRegion` handles it.
-    """
+    if `SolvedRegion` handles it."""
     known_targets = {}
     for name in exact:
         places = target.get(name)
@@ -268,8 +267,7 @@ def _combinations(
     codec: TableCodec, constraint: _RowConstraint, order: Sequence[int]
 ) -> tuple[list[str], Codes] | None:
     """Returns (columns in drawing order, possible combinations of codes); None if there are none or
-    too many.
-    """
+    too many."""
     names = sorted(constraint.unknown, key=lambda name: list(order).index(codec.places[name]))
     supports = [_support(codec, name) for name in names]
     found = [support for support in supports if support is not None]

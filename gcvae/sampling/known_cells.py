@@ -37,14 +37,14 @@ _MOST_ROUNDS = 50
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Partly observed rows, and the model that completes them.
+    """Partly observed rows, which a model completes in blocks so that its hard rules hold.
 
     Attributes:
         constrained: Model with its hard rules.
         typed: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         blanks_missing: Whether an unknown cell may be a missing value; else it is always a value.
-        lines: Line of each row in its file; None without a file.
+        lines: Line number of each row in its file, for error messages; None without a file.
     """
 
     constrained: ConstrainedModel
@@ -96,15 +96,14 @@ class KnownRows:
         columns, which are known to be missing.
 
         Cells that must be missing by a rule, such as `is_missing(refund) if status != 'returned'`,
-        are also known to be missing. A known cell to which the model gives no probability is
-        ignored when the other cells are drawn.
+        are also known to be missing. A known cell of probability 0 under the model is ignored when
+        other cells are drawn.
 
         Args:
             typed: Rows with cells of the columns' dtypes.
-            constrained: Model with its hard rules.
             kept: Names of the columns whose missing cells are known to be missing.
             context: Encoded context of each row of a conditional model: C codes, then C values.
-                None for other models. Shape: (n, 2 C).
+                None for other models. Shape: (n, 2 C), C context columns.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         rows = codec.encode(typed, blanks_unknown=True)
@@ -127,30 +126,27 @@ class KnownRows:
         return -(-len(self) // BLOCK_ROWS)
 
     def block_numbers(self, among: range) -> range:
-        """Returns the numbers of the blocks of a range of rows that begins at a block's first
-        row.
-        """
+        """Returns the indices of the blocks that contain the rows in `among`, a range that begins
+        at a block's first row."""
         assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
         return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
 
     def rows_of(self, number: int) -> slice:
-        """Returns the range of rows of a block, as a slice."""
+        """Returns the range of rows of the block with index `number`, as a slice."""
         return slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, len(self)))
 
     def complete(
         self, number: int, n_outputs: int, generator: torch.Generator, seed: int
     ) -> tuple[pd.DataFrame, Tensor]:
-        """Returns (completed rows of a block, effective number of particles of each row).
+        """Returns (completed rows of a block, effective sample size of the draws for each row).
 
         Particles are weighted draws, of which the completions of a row are chosen. The completions
         of a row are consecutive. `generator` draws all cells except identifiers, which `seed` and
-        the row number determine. Shape: (n * n_outputs rows), (n,).
+        the row number determine. Shape: n * n_outputs rows, (n,), for n rows of the block.
 
         Args:
             number: Number of the block.
             n_outputs: Number of completions of each row.
-            generator: Random generator of the block.
-            seed: Seed of the identifiers.
 
         Raises:
             HardRuleError: No completion of a row satisfies the hard rules.
@@ -210,10 +206,7 @@ class KnownRows:
         exact: Collection[str],
     ) -> EncodedTable:
         """Draws a level where several levels share a completion's code, and restores the known
-        cells.
-
-        Shape: n rows with O completions of D columns, (n, O, D) -> (n O, D).
-        """
+        cells. Shape: n rows with O completions of D columns, (n, O, D) -> (n O, D)."""
         codes, values = drawn.codes, drawn.values
         n_outputs = codes.shape[1]
         table = EncodedTable(
@@ -236,8 +229,7 @@ class KnownRows:
 
     def _check(self, written: pd.DataFrame) -> None:
         """Checks that the model can generate the known cells. `written` contains them in their
-        original form.
-        """
+        original form."""
         problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():
@@ -342,7 +334,6 @@ def with_missing(
     """Returns partly observed rows after marking some unknown cells as known to be missing.
 
     Args:
-        codec: Codec of the table.
         rows: n encoded rows.
         missing: By column, the mask of the cells to mark. Shape: (n,) each.
     """

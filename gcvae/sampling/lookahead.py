@@ -33,10 +33,11 @@ exceptions.
 
 @dataclass(frozen=True)
 class LookaheadRegion:
-    """Region of a column that helps to determine conditioned later columns.
+    """Possible cells of a column that helps to determine later columns under a condition; its codes
+    are drawn with weights h that favour those which can lead to a possible later cell.
 
     Attributes:
-        own: Region of the column itself.
+        own: Region (possible cells) of the column itself.
         dependencies: Dependencies with a conditioned later column; h is the product of theirs.
     """
 
@@ -51,10 +52,12 @@ class LookaheadRegion:
         return LookaheadRegion(self.own.take(rows), dependencies)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles, with the log of Z / h as its log weight.
+        """Draws a code k with probability p(k) h(k) / Z for each of N particles (weighted draws of
+        a row), with log (Z / h(k)) as its log weight. h favours codes that can lead to possible
+        later cells.
 
-        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
-        (N,); codes and values (N, D), the columns drawn so far.
+        `column` is the column's distribution p given the earlier columns. Shape: uniform noise
+        (N,); codes and values (N, D), of which the columns drawn so far are set.
         """
         n_codes = self.own.log_share.shape[-1]
         log_h = torch.stack([each.log_h(codes, n_codes) for each in self.dependencies]).sum(0)
@@ -65,16 +68,17 @@ class LookaheadRegion:
 
 @dataclass(frozen=True)
 class Dependency:
-    """A functional dependency as one of its columns sees it, while it is drawn.
+    """A functional dependency, with what is needed to weight the codes of one of its columns by
+    whether they can lead to a possible later cell.
 
     Attributes:
-        function: Functional dependency with a conditioned later column.
-        pairs: Combinations of codes that satisfy the dependency of r columns on one, with one row
-            for each code of this column. Shape: (m, r + 1).
-        at: Index of this column among the dependency's columns.
-        earlier: Indices of the columns that are drawn before.
-        possible: By index of a later column, the mask of its K possible codes, coded as in `pairs`.
-            Shape: (n, K), or (1, K) for all rows alike.
+        function: Functional dependency of one column on r columns; a later column is conditioned.
+        pairs: The m combinations of codes that satisfy the dependency; a dependency between missing
+            cells has a combination for each code of the weighted column. Shape: (m, r + 1).
+        at: Position of the weighted column in `pairs`.
+        earlier: Positions in `pairs` of the columns that are generated before.
+        possible: Mask of the K possible codes of each later column, by position in `pairs`. Shape:
+            (n, K), or (1, K) for all rows alike.
     """
 
     function: LevelFunction
@@ -89,9 +93,10 @@ class Dependency:
         return replace(self, possible=taken)
 
     def log_h(self, codes: Tensor, n_codes: int) -> Tensor:
-        """Returns log h of the column's K = `n_codes` codes, given the earlier columns.
+        """Returns the log of the weight h of each of the column's K = `n_codes` codes: 0 for codes
+        that can lead to a possible later cell, much less for all others.
 
-        Shape: (N, D) -> (N, K).
+        Shape: codes of N rows and D columns (N, D) -> (N, K).
         """
         pairs = self.pairs
         listed = torch.ones(len(codes), len(pairs), dtype=torch.bool)

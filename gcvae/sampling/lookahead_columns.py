@@ -19,10 +19,10 @@ from gcvae.sampling.solved_regions import SolvedRegion
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion | RegionsByRow]:
-    """Returns, by index, the lookahead regions of columns that the decoder generates (`order`)
-    before a conditioned column of one of their dependencies. In rows in which a rule restricts the
-    column, its region stays that of the rule.
-    """
+    """Returns, by column index, the regions of columns whose cells are drawn in view of later
+    conditions (lookahead): those generated in `order` before a conditioned column with which a
+    functional dependency connects them. In rows in which a rule restricts the column, its region
+    stays that of the rule."""
     found: dict[int, LookaheadRegion] = {}
     if order is None:
         return {}
@@ -51,8 +51,7 @@ def lookahead_regions(
 
 def _without_rules(region: object) -> Region | None:
     """Returns a column's region in the rows in which no rule restricts it; None if any cell is
-    possible there.
-    """
+    possible there."""
     plain = region.plain if isinstance(region, RegionsByRow) else region
     return plain if isinstance(plain, Region) else None
 
@@ -73,10 +72,8 @@ def _possible_codes(region: object) -> Tensor | None:
 
 
 def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
-    """Converts a mask of K possible codes to the coding of the dependency's pairs.
-
-    Shape: (n, K) -> (n, K or 2).
-    """
+    """Converts a mask of K possible codes to the coding of the dependency's pairs. Shape: (n, K) ->
+    (n, K or 2)."""
     if function.blanks is None:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -29,11 +29,11 @@ from gcvae.sampling.regions import Regions
 
 @dataclass(frozen=True)
 class Particles:
-    """Weighted latent vectors with the cells drawn so far.
+    """N particles: latent vectors with importance weights, and the cells drawn from them so far.
 
     Attributes:
         latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
-        codes, values: Encoded cells of D columns. Shape: (N, D) each.
+        codes, values: Integer codes and numbers of the cells of D columns. Shape: (N, D) each.
         log_weight: Log importance weights. Shape: (N,).
     """
 
@@ -62,15 +62,17 @@ def draw_particles(
     generator: AnyGenerator,
     rows: Tensor | None = None,
 ) -> Particles:
-    """Draws particles at given latent vectors, up to the last column that has a region.
+    """Draws the cells of N particles (weighted draws of a row) at given latent vectors, each within
+    its column's region of possible cells, up to the last column that has one.
 
     Args:
         model: Model from which the columns are drawn.
         regions: Region of each column; None for an unconditioned one.
         latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
-        log_ratio: Log p(latent) - log g(latent). Shape: (N,).
-        generator: Random generator.
-        rows: Index of the row whose regions apply to each particle; None if all rows share them.
+        log_ratio: log p - log g of each vector, with the prior p and the proposal g it was drawn
+            from. Shape: (N,).
+        rows: Index of the row whose regions apply to each particle; None if the regions apply to
+            all.
     """
     walk = model.walk(latent)
     noise = uniform((len(latent), len(regions)), generator, torch.float64)
@@ -93,11 +95,8 @@ def draw_particles(
 def complete(
     model: GenerativeModel, regions: Regions, particles: Particles, generator: AnyGenerator
 ) -> tuple[Tensor, Tensor]:
-    """Draws the columns of particles that are not drawn yet. Returns (codes, values) of all D
-    columns.
-
-    Shape: (N, D) each, particles by columns.
-    """
+    """Draws the columns that N particles (weighted draws of a row) lack. Returns (integer codes,
+    values of numbers) of all D columns. Shape: (N, D) each."""
     walk = model.walk(particles.latent)
     codes, values = particles.codes.clone(), particles.values.clone()
     noise = uniform(tuple(codes.shape), generator, torch.float64)
@@ -125,7 +124,8 @@ def _conditioned(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
 
 
 def effective_size(log_weight: Tensor) -> Tensor:
-    """Returns the effective sample size (sum w)^2 / sum w^2; 0 if every weight is 0.
+    """Returns the effective sample size (sum w)^2 / sum w^2 of N importance weights w; 0 if all are
+    0.
 
     Shape: log_weight (..., N) -> (...).
     """
@@ -134,13 +134,13 @@ def effective_size(log_weight: Tensor) -> Tensor:
 
 
 def log_mean(log_weight: Tensor) -> Tensor:
-    """Returns the log of the mean weight. Shape: log_weight (..., N) -> (...)."""
+    """Returns the log of the mean of N weights. Shape: log_weight (..., N) -> (...)."""
     return log_weight.logsumexp(-1) - math.log(log_weight.shape[-1])
 
 
 def systematic(log_weight: Tensor, n: int, generator: AnyGenerator) -> Tensor:
-    """Resamples n particles of each group by systematic resampling. Returns their indices, in
-    random order.
+    """Resamples n particles (weighted draws) of each group by systematic resampling. Returns their
+    indices, in random order.
 
     Each particle is chosen n w / sum w times, rounded up or down. Shape: G groups of N particles,
     log_weight (G, N) -> (G, n).

@@ -29,8 +29,10 @@ Regions = Sequence[AnyRegion | None]
 
 
 def level_region(log_share: Numbers) -> Region:
-    """Returns the region of a column of levels, the same for all rows, from the log of the possible
-    share of each of K codes; -inf excludes a code. Shape: (K,).
+    """Returns the region (set of possible cells) of a column of levels, the same for all rows.
+
+    `log_share` has the log of the weight of each of K codes: 0 for possible, -inf for excluded
+    codes, or between for codes that stand for several levels. Shape: (K,).
     """
     nothing = torch.zeros(1, 0, dtype=torch.float64)
     return Region(torch.from_numpy(log_share)[None], nothing, nothing)
@@ -39,14 +41,12 @@ def level_region(log_share: Numbers) -> Region:
 def number_region(
     codec: RealCodec | QuantileCodec, low: pd.Series[Any], high: pd.Series[Any], missing: bool
 ) -> Region | None:
-    """Returns the region of the numbers in m intervals, which include their ends; None if it is
-    empty.
+    """Returns the region (set of possible cells) of the numbers in m closed intervals; None if it
+    is empty.
 
-    A single number that has a density but no mass is ignored if other values in the region have
-    mass.
+    A single number with a density but no probability is ignored if other cells have a probability.
 
     Args:
-        codec: Codec of the column.
         low: Lower end of each interval, in the column's dtype. Shape: (m,).
         high: Upper end of each interval, in the column's dtype. Shape: (m,).
         missing: Whether the region includes missing cells, for which the codec must have a code.
@@ -80,10 +80,10 @@ def known_regions(
     *,
     blanks_missing: bool,
 ) -> list[AnyRegion | None]:
-    """Returns the regions of the known cells of rows.
+    """Returns for each column the region of each row: the set of cells that are possible given the
+    row's known cells; None for columns without a restriction.
 
     Args:
-        codec: Codec of the table.
         frame: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         order: Order in which the decoder generates the columns; None for models without one.

@@ -40,11 +40,13 @@ _LEAST_FACTOR_SIGMA = 0.1
 
 @dataclass(frozen=True)
 class Completions:
-    """Rows whose unknown cells are drawn O times.
+    """Completions of n partly observed rows, with unknown cells drawn O times for each.
 
     Attributes:
-        codes, values: Encoded completions of n rows of D columns. Shape: (n, O, D) each.
-        effective: Effective number of particles of each row. Shape: (n,).
+        codes, values: Integer codes and numbers of the completed cells of D columns. Shape: (n, O,
+            D) each.
+        effective: Effective sample size of the weighted draws from which each row's completions are
+            chosen. Shape: (n,).
     """
 
     codes: Tensor
@@ -53,7 +55,7 @@ class Completions:
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The three tensors as a tuple."""
+        """(codes, values, effective sample sizes) as a tuple."""
         return self.codes, self.values, self.effective
 
 
@@ -67,11 +69,9 @@ def complete_rows(
     """Draws `n_outputs` completions of each row; known cells keep their codes and values.
 
     Args:
-        model: Model of the rows.
-        regions: Regions of the rows' cells, as `known_regions` returns them.
+        regions: For each column, the set of cells that are possible in each row.
         rows: Encoded rows; cells that are not `observed` are drawn.
         n_outputs: Number of completions of each row.
-        generator: Random generator of all draws.
     """
     n_particles = max(N_PARTICLES, 2 * n_outputs)
     found = _completed(model, regions, rows, n_outputs, n_particles, generator)
@@ -156,8 +156,7 @@ class _RowProposal:
     @classmethod
     def of_known(cls, model: GenerativeModel, rows: EncodedTable) -> _RowProposal:
         """Returns the proposal from the encoder at the known cells; the copula's factors f keep
-        their prior.
-        """
+        their prior."""
         eta, log_tau = model.encoder(rows)
         proposal = Proposal(model.prior, model.decoder.n_factors)
         zeros = eta.new_zeros(len(rows), proposal.n_factors)
@@ -176,8 +175,7 @@ class _RowProposal:
         generator: AnyGenerator,
     ) -> _RowProposal:
         """Returns the proposal from the encoder at completed rows; the copula's factors f have the
-        mean and spread of the weighted particles.
-        """
+        mean and spread of the weighted particles."""
         codes, values = complete(model, regions, chosen, generator)
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
@@ -195,9 +193,7 @@ class _RowProposal:
 
     def draw(self, n_particles: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
         """Draws S = n_particles latent vectors of each row. Returns (vectors, log p - log g).
-
-        Shape: (n, S, K + F), (n, S).
-        """
+        Shape: (n, S, K + F), (n, S)."""
         n, n_components, width = self.mean.shape
         n_prior = math.ceil(self.prior_share * n_particles)
         drawn, _ = self.prior.draw(n * n_prior, generator)

@@ -54,8 +54,8 @@ class Sampler(Protocol):
 
         Args:
             rows: Number of rows of the sample.
-            among: Range of the rows to generate, which begins at a block's first row; None for all.
-                A row does not depend on this range.
+            among: Range of the rows to generate, which begins at a block's first row; None
+                generates all. A row does not depend on this range.
         """
 
     def summary(self, rows: int) -> dict[str, Any]:
@@ -74,7 +74,8 @@ def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
 
     Args:
         rows: Number of rows of the sample.
-        among: Range of the rows to generate, which begins at a block's first row; None for all.
+        among: Range of the rows to generate, which begins at a block's first row; None generates
+            all.
     """
     among = range(rows) if among is None else among
     assert among.start % SAMPLE_BLOCK_ROWS == 0, "a run of rows begins with a block"
@@ -86,7 +87,8 @@ def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
 def free_blocks(
     constrained: ConstrainedModel, rows: int, seed: int, among: range | None
 ) -> Iterator[pd.DataFrame]:
-    """Yields generated rows without a condition, in blocks; arguments as in `Sampler.blocks`."""
+    """Yields generated rows without a condition, in blocks. `among` is the range of rows to
+    generate, which begins at a block's first row; None generates all `rows`."""
     for first_row, n in block_ranges(rows, among):
         generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
         block = constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
@@ -102,13 +104,11 @@ def make_sampler(
     distribution: Mapping[str, Any] | None = None,
     reveals_probability: bool = True,
 ) -> Sampler:
-    """Returns the sampler of a condition: `given`, `given` and `distribution`, or `given_rows`
-    alone.
+    """Returns an object that generates rows under a condition: `given`, `distribution`, both, or
+    `given_rows` alone.
 
     Args:
-        constrained: Model with its hard rules.
-        seed: Seed of all draws.
-        given: Conditions on columns (`gcvae.sampling.conditions`).
+        given: For each conditioned column, a value, a list of values, or {"min": ..., "max": ...}.
         given_rows: Known cells of each row to generate.
         distribution: Shares of the levels of one column: {column: {level: share}}.
         reveals_probability: Whether the summary and error messages may contain the condition's
@@ -161,8 +161,7 @@ class ConditionSampler:
         reveals_probability: bool,
     ) -> ConditionSampler:
         """Reads the condition and runs the pilot. Raises a ConditionError if it is invalid or too
-        improbable.
-        """
+        improbable."""
         model = constrained.model
         functions = model.decoder.functions
         condition = read_condition(given, constrained.codec, model.order, functions)
@@ -197,8 +196,7 @@ class ConditionSampler:
 
     def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
         """Draws the first n rows of a block of `block_rows`. Raises a HardRuleError if too few are
-        accepted.
-        """
+        accepted."""
         return self.constrained.draw(n, block_rows, generator, self._drawn)
 
     def _drawn(self, n: int, generator: torch.Generator) -> EncodedTable:
@@ -215,7 +213,7 @@ class SharesSampler:
     """Generates rows in which the levels of one column have given shares.
 
     Attributes:
-        samplers: A sampler for each level.
+        samplers: A sampler of rows with each of the L levels.
         shares: Share of each of L levels; they add up to one. Shape: (L,).
         seed: Seed of all draws.
     """
@@ -234,8 +232,7 @@ class SharesSampler:
         reveals_probability: bool,
     ) -> SharesSampler:
         """Makes one sampler for each level. Raises a ConditionError if a level or share is
-        invalid.
-        """
+        invalid."""
         name, share_of_level = _read_distribution(distribution, given)
         levels = [level for level, share in share_of_level.items() if share > 0]
         problems: list[Problem] = []
@@ -253,8 +250,7 @@ class SharesSampler:
 
     def summary(self, rows: int) -> dict[str, Any]:
         """Returns the probability that a row contains one of the levels, and the effective sample
-        size.
-        """
+        size."""
         parts = [sampler.summary(rows) for sampler in self.samplers]
         names = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(
@@ -298,13 +294,13 @@ class RowsSampler:
     seed: int
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the effective number of particles (weighted draws) of a row, the median over the
-        first block.
-        """
+        """Returns the effective sample size of the weighted draws from which a row's completion is
+        chosen: the median over the rows of the first block."""
         return {"effective_particles": round(float(self._first[1].median()), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields the completed rows in blocks, in order; arguments as in `Sampler.blocks`.
+        """Yields the completed rows in blocks, in order. `among` is the range of rows to complete,
+        which begins at a block's first row; None completes all.
 
         Raises:
             SettingError: `rows` is not the number of rows with known cells.

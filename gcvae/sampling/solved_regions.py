@@ -54,15 +54,16 @@ _LARGEST_NOISE = 1.0 - 1e-15
 
 @dataclass(frozen=True)
 class ParentConstraint:
-    """Restriction of one column of a rule that the known result of the rule implies.
+    """Restriction of an unknown column x of a rule that computes y from x and other columns, given
+    a known or restricted y.
 
     Attributes:
         codec: Codec of the table.
-        name: The computed column.
-        parent: The restricted column, from which the rule computes.
-        target: Known values of the computed column, or its restriction by another rule.
+        name: Name of the computed column y.
+        parent: Name of the restricted column x.
+        target: Possible values of y.
         known: Known cells of the rule's columns, with their dtypes. n rows, or one for all.
-        guessed: The same, completed with cells that follow from known ones.
+        guessed: The same rows, completed with cells that follow from known ones.
         later: Columns of the rule that are drawn after `parent`.
     """
 
@@ -81,8 +82,7 @@ class ParentConstraint:
     @property
     def is_informative(self) -> Mask:
         """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
-        alike.
-        """
+        alike."""
         return np.logical_and(self.target.is_informative, ~self._is_open_cyclic())
 
     def _is_open_cyclic(self) -> Mask:
@@ -107,10 +107,10 @@ class ParentConstraint:
         return replace(self, target=self.target.take(rows), known=known, guessed=guessed)
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values of the column for each of N particles, given the earlier
-        columns.
+        """Returns the values of the restricted column that are possible for each of N particles
+        (weighted draws of a row), given the earlier columns.
 
-        Shape: codes and values (N, D).
+        Shape: codes and values of D columns (N, D).
         """
         if len(self) < len(codes):  # all rows share the constraint
             return self.take(np.zeros(len(codes), dtype=np.int64)).of_particles(codes, values)
@@ -160,7 +160,7 @@ class ParentConstraint:
 
 @dataclass(frozen=True)
 class ColumnConstraint:
-    """Restriction of an unknown column that is the same for all particles.
+    """Restriction of an unknown column that is the same for all weighted draws of a row.
 
     Attributes:
         codec: Codec of the table.
@@ -186,9 +186,10 @@ class ColumnConstraint:
         return replace(self, target=self.target.take(rows))
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values of the column for each of N particles.
+        """Returns the possible values of the column for each of N particles (weighted draws of a
+        row).
 
-        Shape: codes and values (N, D); the restriction has one row or N.
+        Of `codes` and `values` only the length N is used. Shape: (N, D).
         """
         return self.target.of_particles(codes, values)
 
@@ -205,10 +206,9 @@ class SolvedRegion:
 
     Attributes:
         constraint: Restriction of the column.
-        part: The proposed column of the table that the model learns; several may represent the
-            original column.
-        is_open: Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all
-            rows.
+        part: Name of the model's column that is proposed; several may represent one column of the
+            table.
+        is_open: True for rows in which the column is proposed. Shape: (n,), or (1,) for all rows.
         may_be_blank: Whether the cell may be a missing value.
         others: Further restrictions of the column, each with a mask like `is_open`. The column is
             proposed among the values that are possible by all of them, if there are any.
@@ -222,16 +222,14 @@ class SolvedRegion:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region's probability is a density: False, because a proposal is no
-        condition.
-        """
+        """Whether the region's probability is a density: always False, because the region only
+        proposes cells and excludes none."""
         return False
 
     @property
     def is_informative(self) -> Mask:
         """Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all rows
-        alike.
-        """
+        alike."""
         return self.is_open & self.constraint.is_informative
 
     def take(self, rows: Tensor | None) -> SolvedRegion:
@@ -244,9 +242,8 @@ class SolvedRegion:
         return replace(self, constraint=self.constraint.take(at), is_open=is_open, others=others)
 
     def fixed_codes(self) -> Tensor | None:
-        """Returns the mask of the K codes of the column's solutions; None if the solutions differ
-        between particles. Shape: (n, K).
-        """
+        """Returns for n rows the mask of the K codes that solve the rule; None if the solutions
+        differ between particles (weighted draws) of a row. Shape: (n, K)."""
         constraint, codec = self.constraint, self.constraint.codec
         if not isinstance(constraint, ColumnConstraint) or constraint.parent in (
             codec.reduction.rewritten
@@ -256,11 +253,11 @@ class SolvedRegion:
         return ~torch.isneginf(region.log_share)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles, with log p - log q of its proposal q as its log
-        weight.
+        """Draws a cell from a proposal q for each of N particles (weighted draws of a row), with
+        the log weight log p - log q.
 
-        `column` is the distribution given the earlier columns, `noise` is uniform. Shape: noise
-        (N,); codes and values (N, D), the columns drawn so far.
+        `column` is the column's distribution p given the earlier columns. Shape: uniform noise
+        (N,); codes and values (N, D), of which the columns drawn so far are set.
         """
         codec, parent = self.constraint.codec, self.constraint.parent
         is_open = np.broadcast_to(self.is_open, len(noise))

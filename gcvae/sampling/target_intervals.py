@@ -56,7 +56,7 @@ class TargetIntervals:
         """Returns known cells as intervals of one value; missing cells are unknown.
 
         Args:
-            grid: Grid of the column.
+            grid: Conversion of the column's cells to multiples of its resolution.
             series: Cells of the column's dtype.
             blanks_missing: Whether an unknown cell may be a missing value.
         """
@@ -69,15 +69,14 @@ class TargetIntervals:
     @property
     def is_informative(self) -> Mask:
         """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
-        alike.
-        """
+        alike."""
         return self.is_known
 
     def within(self, other: TargetIntervals, among: Mask) -> TargetIntervals:
-        """Returns the values that are also possible by another restriction, in the rows `among`.
+        """Returns the intersection with another restriction, in the rows of the mask `among`.
 
-        A row without a common value stays unchanged, and so do all rows if there are too many pairs
-        of intervals.
+        A row without a common value stays unchanged, and so do all rows if too many pairs of
+        intervals would have to be compared.
         """
         width = self.low.shape[1]
         n_pairs = width * other.low.shape[1]
@@ -97,16 +96,18 @@ class TargetIntervals:
         return found
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values for each of N particles. Shape: codes and values (N, D)."""
+        """Returns the possible values for each of N particles (weighted draws of a row). Of `codes`
+        and `values` only the length N is used."""
         return self.take(np.zeros(len(codes), dtype=np.int64)) if len(self.low) == 1 else self
 
 
 def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
-    """Returns the region of the multiples of a column's resolution within intervals; all cells in
-    rows without a restriction.
+    """Returns the region (set of possible cells) of the multiples of a column's resolution that lie
+    within intervals; in rows without a restriction, all cells are possible.
 
     Args:
-        codec: Codec of numbers on a grid, or of levels that are whole numbers.
+        codec: Codec of a column whose numbers are multiples of a resolution, or of levels that are
+            integers.
         target: Possible values of the codec's column.
     """
     target_low, target_high = _disjoint(target.low, target.high)
@@ -160,9 +161,8 @@ def _disjoint(low: Indices, high: Indices) -> tuple[Indices, Indices]:
 
 
 def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
-    """Returns the region of the missing cell, if `alone`, or of all other cells; the same for all
-    rows.
-    """
+    """Returns a set of possible cells (region), the same for all rows: only missing cells if
+    `alone`, else all cells that are not missing."""
     everything = Region.everything(codec.n_codes)
     is_blank = torch.arange(codec.n_codes) == (0 if codec.has_missing else -1)
     if not alone:
@@ -173,7 +173,10 @@ def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
 
 
 def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
-    """Returns a mask of the cells that lie within their row's region. Shape: (N,), (N,) -> (N,)."""
+    """Returns a mask of the N cells that are in their row's region, the set of possible cells.
+
+    Shape: codes (N,), values (N,) -> (N,).
+    """
     is_code = ~torch.isneginf(region.log_share.gather(-1, codes.long()[:, None])[:, 0])
     if not region.lower.shape[-1]:
         return is_code
@@ -184,6 +187,7 @@ def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
 
 
 def indices_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
-    """Converts row indices to an array; all are 0 if all rows share a restriction (n_known = 1)."""
+    """Converts row indices to a NumPy array, for indexing a restriction of `n_known` rows; all are
+    0 if one row (`n_known` = 1) holds for all."""
     found: npt.NDArray[np.int64] = rows.numpy()
     return found if n_known > 1 else np.zeros_like(found)

@@ -53,18 +53,18 @@ def cell_tails(
     noise: RowNoise,
     code_counts: Sequence[Tensor] | None = None,
 ) -> Tensor | None:
-    """Returns the tail probability t_j of each known cell, 1 for unknown ones. Shape: (n, D).
+    """Returns the tail probability of each known cell of n rows and D columns: that of outcomes no
+    likelier than the cell, given the cells before it. 1 for unknown cells. Shape: (n, D).
 
     The conditionals are averaged over draws of the latent vector z, each weighted by its likelihood
     of the earlier cells. Returns None for models that are not autoregressive.
 
     Args:
-        model: Trained model.
         rows: Encoded rows; cells that are not `observed` are unknown.
         noise: Random numbers of each row.
-        code_counts: Number of rows of the training table with each code, for each column, if it
-            contains these rows; their cells then count as in a table without them.
-            Shape: (K_j,) for the K_j codes of column j.
+        code_counts: For rows of the training table, which are then scored as if it did not contain
+            them: its number of rows with each code of each column. None for other rows. Shape:
+            (K_j,) for the K_j codes of column j.
     """
     if not model.is_autoregressive:
         return None
@@ -88,13 +88,12 @@ def completed_tails(
     rows: EncodedTable,
     noise: RowNoise,
 ) -> Tensor | None:
-    """Returns the tail probability t_j of each known cell of partly observed rows, 1 for unknown
-    ones.
+    """Returns the tail probability of each known cell of n partly observed rows, 1 for unknown
+    ones, averaged over completions of the row.
 
-    Returns None for models that are not autoregressive. Shape: (n, D).
+    Returns None for models that are not autoregressive. Shape: (n, D), for D columns.
 
     Args:
-        constrained: Model with its hard rules.
         typed: Rows with cells of the columns' dtypes; missing cells are unknown.
         rows: The same rows, encoded.
         noise: Random numbers of each row.
@@ -151,9 +150,9 @@ def column_tails(
     """Returns for each of N cells the total probability of all outcomes of its column that are no
     likelier.
 
-    The probabilities of codes match the shares in the training table. For a row of that table,
-    `kept` is the share of the code's rows that remain without this row. Shape: codes, values and
-    kept (N,) -> (N,).
+    For a row of the training table, `kept` is the share of the rows with its code that remain
+    without this row; the probability of the code is multiplied by it. Shape: codes, values and kept
+    (N,) -> (N,).
     """
     mass = column.log_beta.double().exp()
     own = mass.gather(-1, codes.long().clamp(min=0)[:, None])[:, 0]
@@ -168,8 +167,7 @@ def column_tails(
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
     """Returns 2 min(F, 1 - F) at each number, F the cumulative distribution. Shape: (N,) ->
-    (N,).
-    """
+    (N,)."""
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()
@@ -180,7 +178,8 @@ def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
 
 
 def row_tails(tails: Numbers, known: Numbers) -> Numbers:
-    """Returns the statistic T of each row (see the module's docstring).
+    """Returns the anomaly statistic of each row: its smallest tail probability times its number of
+    known cells.
 
     Shape: tails and known (n, D), the tail probability of each cell and whether it is known ->
     (n,).
@@ -191,9 +190,9 @@ def row_tails(tails: Numbers, known: Numbers) -> Numbers:
 
 
 def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
-    """Returns the column of each row's smallest tail probability; None if all are 1.
+    """Returns the name of the column with each row's smallest tail probability; None if all are 1.
 
-    Shape: tails (n, D), rows by columns of the codec.
+    Shape: tails (n, D), n rows by D columns of the codec.
     """
     owners = [codec.reduction.owners.get(c.name, c.name) for c in codec.columns]
     if not owners:
@@ -205,15 +204,16 @@ def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
 
 
 def p_values(reference: Mapping[str, list[float]] | None, found: Numbers) -> Numbers:
-    """Returns the share of held-out rows with a statistic T at most as large as each given one.
+    """Returns p-values of rows: the share of held-out rows whose anomaly statistic (`row_tails`) is
+    at most that of the row.
 
-    NaN if there are no held-out rows. Below all of their values, p decreases further with T, so
-    that the most unusual rows rank first.
+    NaN if there are no held-out rows. Below all of their statistics, p decreases further, so that
+    the most unusual rows rank first.
 
     Args:
         reference: Sorted statistics of held-out rows under the key `anomaly`; None if there are
             none.
-        found: Statistics T to rank. Shape: (n,).
+        found: Anomaly statistics of n rows. Shape: (n,).
     """
     ranked = np.asarray((reference or {}).get(ANOMALY, ()), dtype=np.float64)
     if not len(ranked):

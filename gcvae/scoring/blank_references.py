@@ -36,9 +36,10 @@ _MOST_KEPT = 256
 
 @dataclass(frozen=True)
 class BlankReferences:
-    """Sorted scores of generated rows, for each set of missing columns.
+    """Computes and caches sorted scores of generated rows with given cells missing, among which
+    rows with the same missing cells are ranked.
 
-    They do not depend on the scored rows or their seed, and are cached.
+    They do not depend on the scored rows or their seed.
 
     Attributes:
         constrained: Model with its hard rules, which generates the rows.
@@ -58,8 +59,8 @@ class BlankReferences:
         (R,).
 
         Args:
-            is_blank: Mask of the missing cells, a row of `blank_cells`. Shape: (D + C,), columns of
-                the codec and of the table.
+            is_blank: Mask of the missing cells of D columns of the codec and C of the table. Shape:
+                (D + C,).
         """
         key = is_blank.tobytes()
         if key not in self._kept:
@@ -85,9 +86,9 @@ class BlankReferences:
 class BlankRanks:
     """Ranks rows with missing cells among generated rows, in one pass over a table.
 
-    Each set of missing columns costs generated rows. In each unit of SHARD_UNIT_ROWS rows, only the
-    first MOST_BLANK_SETS different sets get percentiles, so that parts of a table give the same
-    result as the complete table.
+    Rows must be generated for each set of missing columns. In each unit of SHARD_UNIT_ROWS rows,
+    only the first MOST_BLANK_SETS different sets get percentiles, so that parts of a table give the
+    same result as the complete table.
     """
 
     def __init__(self, references: BlankReferences) -> None:
@@ -104,7 +105,8 @@ class BlankRanks:
 
         Args:
             scores: Scores of the rows, in nats. Shape: (n,).
-            are_blank: Mask of the missing cells, as `blank_cells` returns it. Shape: (n, D + C).
+            are_blank: Mask of the missing cells of D columns of the codec and C of the table.
+                Shape: (n, D + C).
             first_row: Number of the first of these rows in the table. All rows must lie in one unit
                 of SHARD_UNIT_ROWS rows.
         """

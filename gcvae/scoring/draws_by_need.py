@@ -34,17 +34,15 @@ def bound_by_need(
     tolerance: float,
     n_jitters: int = 0,
 ) -> BoundEstimate:
-    """Returns the bound on the log-likelihood of each row, with as many draws as its standard error
-    needs.
-
-    As `iwae_bound`, which takes a fixed number of draws of the latent vector.
+    """Returns a lower bound on the log-likelihood of each row, from as many draws of the latent
+    vector as its standard error requires.
 
     Args:
-        model: Model of the rows.
         rows: Encoded rows; the number of draws of each depends on that row alone.
         noise: Random numbers of each row.
         tolerance: Target standard error, nats.
-        n_jitters: Number of jitters, as in `iwae_bound`.
+        n_jitters: Number of uniform samples that place each level within its interval of
+            probabilities, for each draw; 0 integrates exactly.
     """
     bounds = partial(
         iwae_bounds, model, n_jitters=n_jitters, likelihoods=model.decoder.row_likelihoods()

@@ -25,13 +25,15 @@ from gcvae.sampling.known_cells import with_missing
 def partly_known(
     constrained: ConstrainedModel, typed: pd.DataFrame, *, per_unit: bool = True
 ) -> EncodedTable:
-    """Encodes the known cells of rows, with the regions that they imply for unknown cells.
+    """Encodes the known cells of rows, with the sets of possible values (regions) of unknown cells
+    from which a known cell is computed.
 
     Args:
-        constrained: Model with its hard rules; an autoregressive one if a rule computes a column.
+        constrained: Model with its hard rules; it must be autoregressive if a rule computes a
+            column.
         typed: Rows with cells of the columns' dtypes; missing cells are unknown.
-        per_unit: Whether a computed cell counts by its density per unit of its column, or by its
-            mass.
+        per_unit: True if a computed cell counts by its density per unit of its column, False if by
+            its probability.
     """
     codec = constrained.codec
     typed = typed.reset_index(drop=True)
@@ -47,12 +49,11 @@ def partly_known(
 def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> Mask:
     """Returns a mask of the unknown cells: of the codec's D columns, and of the table's C columns.
 
-    The table's columns count only where those of the codec do not tell which cells are unknown,
-    because a computed column may be known while columns of its formula are not. All cells are
-    unknown in a row without any known cell. Shape: (n, D + C).
+    A cell of the table's columns is marked only in rows where a computed column is known but not
+    all columns of its formula, because the codec's columns then do not show which cells are
+    unknown. All cells are unknown in a row without any known cell. Shape: (n, D + C).
 
     Args:
-        codec: Codec of the table.
         typed: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded.
     """
@@ -75,7 +76,8 @@ def with_blank_cells(
     Args:
         constrained: Model that generated the rows.
         rows: Generated rows.
-        is_blank: Mask of the unknown cells, a row of `blank_cells`. Shape: (D + C,).
+        is_blank: Mask of the unknown cells of D columns of the codec and C of the table. Shape: (D
+            + C,).
     """
     codec = constrained.codec
     coded, written = np.split(is_blank, [len(codec.columns)])

@@ -33,11 +33,12 @@ class PlainMarginal:
     numbers.
 
     Attributes:
-        shares: Share of each code. Shape: (K,).
+        shares: Share of the rows with each integer code (level, missing, frequent number). Shape:
+            (K,).
         below: Share of all cells below each code. Shape: (K,).
         point_code: Code whose cells are numbers with a density, which the kernels spread; None for
             a column without such numbers.
-        places: Values of the other codes on the axis of the numbers. Shape: (K - 1,).
+        places: Number that each of the other codes stands for. Shape: (K - 1,).
         centres: Centres of the C kernels. Shape: (C,).
         bandwidth: Standard deviation of the kernels.
     """
@@ -50,7 +51,8 @@ class PlainMarginal:
     bandwidth: float
 
     def cells(self, codes: npt.NDArray[np.int64], values: Numbers) -> tuple[Numbers, ...]:
-        """Returns (log p, lower end of u, width of u) of each cell, where u = F(x).
+        """Returns (log p, lower end of u, width of u) of each of n encoded cells x, where u = F(x)
+        is the CDF; a level covers an interval of u.
 
         The width is 0 for a number with a density. Shape: (n,) each.
         """
@@ -74,11 +76,8 @@ class PlainMarginal:
 
 
 def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> PlainMarginal:
-    """Fits the marginal of a column with n encoded cells; each code counts half a cell more than it
-    has.
-
-    Shape: codes and values (n,).
-    """
+    """Fits the marginal of a column with n encoded cells; half a cell is added to the count of each
+    code. Shape: codes and values (n,)."""
     counts = np.bincount(codes[codes >= 0], minlength=codec.n_codes) + 0.5
     shares = counts / counts.sum()
     if not codec.is_real:
@@ -105,11 +104,12 @@ def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> P
 
 @dataclass(frozen=True)
 class PlainScores:
-    """Log-likelihood of rows in the codec's units, by both baselines.
+    """Log-likelihood of n rows under two baseline models, in nats, with densities in the codec's
+    units.
 
     Attributes:
-        independent: Log p if the columns were independent. Shape: (n,).
-        copula: Log p by the Gaussian copula. Shape: (n,).
+        independent: Log p under a model of independent columns. Shape: (n,).
+        copula: Log p under one Gaussian copula of all columns. Shape: (n,).
     """
 
     independent: Numbers

@@ -59,13 +59,13 @@ NO_ANOMALIES = "models of this preset have no anomalies; default and fast have"
 
 @dataclass(frozen=True)
 class RowScorer:
-    """Scores rows of a table under a trained model.
+    """Computes log-likelihoods, percentiles and anomalies of rows of a table under a trained model.
 
     Attributes:
         schema: Schema of the table.
         constrained: Model with its hard rules.
-        reference: Sorted scores of held-out rows of training, by `reference_key`; None if the
-            model's file does not contain them.
+        reference: Sorted scores of held-out rows of training, by kind of score; None if the model's
+            file does not contain them.
         of_blanks: Scores of generated rows, among which rows with missing cells are ranked.
         scoring: What the model reveals: `full` for scores, `flag` for only whether a row is rare.
     """
@@ -88,16 +88,14 @@ class RowScorer:
 
     def names(self) -> list[str]:
         """Returns the names of the terms that add up to a score: columns in the schema's order,
-        then the hard rules if there are any.
-        """
+        then the hard rules if there are any."""
         names = [column.name for column in self.schema if column.is_modelled]
         return [*names, *([self._hard_rules] if len(self.constrained.hard_rules) else [])]
 
     @property
     def _hard_rules(self) -> str:
         """Name of the hard rules' contribution: HARD_RULES, in more parentheses if a column has
-        that name.
-        """
+        that name."""
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -116,9 +114,9 @@ class RowScorer:
         Args:
             rows: Cells as text or with the columns' dtypes.
             options: How to score.
-            among: Range of the rows to score, with the same result as in a full pass; None for all.
-                It begins at a multiple of SCORE_BLOCK_ROWS, and of SHARD_UNIT_ROWS if rows have
-                many different sets of missing columns.
+            among: Range of the rows to score, with the same result as in a full pass; None scores
+                all. It begins at a multiple of SCORE_BLOCK_ROWS, and of SHARD_UNIT_ROWS if rows
+                have many different sets of missing columns.
 
         Raises:
             TableError: The table contains no modelled column, or a cell cannot be read.
@@ -154,15 +152,14 @@ class RowScorer:
             first_row += len(typed)
 
     def anomalies(self, rows: Rows, seed: int = 0) -> Numbers:
-        """Returns the `anomaly` of each row, which depends only on its cells and not on its
-        position.
+        """Returns the `anomaly` of each of n rows, a p-value that depends only on the row's cells,
+        not on its position.
 
         The anomalies of `blocks` use different random numbers for each row, and so differ a little
         between equal rows. Shape: (n,).
 
         Args:
             rows: Cells as text or with the columns' dtypes.
-            seed: Seed of the random numbers.
 
         Raises:
             TableError: The table contains no modelled column, or a cell cannot be read.
@@ -188,8 +185,8 @@ class RowScorer:
         unknown: Collection[str],
         options: ScoreOptions,
     ) -> Numbers:
-        """Returns log p(row | context) of each row, in nats, densities in the table's units. Shape:
-        (n,).
+        """Returns log p(row | context) of each of n rows, in nats; densities are per unit of the
+        table's columns. Shape: (n,).
 
         Args:
             typed: Rows with cells of the columns' dtypes; a missing cell counts with its
@@ -217,14 +214,18 @@ class RowScorer:
         trained: pd.DataFrame | None = None,
         table: pd.DataFrame | None = None,
     ) -> tuple[Numbers, Numbers, list[str | None]]:
-        """Returns (smallest tail probability of each row's cells, number of known cells, its
-        column).
+        """Returns, for each of n rows: the smallest tail probability among its cells, its number of
+        known cells, and the name of the column with the smallest tail probability.
 
-        Tail probabilities are those of `anomalies`, but that of a level which no training row
-        contains is the model's total probability of such levels. Shape: (n,), (n,), n.
+        A tail probability is that of outcomes no likelier than the cell, given the cells before it;
+        for a level in no training row it is the total probability of such levels. Shape: (n,),
+        (n,), n.
 
         Args:
-            typed, context, unknown, seed: As in `given`.
+            typed: Rows with cells of the columns' dtypes.
+            context: Encoded context of each row, C codes, then C values; None without context.
+                Shape: (n, 2 C).
+            unknown: Names of columns whose cells are integrated out.
             trained: Training rows, if the codec also knows levels of other rows; else None.
             table: All rows from which the codec was fitted, if `typed` is among them; else None.
 
@@ -281,15 +282,13 @@ class RowScorer:
         return measured(self.codec, part, options.measure)
 
     def heading(self, options: ScoreOptions) -> dict[str, Any]:
-        """Returns the heading of a file of scores: options, and what the numbers mean for this
-        model.
-        """
+        """Returns the heading of a file of scores: the options, and what the scores mean."""
         return options.heading(
             self.order(), has_reference=self.reference is not None, scoring=self.scoring
         )
 
     def empty(self) -> pd.DataFrame:
-        """Returns the frame of scores of no rows."""
+        """Returns a frame with the columns of scores and no rows."""
         if self.scoring == FLAG:
             return pd.DataFrame({IS_RARE: pd.array([], dtype="boolean")})
         names = [CONTRIBUTION + name for name in self.names()]
@@ -298,8 +297,7 @@ class RowScorer:
 
     def order(self) -> list[str]:
         """Returns the names of the modelled columns in the order in which the decoder generates
-        them.
-        """
+        them."""
         model = self.constrained.model
         with torch.no_grad():
             order = model.conditional(torch.zeros(1, model.prior.d_latent)).order
@@ -348,8 +346,7 @@ class RowScorer:
 
     def _tails(self, typed: pd.DataFrame, rows: EncodedTable, noise: RowNoise) -> Tensor | None:
         """Returns the tail probability of each known cell; None for models that are not
-        autoregressive.
-        """
+        autoregressive."""
         tails = cell_tails(self.constrained.model, rows, noise)
         partly = (~rows.observed).any(dim=1).nonzero()[:, 0]
         if tails is not None and len(partly):
@@ -363,8 +360,7 @@ class RowScorer:
         self, rows: EncodedTable, tails: Tensor | None, lines: pd.DataFrame
     ) -> pd.DataFrame:
         """Returns the p-value of each row and its least likely cell; for an impossible row, the
-        column that makes it so.
-        """
+        column that makes it so."""
         if tails is None:
             return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
         found = tails.numpy()
@@ -386,8 +382,7 @@ class RowScorer:
         first_row: int,
     ) -> Numbers:
         """Returns the percentiles of complete rows among held-out ones, and of rows with missing
-        cells among generated ones with the same cells missing.
-        """
+        cells among generated ones with the same cells missing."""
         bound = lines["log_likelihood"].to_numpy()
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
@@ -417,7 +412,8 @@ class RowScorer:
 def score(
     model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, noise: RowNoise
 ) -> BoundEstimate:
-    """Returns the bound on the log-likelihood of each encoded row, in the codec's units."""
+    """Returns a lower bound on the log-likelihood of each encoded row, in nats, with densities in
+    the codec's units."""
     keep_freed_memory()
     with torch.no_grad():
         if options.draws is not None:
@@ -453,8 +449,7 @@ def _runs(first_row: int, n_rows: int, at_once: int) -> Iterator[range]:
 
 def reference_key(options: ScoreOptions) -> str:
     """Returns the key of the held-out scores (`RowScorer.reference`) that are comparable with
-    scores of these options.
-    """
+    scores of these options."""
     return "missingness_scored" if options.score_missingness else "blanks_integrated"
 
 
@@ -467,17 +462,14 @@ def reference_scores(
     report: Report = report_to_nobody,
     code_counts: Sequence[Tensor] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns the sorted scores of held-out rows, among which later scores are ranked, by
-    `reference_key`.
+    """Returns the sorted scores of held-out rows, among which later scores are ranked, by kind of
+    score.
 
-    If the model is autoregressive, the key `anomaly` contains their sorted statistics T.
+    If the model is autoregressive, the key `anomaly` contains their sorted anomaly statistics.
 
     Args:
-        model: Trained model.
-        codec: Codec of the table.
         rows: Held-out rows, encoded.
-        acceptance: Share of generated rows that satisfy the hard rules.
-        seed: Seed of the random numbers.
+        acceptance: Measured share of generated rows that satisfy the hard rules.
         report: Receives the fraction that is done.
         code_counts: Number of rows of the training table with each code, for each column.
     """

@@ -20,12 +20,11 @@ from gcvae.errors import Problem, SettingError
 
 
 def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTable:
-    """Returns the rows with the interval of each number, if the measure is not `density`.
+    """Returns the rows; unless the measure is `density`, each number is replaced by the interval
+    whose probability is its score (rounding interval, or bin between quantiles).
 
     Args:
-        codec: Codec of the table.
         table: Encoded rows.
-        measure: A key of `MEASURES`.
 
     Raises:
         SettingError: The measure is `pmf`, and the model standardises its numbers instead of

@@ -56,8 +56,7 @@ def _is_whole(value: Any, least: int) -> bool:
 
 def _plain_seed(seed: Any) -> Any:
     """Converts an integer to Python's int; other values are unchanged and rejected where they are
-    used.
-    """
+    used."""
     return int(seed) if _is_whole(seed, 0) else seed
 
 
@@ -80,8 +79,8 @@ class ScoreOptions:
         draws: Number of draws of the latent vector z for each row; None for as many as the
             tolerance needs.
         seed: Seed of the random generator; equal seeds give equal scores.
-        jitters: Number of draws of the continuous extension of discrete columns, for each draw of
-            z, where a copula joins them; 0 integrates exactly instead.
+        jitters: Number of uniform samples that place discrete cells within their intervals of
+            probabilities, for each draw of z, if a copula joins the columns; 0 integrates exactly.
         measure: What a number contributes: a key of `MEASURES`.
         score_missingness: Whether a missing cell contributes its probability of being missing; else
             it is integrated out.
@@ -154,9 +153,8 @@ class ScoreOptions:
 
     @property
     def has_percentiles(self) -> bool:
-        """Whether percentiles are possible, because held-out rows were scored by the same measure:
-        density, without jitters.
-        """
+        """Whether scores can be ranked among those of held-out rows: True if the measure is
+        `density` and `jitters` is 0, with which held-out rows were scored."""
         return self.measure == "density" and self.jitters == 0
 
     def to_json(self) -> dict[str, Any]:

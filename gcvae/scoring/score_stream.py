@@ -57,9 +57,8 @@ class ScoreTotals:
         self._variance.add_all(totals._variance)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the totals as a JSON document; rows are independent, so their variances add
-        up.
-        """
+        """Returns the totals as a JSON document. The sum's variance is the sum of the rows'
+        variances."""
         bound = self._sum.value
         totals = {
             "rows": self.rows,
@@ -130,16 +129,15 @@ Totals = ScoreTotals | RareTotals
 
 def new_totals(scoring: str) -> Totals:
     """Returns totals of no rows, for a model whose scoring is `full`, or `flag` (only whether rows
-    are rare).
-    """
+    are rare)."""
     return RareTotals() if scoring == FLAG else ScoreTotals()
 
 
 def joined_totals(states: Sequence[Mapping[str, Any]]) -> Totals:
-    """Returns the sum of the totals of all shards, the parts of a job.
+    """Returns the sum of the totals of all shards (parts of a job).
 
     Args:
-        states: State of each shard's totals (`ScoreTotals.state`); at least one.
+        states: Totals of each shard, as returned by the method `state`; at least one.
     """
     if "n_rare" in states[0]:
         flags = RareTotals()
@@ -159,7 +157,7 @@ def stream_scores(
     totals: Totals,
     shard: FileShard = WHOLE,
 ) -> Iterator[bytes]:
-    """Yields the bytes of one file, block by block.
+    """Yields the bytes of one file of scores, block by block.
 
     Args:
         blocks: Blocks of scores, as `Synthesizer.score_blocks` yields them.
@@ -192,7 +190,8 @@ def counted(blocks: Iterable[pd.DataFrame], totals: Totals) -> Iterator[pd.DataF
 
 
 def json_number(value: float | str | None) -> float | int | str | None:
-    """Converts a number to a value that JSON can express: infinite numbers to text, NaN to null."""
+    """Converts a number to a value that JSON can express: infinite numbers to strings, NaN to
+    None."""
     if value is None or isinstance(value, int | str) or math.isfinite(value):
         return value
     if math.isnan(value):

@@ -27,7 +27,8 @@ _POSTERIOR_SPREAD = 4.0
 
 
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
-    """Returns the properties of the codec's columns that the networks need, in their order."""
+    """Returns the properties of the codec's columns that determine the sizes of the networks'
+    layers, in the columns' order."""
     places, parents = codec.places, codec.reduction.parents
     return [
         ColumnShape(
@@ -46,7 +47,8 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 
 
 def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
-    """Returns the properties that the networks need of the columns of a context.
+    """Returns the properties of a context's columns that determine the sizes of the networks'
+    layers.
 
     A context is the data on which a conditional model depends, such as the parent row. The list is
     empty if `codec` is None, for an unconditional model.
@@ -76,9 +78,7 @@ def build_model(
     """Returns an untrained model.
 
     Args:
-        config: Resolved settings.
         columns: Properties of the table's columns.
-        seed: Seed of the initial weights.
         functions: Functional dependencies that an autoregressive decoder enforces.
         change_points: Points at which densities of an autoregressive decoder have steps.
         context: Columns on which the model is conditional; empty for an unconditional model.

@@ -34,7 +34,8 @@ _LEAST_EIGENVALUE = 1e-3
 
 
 class AugmentationSampler:
-    """Samples rows from a Gaussian copula fitted to a table: x_j = F_j^-1(Phi(q_j)), q ~ N(0, R).
+    """Samples rows from a Gaussian copula fitted to a table, with which training augments a small
+    table: x_j = F_j^-1(Phi(q_j)), q ~ N(0, R).
 
     F_j is the empirical distribution of column j, interpolated between neighbouring numbers. R is
     corrected until the normal scores of sampled rows have the table's correlations; without the
@@ -50,9 +51,10 @@ class AugmentationSampler:
         """Fits the marginals and correlations.
 
         Args:
-            rows: Encoded rows of the table.
+            rows: Encoded rows of the table, including their context.
             columns: Properties of the table's columns.
-            context: Properties of the context's columns, for a conditional model.
+            context: Properties of the columns of the context (data on which rows depend, such as
+                the parent row); empty for an unconditional model.
         """
         self._n_own, columns = len(columns), [*columns, *context]
         rows = _with_context(rows)

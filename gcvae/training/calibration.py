@@ -80,9 +80,8 @@ def calibrate(
     """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
-        model: Trained model.
-        code_counts: Number of table rows with each code, for each column. Shape: (K_j,) each.
-        seed: Seed of the generated rows.
+        code_counts: Number of table rows with each of the K_j integer codes of column j. Shape:
+            (K_j,) each.
         report: Function that is called with the finished share of the work, from 0 to 1; an
             exception that it raises ends the calibration.
     """
@@ -257,10 +256,8 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
     held-out rows significantly.
 
     Args:
-        model: Trained model.
         rows: Rows of the table.
         held_out: Indices of the held-out rows; of all rows if training held out none.
-        seed: Seed of the latent vectors.
 
     Returns:
         The factor of each column, from 0 to 1; 1 for all columns if the model has no autoregressive
@@ -348,14 +345,12 @@ def mixture_prior(
 ) -> GaussianMixturePrior:
     """Returns a Gaussian mixture prior fitted to posterior samples of the training rows.
 
-    The number of components is the one that is best for held-out rows. Dimensions of z that the
-    model does not use have a standard normal prior.
+    The number of components is the one with the highest density of held-out rows. Dimensions of z
+    that the model does not use have a standard normal prior.
 
     Args:
-        model: Trained model.
         rows: Rows of the table.
         held_out: Indices of the held-out rows; of all rows if training held out none.
-        seed: Seed of samples and fit.
         report: Function that is called with the finished share of the work, from 0 to 1.
     """
     generator = generator_for(seed, "prior")

@@ -68,9 +68,8 @@ def find_change_points(
     Args:
         columns: Properties of the model's columns.
         rows: All rows of the table.
-        training: Indices of the training rows, in which change points are searched. Shape: (m,).
+        training: Indices of the m training rows, in which change points are searched. Shape: (m,).
         functions: Functional dependencies of the model, which affect the order of columns.
-        seed: Seed of the sample of rows.
     """
     generator = generator_for(seed, "change points")
     at = training[torch.randperm(len(training), generator=generator)[:_MOST_ROWS]]
@@ -254,8 +253,8 @@ def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[fl
         n_codes: Number of codes K.
 
     Returns:
-        The gain in leave-one-out log-likelihood, in nats per row, and the log ratios, of shape
-        (K, B).
+        The gain in leave-one-out log-likelihood, in nats per row, and the log ratios, of shape (K,
+        B).
     """
     counts = np.zeros((n_codes, n_bins))
     np.add.at(counts, (codes, bins), 1.0)

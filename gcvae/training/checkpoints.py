@@ -16,7 +16,8 @@ class CheckpointStore(Protocol):
     interval_seconds: float
 
     def counting(self) -> None:
-        """Called before a run under differential privacy queries its table for the first time.
+        """The run calls this method before it queries its table for the first time under
+        differential privacy.
 
         A run that resumes with stored private rows does not call it. An exception ends the run.
         """
@@ -25,7 +26,7 @@ class CheckpointStore(Protocol):
         """Returns the stored checkpoint; None if there is none."""
 
     def restored(self, *, is_continued: bool) -> None:
-        """Called after `load` returned a checkpoint.
+        """The run calls this method after `load` returned a checkpoint.
 
         Args:
             is_continued: Whether the run resumes from it; False if it belongs to another run.
@@ -39,17 +40,20 @@ class Resumable(Protocol):
     """Interface of a training run that can be saved and resumed."""
 
     def fingerprint(self) -> str:
-        """Returns a digest that identifies the run; a run resumes only from its own checkpoints."""
+        """Returns a digest of everything that determines the run (versions, settings, seed, rows);
+        a run resumes only from checkpoints with the same digest."""
 
     def to_bytes(self, fingerprint: str) -> bytes:
-        """Returns the state of the run as bytes that contain the fingerprint."""
+        """Returns the state of the run as bytes. They contain `fingerprint`, the digest that
+        identifies the run."""
 
     def continue_from(self, data: bytes, fingerprint: str) -> bool:
-        """Restores the state from `data` if it contains the fingerprint; returns whether it did."""
+        """Restores the state from `data` if it contains `fingerprint`, the digest that identifies
+        the run; returns whether the state was restored."""
 
 
 class Saver:
-    """Saves checkpoints of a run in a store, at the store's interval."""
+    """Saves checkpoints of a training run in a store, at the store's minimum interval."""
 
     def __init__(self, run: Resumable, store: CheckpointStore | None) -> None:
         """Starts the first interval.

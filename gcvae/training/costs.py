@@ -34,7 +34,7 @@ Features = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Cost:
-    """Estimated cost of a piece of work.
+    """Estimated cost of a training, a sample, a score or a report.
 
     Attributes:
         seconds: CPU seconds on one core; for training the maximum, because it may stop early.
@@ -55,8 +55,6 @@ def training_cost(
     """Returns the estimated cost of training a model.
 
     Args:
-        preset: Name of the preset.
-        settled: Resolved settings.
         rows: Number of rows of the table.
         columns: Number of columns of the table.
         levels: Total number of levels of all columns.
@@ -83,7 +81,6 @@ def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
     them does not.
 
     Args:
-        preset: Name of the preset.
         rows: Number of rows of the training table.
         columns: Number of columns of the table.
         unseen: Number of real rows that were not used in training.
@@ -101,7 +98,8 @@ def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
 
 
 def training_features(settled: SettledConfig, rows: int, columns: float) -> Features:
-    """Returns the features for the cost of a training without early stopping.
+    """Returns the predictors (numbers of operations, such as updates) of the cost of a training
+    without early stopping.
 
     Memory grows with the rows up to `MOST_ROWS_IN_MEMORY`, because larger tables are stored in
     temporary files.
@@ -115,7 +113,7 @@ def training_features(settled: SettledConfig, rows: int, columns: float) -> Feat
 
 
 def sampling_features(rows: int, columns: int) -> Features:
-    """Returns the features for the cost of generating rows.
+    """Returns the predictors (numbers of operations) of the cost of generating rows.
 
     Memory does not depend on the number of rows, because rows are written in blocks.
     """
@@ -123,7 +121,8 @@ def sampling_features(rows: int, columns: int) -> Features:
 
 
 def scoring_features(rows: int, columns: int, draws: int) -> Features:
-    """Returns the features for the cost of scoring rows, which are read in chunks."""
+    """Returns the predictors (numbers of operations) of the cost of scoring rows with `draws`
+    latent vectors each; rows are read in chunks."""
     return {
         "seconds": [1.0, rows * columns, rows * columns * draws],
         "memory_bytes": [1.0, min(rows, _CHUNK_ROWS) * columns, columns * draws],
@@ -131,7 +130,8 @@ def scoring_features(rows: int, columns: int, draws: int) -> Features:
 
 
 def reporting_features(rows: int, columns: int, unseen: int) -> Features:
-    """Returns the features for the cost of a report, without generating and scoring rows."""
+    """Returns the predictors (numbers of operations) of the cost of a report, without generating
+    and scoring rows. `unseen` is the number of real rows that were not used in training."""
     taken = min(rows, _MOST_REPORT_ROWS) * columns
     compared = min(rows, _MOST_COMPARED) * columns
     attacked = min(unseen, _MOST_ATTACKED) * columns
@@ -142,8 +142,8 @@ def reporting_features(rows: int, columns: int, unseen: int) -> Features:
 
 
 def coefficients_of(preset: str) -> str:
-    """Returns the name of the preset whose coefficients apply to a preset; the presets of the paper
-    share those of `paper-gcvae`."""
+    """Returns the name of the preset whose measured cost coefficients apply to `preset`; the
+    presets of the paper share those of `paper-gcvae`."""
     return "paper-gcvae" if preset.startswith("paper-") else preset
 
 

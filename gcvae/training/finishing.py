@@ -42,12 +42,7 @@ def adjust(
     The settings select which of these steps are done.
 
     Args:
-        model: Trained model.
-        config: Resolved settings.
-        prepared: Training table.
-        result: Result of training.
-        seed: Seed of the fit.
-        progress: Progress of the fit.
+        prepared: Training table, with schema and codec.
 
     Returns:
         Entry for the training record: `logit_factors`, the factor of each column whose logits were
@@ -71,8 +66,8 @@ KEPT_ROWS = 4_096
 
 
 def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
-    """Returns the model's business rules as dicts, each with `share_of_drawn`, the share of
-    generated rows that satisfy it. The seed is that of the rows."""
+    """Returns the model's rules between columns as dicts, each with `share_of_drawn`, the share of
+    generated rows that satisfy it. `seed` determines these rows."""
     schema = constrained.codec.schema
     rules = [rule for rule in schema.rules or () if rule.keep != "off"]
     if not rules:
@@ -94,13 +89,6 @@ def measure(
 ) -> tuple[Acceptance, dict[str, Any]]:
     """Measures a model: the share of generated rows that satisfy the hard rules, and the scores of
     held-out rows.
-
-    Args:
-        model: Trained and calibrated model.
-        prepared: Training table.
-        result: Result of training.
-        seed: Seed of the samples.
-        progress: Progress of the fit.
 
     Returns:
         The acceptance (share of generated rows that satisfy the hard rules), and entries for the

@@ -32,7 +32,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Fitted:
-    """Result of a fit, as the attributes of `Synthesizer` with the same names."""
+    """Result of a fit: trained model, schema, codec and training record, from which a `Synthesizer`
+    is built. The attributes are those of `Synthesizer` with the same names."""
 
     schema: TableSchema
     codec: TableCodec
@@ -56,10 +57,6 @@ def fit_prepared(
     """Trains a model on a prepared table, calibrates it and measures it.
 
     Args:
-        prepared: Training table.
-        config: Settings.
-        progress: Progress of the fit.
-        seed: Seed of all random numbers.
         device: Device on which the model is trained; the result is on the CPU.
 
     Raises:

@@ -29,7 +29,7 @@ from gcvae.training.settings import TrainingConfig
 
 def is_coded(codec: ColumnCodec) -> bool:
     """Returns whether the codec encodes every cell of its column as an integer code: as a level, or
-    as one of few numbers."""
+    as one of the column's distinct numbers, if all of them have codes."""
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 
@@ -39,13 +39,13 @@ def keeps_rules(config: TrainingConfig) -> bool:
 
 
 def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
-    """Returns the rules that are functional dependencies and that the model enforces.
+    """Selects the rules that are functional dependencies (columns that determine another) and that
+    the model enforces.
 
     The list is empty if the settings turn rules off or select no autoregressive decoder.
 
     Args:
         rules: Business rules of the schema.
-        config: Settings of the model.
     """
     if not keeps_rules(config):
         return []
@@ -55,13 +55,13 @@ def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
 def level_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
 ) -> list[LevelFunction]:
-    """Fits the functional dependencies between coded columns that the decoder enforces.
+    """Fits the functional dependencies that the decoder enforces between columns whose cells are
+    all encoded as integer codes.
 
     Args:
-        codec: Codec of the rows.
+        codec: Encoder of the table's cells.
         rows: All rows of the training table.
         rules: Business rules of the schema; those that are functional dependencies are fitted.
-        config: Settings of the model.
 
     Returns:
         Dependencies in the order in which the decoder applies them.

@@ -21,9 +21,8 @@ def report_rows(n_rows: int, share: float, seed: int) -> npt.NDArray[np.int64]:
     Args:
         n_rows: Number of rows of the table.
         share: Share of the rows to set aside, the setting `report_share`.
-        seed: Seed of the model.
 
-    Shape: (m,).
+    Shape: (number of rows set aside,).
     """
     n_held_back = min(round(share * n_rows), MOST_REPORT_ROWS)
     order = torch.randperm(n_rows, generator=generator_for(seed, "report rows"))

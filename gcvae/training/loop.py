@@ -65,7 +65,6 @@ def split(
     Args:
         n_rows: Number of rows n.
         share: Share of the rows to hold out, at random.
-        seed: Seed of the choice.
         held_out: Mask of the rows to hold out, instead of a random choice. Shape: (n,).
     """
     if held_out is not None:
@@ -92,13 +91,11 @@ def train(
     The model ends with the weights whose bound on held-out rows was best.
 
     Args:
-        model: Untrained model.
-        rows: Rows on the device of the model, or on the CPU, from which minibatches are moved.
-        config: Resolved settings.
-        seed: Seed of all random numbers.
-        log_scale: Log Jacobian of each row's encoding, on the CPU. It is subtracted from reported
-            bounds, which are thereby in the table's units, but not from the loss. None for 0.
-            Shape: (n,).
+        rows: Rows on the model's device; or on the CPU, from which minibatches are copied to the
+            device.
+        log_scale: Log Jacobian of the encoding of each of n rows, on the CPU; None stands for 0. It
+            is subtracted from reported bounds, so that densities are per unit of the table, but not
+            from the loss. Shape: (n,).
         progress: Function that is called with the progress of the run.
         checkpoints: Store of the run's checkpoint; None to save nothing. A stored checkpoint of the
             same run is resumed; one of another version, configuration, seed or table is ignored.

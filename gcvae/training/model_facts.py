@@ -14,8 +14,6 @@ def model_facts(
     """Returns short statements about a model by name, each understandable by itself.
 
     Args:
-        schema: Schema of the model.
-        preset: Name of the preset.
         record: Training record: settings and results of training.
         notes: Data-quality warnings. They may quote cells of the table, so the statement contains
             only their number.

@@ -39,7 +39,8 @@ Given = Mapping[str, Any] | TableSchema | None
 def with_outer_limits(
     schema: TableSchema, table: TypedTable, given: Given, rows: int, *, with_atoms: bool
 ) -> TableSchema:
-    """Returns the schema with minima and maxima that fewer than `rows` rows have rounded outward.
+    """Returns the schema, in which each minimum or maximum that fewer than `rows` rows have is
+    rounded outward, so that it does not disclose a single row's value.
 
     All cells of the table are within the new limits. Limits that the user specified are unchanged.
 

@@ -46,12 +46,13 @@ _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
 
 @dataclass(frozen=True)
 class Context:
-    """Context of each row of a table, such as its parent row, for a model p(row | context).
+    """Data on which each row of a table depends, such as its parent row, for a model p(row |
+    context).
 
     Attributes:
-        cells: Context of each row, with cells converted to the columns' dtypes.
-        groups: Index of each row's parent; a context value counts once for each parent when rare
-            values are determined. Shape: (n,).
+        cells: Context of each of n rows, with cells converted to the columns' dtypes.
+        groups: Index of each row's parent. Rare values are determined by the number of parents with
+            a value, not of rows. Shape: (n,).
         parents: Contexts of all parents, each once, including parents without rows. None if the
             context contains more than the parent's row.
     """
@@ -66,8 +67,8 @@ class Context:
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 
     def codec(self, rare: int) -> ContextCodec:
-        """Returns a codec fitted to the context, in which values of fewer than `rare` parents have
-        no code."""
+        """Returns a codec (encoder of cells as codes and numbers) fitted to the context, in which
+        values of fewer than `rare` parents have no code of their own."""
         if self.parents is not None:
             return ContextCodec.fit(self.parents, None, rare)
         return ContextCodec.fit(self.cells, self.groups, rare)
@@ -113,22 +114,20 @@ def prepared_table(
     context: Context | None = None,
     held_out: Mask | None = None,
 ) -> Iterator[PreparedTable]:
-    """Context manager that reads a table, infers the missing parts of its schema, fits the codec
-    and encodes the rows.
+    """Context manager that reads a table, infers what its schema does not specify, fits the codec
+    (encoder of cells) and encodes the rows.
 
     Temporary files are deleted at the end of the block.
 
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
-        schema: What the user specifies about the columns; the rest is inferred. None to infer all.
-        config: Settings of the model.
+        schema: What the user specifies about the columns; the rest is inferred. None infers
+            everything.
         progress: Progress of the fit; an exception that it raises ends the preparation.
-        seed: Seed of the rows that are set aside for a report.
-        checkpoints: Store of the run's checkpoint; None to save none. Under differential privacy it
+        checkpoints: Store of the run's checkpoint; None saves none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
         context: Context of each row, for a conditional model; None for an unconditional one.
-        held_out: Mask of the rows that decide when training ends; None for a random share.
-            Shape: (n,).
+        held_out: Mask of the n rows that decide when training ends; None selects them at random.
 
     Raises:
         TableError: The input is not a table, or none of its columns can be modelled.

@@ -50,7 +50,6 @@ def private_rows(
         schema: What the user specifies about the columns.
         config: Settings, with the privacy budget.
         progress: Progress of the fit; None for no reports.
-        seed: Seed of the post-processing.
         checkpoints: Store of the run's checkpoint, from which private rows are restored; None to
             store nothing.
 
@@ -108,7 +107,8 @@ def _digest(table: Rows) -> str:
 
 
 class PrivateCheckpoints:
-    """A checkpoint store that stores private rows together with each checkpoint of training.
+    """A checkpoint store that stores private rows (differentially private replacements of the
+    table's rows) together with each checkpoint of training.
 
     Attributes:
         interval_seconds: Minimum time between two checkpoints.
@@ -116,7 +116,7 @@ class PrivateCheckpoints:
     """
 
     def __init__(self, store: CheckpointStore, key: str) -> None:
-        """Loads the stored rows if they belong to the same run.
+        """Loads the differentially private rows from the store if they belong to the same run.
 
         Args:
             store: Underlying store.
@@ -144,7 +144,8 @@ class PrivateCheckpoints:
         self.save(b"")
 
     def counting(self) -> None:
-        """Tells the underlying store that the table is about to be queried."""
+        """Tells the underlying store that the table is about to be queried under differential
+        privacy."""
         self._store.counting()
 
     def load(self) -> bytes | None:

@@ -24,7 +24,8 @@ with 0.4 was as good as with 1. If `max_steps` ends the constant phase, full ann
 
 @dataclass(frozen=True)
 class Schedule:
-    """Learning rate schedule of a training run, as of a step.
+    """Learning rate and stopping rule of a training run, at one step: warm-up, constant rate,
+    annealing.
 
     Attributes:
         config: Resolved settings.
@@ -40,7 +41,8 @@ class Schedule:
 
     @property
     def best(self) -> Evaluation:
-        """Evaluation with the best held-out bound (less the weighted gap to training rows)."""
+        """Evaluation with the best bound on held-out rows, from which the weighted gap to training
+        rows is subtracted."""
         return max(self.history, key=self._objective)
 
     def _objective(self, evaluation: Evaluation) -> float:
@@ -57,8 +59,8 @@ class Schedule:
     def steps_left(self) -> float:
         """Expected number of remaining steps.
 
-        Before annealing it is the geometric mean of the number if the bound never improves again
-        and the number if it improves until `max_steps`.
+        Before annealing (the final fall of the learning rate) it is the geometric mean of two
+        numbers: if the held-out bound never improves again, and if it improves until `max_steps`.
         """
         if self.annealing_from is not None:
             return self.last_step - self.step
@@ -75,7 +77,8 @@ class Schedule:
 
     @property
     def held_until(self) -> int:
-        """Step at which the rate begins to fall, unless the bound improves before.
+        """Step at which the learning rate begins to fall, unless the held-out bound improves
+        before.
 
         It is `patience_steps` after the last improvement by more than `min_improvement`, or after
         the warm-up if that is later; at least `patience_from` and at most `max_steps`.

@@ -26,7 +26,7 @@ MOST_HELD_OUT_ROWS = 10_000
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """All settings of a model and its training.
+    """All settings of a model and its training (docs/settings.md describes each).
 
     Where a setting has a rule, None stands for the value that `settle` computes from the table's
     size.
@@ -325,7 +325,6 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
     """Returns the settings of a preset, with some of them replaced.
 
     Args:
-        preset: Name of the preset.
         settings: Values by name that replace those of the preset.
 
     Raises:
@@ -429,10 +428,10 @@ def _is_a(value: object, types: tuple[type, ...]) -> bool:
 
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
-    """Returns settings in which the value of a rule replaces every None that has a rule.
+    """Returns settings in which every None of a setting with a rule is replaced by the value that
+    the rule computes from the size of the table.
 
     Args:
-        config: Settings.
         n_rows: Number of rows of the table.
         n_columns: Number of modelled columns of the table.
     """

@@ -33,13 +33,14 @@ _MOST_TREE_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Targets:
-    """The attacked rows, and the rows that the attacker knows, also as points in a metric space.
+    """The rows that membership attacks try to classify, and the rows that the attacker knows, as
+    tables and as points in a metric space.
 
     Attributes:
         schema: Schema of the tables.
         tables: Members, as many unseen rows, reference rows (other real rows, which the attacker
             knows) and synthetic rows.
-        space: Space in which similar rows are near each other, with A axes.
+        space: Embedding of rows in A dimensions, in which similar rows are near each other.
         members: Members as points. Shape: (n, A).
         unseen: Unseen rows as points. Shape: (n, A).
         reference: Reference rows as points. Shape: (r, A).
@@ -75,13 +76,14 @@ class Targets:
 
     @property
     def attacked(self) -> Points:
-        """Points of the members followed by those of the unseen rows. Shape: (2 n, A)."""
+        """Points of the members, then of the unseen rows. Shape: (2 n, A), A
+        dimensions."""
         return np.concatenate([self.members, self.unseen])
 
     def are_isolated(self) -> Mask:
         """Returns True for the 10 % of attacked rows farthest from any reference row.
 
-        Shape: (2 n,), members first.
+        Shape: (2 n,), n members first, then n unseen rows.
         """
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
@@ -93,8 +95,8 @@ class Targets:
 def nearness_scores(targets: Targets) -> dict[str, Numbers]:
     """Returns two scores of each attacked row, which are high if a synthetic row is near.
 
-    `distance` is minus the distance to the nearest synthetic row; `distance_ratio` is the log of
-    the distance to the nearest reference row over that distance. Shape: (2 n,) each, members first.
+    `distance` is -d, with d the distance to the nearest synthetic row; `distance_ratio` is log(r /
+    d), with r the distance to the nearest reference row. Shape: (2 n,) each, n members first.
     """
     to_drawn = nearest(targets.attacked, targets.drawn)[0][:, 0].astype(np.float64)
     to_reference = nearest(targets.attacked, targets.reference)[0][:, 0].astype(np.float64)
@@ -105,7 +107,7 @@ def nearness_scores(targets: Targets) -> dict[str, Numbers]:
 def density_ratio_scores(targets: Targets) -> Numbers:
     """Returns log (p(synthetic) / p(reference)) of each attacked row, estimated by boosted trees.
 
-    Shape: (2 n,), members first.
+    Shape: (2 n,), n members first, then n unseen rows.
 
     Source: van Breugel et al., DOMIAS (2023).
     """
@@ -132,7 +134,8 @@ def density_ratio_scores(targets: Targets) -> Numbers:
 def copied_rows(
     members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> tuple[Mask, Mask]:
-    """Returns (members, unseen rows) as masks: True for rows that equal a synthetic row.
+    """Returns two masks, of the members and of the unseen rows: True for rows that equal a
+    synthetic row.
 
     Shape: (number of members,), (number of unseen rows,).
     """
@@ -145,8 +148,8 @@ def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
 
     Up to eight columns are treated as unknown, one at a time. The attacker finds the synthetic row
     that is nearest in all other columns and guesses its cell; for comparison, the nearest reference
-    row is used. The gain is the difference in the share of correct guesses, from -1 to 1, for each
-    (member, unseen row). Shape: (n,), (n,).
+    row is used. The gain of a row is the difference in the share of correct guesses, from -1 to 1.
+    Returns the gains of the n members and of the n unseen rows. Shape: (n,), (n,).
     """
     secrets = _evenly_spaced(range(len(targets.space.slices)), _MOST_SECRETS)
     gains = [
@@ -177,7 +180,8 @@ def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
 
 
 def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns 1 for each (member, unseen row) whose two halves can be linked, else 0.
+    """Returns two arrays, for n members and n unseen rows: 1 if the two halves of a row can be
+    linked, else 0.
 
     The columns are divided at random into two halves. A row's halves are linked if a synthetic row
     is among the five nearest ones by the first half and by the second half. Shape: (n,), (n,).
@@ -197,13 +201,14 @@ def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns 1 for each (member, unseen row) that a predicate singles out, else 0.
+    """Returns two arrays, for n members and n unseen rows: 1 if a predicate singles the row out,
+    else 0.
 
     A predicate is a conjunction of conditions on up to four columns, taken from a synthetic row:
     equal to its level, at least its number, or at most its number. Predicates that only one
     synthetic row satisfies are tested on members and on unseen rows; a row is singled out if it is
-    the only one in its group that satisfies the predicate. Rows are counted instead of predicates,
-    because predicates for the same row are not independent. Shape: (n,), (n,).
+    the only member, or the only unseen row, that satisfies the predicate. Rows are counted instead
+    of predicates, because predicates for the same row are not independent. Shape: (n,), (n,).
 
     Source: Giomi et al. (2023), multivariate; control table of equal size.
     """

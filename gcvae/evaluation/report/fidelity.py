@@ -67,7 +67,7 @@ class Compared:
     Attributes:
         real: Real rows.
         other: Other real rows; their difference from `real` is the floor.
-        drawn: Synthetic rows; their difference from `real` is the measured figure.
+        drawn: Synthetic rows; their difference from `real` is the measured value.
     """
 
     real: pd.DataFrame
@@ -102,8 +102,6 @@ def fidelity_part(
     None if they are.
 
     Args:
-        rows: Rows of the report.
-        seed: Seed of subsamples, folds and trees.
         report: Called with the fraction of the work that is done, 0 to 1.
     """
     tables = compared_rows(rows, MOST_ROWS)

@@ -67,7 +67,7 @@ class Finding:
 
     @property
     def is_of_model(self) -> bool:
-        """Whether the attack uses the model's scores, not only synthetic rows."""
+        """Whether the attack uses the model's scores; False if it uses only synthetic rows."""
         return self.name.startswith("likelihood")
 
     @property

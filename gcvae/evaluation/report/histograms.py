@@ -29,7 +29,8 @@ def column_shares(
 ) -> dict[str, Any]:
     """Returns a JSON object with the shares of real and synthetic rows in each bin of a column.
 
-    `labels` names the bins or levels; `real` and `drawn` are the shares, None for few real rows.
+    `labels` names the bins or levels; `real` and `drawn` are the shares; None for fewer than
+    `LEAST_SHOWN` real rows.
     """
     labels, codes = _binned(real, drawn, schema[name], _MOST_BARS)
     counts = [np.bincount(part, minlength=len(labels)) for part in codes]
@@ -39,7 +40,8 @@ def column_shares(
 def pair_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, a: str, b: str
 ) -> dict[str, Any]:
-    """Returns a JSON object with the two-way shares of columns a and b in both tables.
+    """Returns a JSON object with the shares of real and synthetic rows in each pair of bins of
+    columns a and b.
 
     `labels` names the bins of a and of b; `real` and `drawn` are matrices with a row for each bin
     of a and a column for each bin of b.

@@ -92,7 +92,7 @@ def rate_interval(hits: int, n: int, level: float) -> Interval:
 def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
     """Returns the confidence interval of mean(a) − mean(b), or of a difference of rates.
 
-    The values are treated as rates if all of them are 0 or 1. Shape: (m,), (n,).
+    The values are treated as rates if all of them are 0 or 1. Shape: (m,) for a, (n,) for b.
 
     Source: Newcombe 1998, method 10, for rates.
     """
@@ -110,7 +110,7 @@ def difference_p_value(a: Numbers, b: Numbers) -> float:
     """Returns the two-sided p-value of the hypothesis that a and b have equal means.
 
     If all values are 0 or 1, the test is Fisher's exact test, else Welch's test with the normal
-    distribution. Shape: (m,), (n,).
+    distribution. Shape: (m,) for a, (n,) for b.
     """
     if _are_hits(a) and _are_hits(b):
         hits = [[int(x.sum()), len(x) - int(x.sum())] for x in (a, b)]

@@ -26,7 +26,7 @@ _FEW_MEMBERS = 3_000
 
 @dataclass(frozen=True)
 class Leaks:
-    """Results of the attacks that contribute to the privacy verdict, and the verdicts.
+    """Joint result of the membership attacks that contribute to the privacy verdict of a report.
 
     Attributes:
         findings: Results of the attacks.
@@ -38,12 +38,13 @@ class Leaks:
 
     @property
     def seen_from(self) -> float:
-        """Smallest AUC that every attack on all rows (not only isolated ones) would detect."""
+        """Smallest AUC that each attack on all rows (not only on isolated ones) would detect."""
         return max(f.visible for f in self.findings if f.name in ("distance", "likelihood"))
 
     @property
     def of_model(self) -> str:
-        """Verdict on sharing the model, from all attacks: its owner can also generate rows."""
+        """Verdict on sharing the model, from all attacks, because whoever has the model can also
+        generate rows."""
         return self._verdict(self.findings)
 
     @property

@@ -29,10 +29,10 @@ MORE_UNSEEN = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a report.
+    """One statistic of a report, such as an error or AUC, with the thresholds of its verdict.
 
     Attributes:
-        name: Key, in lower case.
+        name: Key of the statistic, in lower case.
         label: Description for readers.
         value: Measured value; None if it could not be measured.
         floor: The same measure between two samples of real rows of the same size; None if it does
@@ -44,7 +44,7 @@ class Figure:
         worse: Which values are worse: `higher` or `lower`.
         note: Explanation for readers, or the reason why there is no value.
         unit: `share` (0 to 1), `nats`, or empty for a number without a unit.
-        judged: The verdict if it does not follow from the thresholds, else None.
+        judged: The verdict; None if it follows from the thresholds.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """`green`, `amber` or `red` by the thresholds; `not_measured` without a value, `shown`
-        without thresholds."""
+        """`green`, `amber` or `red` by the thresholds; `not_measured` without a value, `shown` (no
+        verdict) without thresholds."""
         if self.judged is not None:
             return self.judged
         if self.value is None:
@@ -76,7 +76,7 @@ class Figure:
         return GREEN
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the figure as a JSON object; NaN and infinity become None."""
+        """Returns the statistic as a JSON object; NaN and infinity become None."""
         ends = None if self.interval is None else [_finite(end) for end in self.interval]
         return {
             "name": self.name,
@@ -101,7 +101,7 @@ class Part:
         verdict: `green`, `amber`, `red` or `not_measured`.
         sentence: Findings, in sentences for readers.
         advice: What to do about the findings.
-        figures: All figures, including those that do not contribute to the verdict.
+        figures: All statistics, including those that do not contribute to the verdict.
         tables: Additional members of the part's JSON object, most of them tables.
     """
 
@@ -122,7 +122,7 @@ class Part:
 
 
 def not_measured(reason: str, advice: str = "") -> Part:
-    """Returns a part with the verdict `not_measured` and no figures.
+    """Returns a part of a report with the verdict `not_measured` and no statistics.
 
     Args:
         reason: Why nothing could be measured, as a clause.
@@ -132,7 +132,7 @@ def not_measured(reason: str, advice: str = "") -> Part:
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """Returns a share (0 to 1) as text in percent.
+    """Returns a share (0 to 1) as a string in percent.
 
     >>> percent(0.984, 1)
     '98.4 %'

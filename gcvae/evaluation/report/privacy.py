@@ -56,7 +56,7 @@ def privacy_part(
 ) -> Part:
     """Returns the privacy part of a report.
 
-    It contains the results of the attacks, and the counts of personal data and rare texts of the
+    It contains the results of the attacks, and the counts of personal data and rare strings of the
     real table that occur in synthetic rows (replay).
 
     Args:
@@ -66,7 +66,6 @@ def privacy_part(
             reference model. Empty if the model's scores cannot be used. Shape: (2 n_rows,) each.
         n_rows: Number of attacked members, and of attacked unseen rows.
         mismatch: Why unseen rows are not comparable with training rows, as a clause; else None.
-        seed: Seed of the attacks.
         report: Called with the fraction of the work that is done, 0 to 1.
     """
     part = _attacked(rows, model_scores, n_rows, mismatch=mismatch, seed=seed, report=report)

@@ -23,12 +23,13 @@ _PARTS_OF_NAMES = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
 
 @dataclass(frozen=True)
 class Replay:
-    """Counts of synthetic cells that repeat personal data or a rare text of the real table.
+    """Counts of synthetic cells that repeat personal data or a rare string of the real table.
 
     Attributes:
         personal: Number of synthetic cells that equal a real cell, by column of personal data; a
             pair of first and last name counts as one cell.
-        rare: Number of synthetic cells whose text occurs in few real rows, by column.
+        rare: Number of synthetic cells whose string occurs in fewer real rows than a threshold
+            (`rare_rows`), by column.
     """
 
     personal: dict[str, int]
@@ -36,7 +37,7 @@ class Replay:
 
     @property
     def count(self) -> int:
-        """Total number of synthetic cells that repeat personal data or a rare text."""
+        """Total number of synthetic cells that repeat personal data or a rare string."""
         return sum(self.personal.values()) + sum(self.rare.values())
 
     @property
@@ -69,13 +70,12 @@ def replayed(
     rare_rows: int,
     with_levels: bool = False,
 ) -> Replay:
-    """Counts synthetic cells that repeat personal data or a rare text of the real table.
+    """Counts synthetic cells that repeat personal data or a rare string of the real table.
 
     Args:
-        schema: Schema of both tables.
         real: Training rows, with cells of their columns' dtypes.
         drawn: Synthetic rows, with cells of their columns' dtypes.
-        rare_rows: A text is rare if fewer real rows contain it; with 1, no text is rare.
+        rare_rows: A string is rare if fewer real rows contain it; with 1, no string is rare.
         with_levels: Whether the schema is that of a model. Its levels may then be generated, so
             they do not count as rare.
     """

@@ -24,7 +24,7 @@ _CHUNK_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Space:
-    """Embedding of rows as points with A axes.
+    """Embedding of rows as points in A dimensions, called axes.
 
         numbers     one axis for asinh((x - median) / spread), one that is 1 for a missing cell
         levels      one axis for each of the most frequent levels, one for all other levels and one
@@ -44,7 +44,7 @@ class Space:
     n_levels: int
 
     def embed(self, frame: pd.DataFrame) -> Points:
-        """Returns n rows as points. Shape: (n, A)."""
+        """Returns n rows as points in the space of A dimensions. Shape: (n, A)."""
         cells = self.features.matrix(frame)
         found = np.zeros((len(cells), self.slices[-1].stop if self.slices else 0), np.float32)
         for j, axes in enumerate(self.slices):
@@ -81,7 +81,7 @@ def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
 
 
 def axes_of(space: Space, columns: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Returns the indices of the axes of some columns, which are given by index."""
+    """Returns the indices of the dimensions of the space that belong to columns, given by index."""
     listed = [np.arange(space.slices[j].start, space.slices[j].stop) for j in columns]
     return np.concatenate(listed) if listed else np.zeros(0, np.int64)
 
@@ -89,7 +89,8 @@ def axes_of(space: Space, columns: Sequence[int]) -> npt.NDArray[np.int64]:
 def nearest(rows: Points, others: Points, k: int = 1) -> tuple[Points, npt.NDArray[np.int64]]:
     """Returns (distances, indices) of the k points in `others` that are nearest to each row.
 
-    They are sorted by distance. Shape: rows (n, A), others (m, A), results (n, min(k, m)).
+    They are sorted by distance. Shape: rows (n, A), others (m, A), results (n, min(k, m)), with A
+    dimensions.
     """
     k = min(k, len(others))
     squares = (others * others).sum(axis=1)

@@ -23,7 +23,7 @@ class KeptRule:
     """Shares of real and synthetic rows that satisfy a rule between columns.
 
     Attributes:
-        formula: The rule as text.
+        formula: The rule as a string.
         real: Share of the real rows to which the rule applies that satisfy it, as recorded in
             training.
         drawn: Share of the synthetic rows to which the rule applies that satisfy it.
@@ -61,8 +61,8 @@ class ReportRows:
         table_rows: Number of rows in each table from which the groups were sampled.
         is_minimal: Whether the model's file is minimal and does not identify its training table.
         moved: Columns whose distribution the model's hard rules change, from `moved_columns`.
-        rare_rows: A text is rare, and must not occur in synthetic rows, if fewer real rows contain
-            it.
+        rare_rows: A string is rare, and must not occur in synthetic rows, if fewer real rows
+            contain it.
         has_model_schema: Whether the schema is that of a model, whose levels may be generated.
     """
 

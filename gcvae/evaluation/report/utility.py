@@ -93,9 +93,7 @@ def utility_part(
     """Returns the utility part of a report.
 
     Args:
-        rows: Rows of the report.
         targets: Names of the columns to predict; None for up to 12 columns, evenly spaced.
-        seed: Seed of the learners.
         report: Called with the fraction of the work that is done, 0 to 1.
 
     Raises:

@@ -39,12 +39,14 @@ with noise."""
 
 @dataclass(frozen=True)
 class Bins:
-    """Bins of one column: bin b consists of the values from starts[b] to starts[b + 1] - 1.
+    """Bins of one column, whose possible values are indexed from 0: bin b consists of the values
+    with indices from starts[b] to starts[b + 1] - 1.
 
     Attributes:
-        starts: First value of each bin, and last the number of values. Shape: (n_bins + 1,).
-        parts: For each bin, the first value of each of its parts and the estimated share of the
-            bin's rows in each part; within a part, rows are evenly spread.
+        starts: Index of the first value of each bin, and last the number of values. Shape: (n_bins
+            + 1,).
+        parts: For each bin, a division into sub-intervals: the first value of each, and the
+            estimated share of the bin's rows in each. Rows are evenly spread within a sub-interval.
         has_missing: Whether there is an additional last bin for missing cells.
     """
 
@@ -58,7 +60,8 @@ class Bins:
         return len(self.starts) - 1 + self.has_missing
 
     def of(self, codes: Codes) -> Codes:
-        """Returns the index of the bin of each value, that of the last bin for `MISSING`.
+        """Returns the index of the bin that contains each value index; `MISSING` is in the last
+        bin.
 
         Shape: (n,) -> (n,).
         """
@@ -66,7 +69,7 @@ class Bins:
         return np.where(codes == MISSING, self.n - 1, found)
 
     def values(self, bins: Codes, uniform: Numbers) -> Codes:
-        """Samples a value for each row from the row's bin; -1 for the bin of missing cells.
+        """Samples a value index from the bin of each of n rows; -1 for the bin of missing cells.
 
         Args:
             bins: Bin of each row. Shape: (n,).
@@ -97,12 +100,14 @@ def n_values(column: Column) -> int:
 
 
 def needs_tree(column: Column) -> bool:
-    """Returns whether a column has more than `MOST_PLAIN` values, which a tree groups into bins."""
+    """Returns whether a column can have more than `MOST_PLAIN` values, so that a tree of noisy
+    counts groups them into bins."""
     return column.kind.outcomes is Outcomes.LINE and n_values(column) > MOST_PLAIN
 
 
 def tree_widths(n: int) -> list[int]:
-    """Returns the number of values in a node at each depth of a tree over n values, coarse to fine.
+    """Returns the number of values that a node covers at each depth of a tree over n values, coarse
+    to fine.
 
     The last number is 1.
 
@@ -116,11 +121,13 @@ def tree_widths(n: int) -> list[int]:
 
 
 def n_bins(n_rows: float, cell_deviation: float) -> int:
-    """Returns the target number of bins, for which counts of two columns exceed their noise.
+    """Returns the target number of bins of a column, such that counts of pairs of bins exceed their
+    noise.
 
     Args:
         n_rows: Estimated number of rows.
-        cell_deviation: Standard deviation of the noise in a cell of a two-column table, in rows.
+        cell_deviation: Standard deviation of the noise in a count of the two-way table of two
+            columns, in rows.
 
     >>> n_bins(30_000, 30.0), n_bins(30_000, 4.0), n_bins(500, 30.0)
     (16, 32, 8)
@@ -136,10 +143,10 @@ def tree_bins(
 
     Args:
         codes: Value index of each cell, or `MISSING`. Shape: (n,).
-        column: The column.
         rho: Privacy budget of the tree, in rho of zero-concentrated differential privacy.
-        ledger: Ledger, which records the cost.
-        cell_deviation: Standard deviation of the noise in a cell of a two-column table, in rows.
+        ledger: Record of the privacy costs, to which the tree's is added.
+        cell_deviation: Standard deviation of the noise in a count of the two-way table of two
+            columns, in rows.
     """
     n = n_values(column)
     widths = tree_widths(n)
@@ -179,7 +186,8 @@ def tree_bins(
 def within_parents(
     counts: Numbers, widths: Codes, parents: Codes, held: Numbers, deviation: float
 ) -> Numbers:
-    """Returns noisy counts of nodes, adjusted so that they sum to the counts of their parents.
+    """Returns noisy counts of the m nodes at one depth of a tree, adjusted so that the counts of
+    children sum to the count of their parent.
 
     Differences between children are shrunk towards an even spread by the James-Stein factor 1 -
     deviation^2 / (mean squared difference).
@@ -188,7 +196,7 @@ def within_parents(
         counts: Noisy count of each node. Shape: (m,).
         widths: Number of values in each node. Shape: (m,).
         parents: Index of each node's parent, ascending. Shape: (m,).
-        held: Counts of the p distinct parents, in the same order. Shape: (p,).
+        held: Count of rows in each of the p distinct parents, in the same order. Shape: (p,).
         deviation: Standard deviation of the noise.
 
     Shape: (m,).
@@ -220,11 +228,11 @@ def column_bins(
     """Returns the bins of each column; the privacy cost of all trees together is at most rho.
 
     Args:
-        columns: Columns of the table.
-        codes: Value index of each cell, or `MISSING`. Shape: (n, D).
+        codes: Value index of each cell of n rows and D columns, or `MISSING`. Shape: (n, D).
         rho: Privacy budget, divided equally among the columns with trees.
-        ledger: Ledger, which records the cost.
-        cell_deviation: Standard deviation of the noise in a cell of a two-column table, in rows.
+        ledger: Record of the privacy costs, to which those of the trees are added.
+        cell_deviation: Standard deviation of the noise in a count of the two-way table of two
+            columns, in rows.
     """
     n_trees = sum(map(needs_tree, columns))
     return [

@@ -25,8 +25,8 @@ class Budget:
     Attributes:
         epsilon: Maximum change of the log probability of any output by one row.
         delta: Probability with which the change may be larger.
-        target: Column that users want to predict; counts are then of pairs of columns together with
-            it. None for counts of pairs.
+        target: Column that users want to predict; every pair of columns is then counted together
+            with it. None counts pairs alone.
         discover: Categorical columns whose levels are found by a threshold on noisy counts instead
             of being specified in the schema.
     """

@@ -28,8 +28,9 @@ MISSING, UNFIT = -1, -2
 
 
 def column_codes(source: SourceColumns, column: Column) -> Codes:
-    """Returns a code for each cell: the index of its level, or of its number or date among those
-    between the column's limits; `MISSING` or `UNFIT` for other cells.
+    """Returns an integer code for each of n cells: the index of its level, or of its number or date
+    among all that the column's limits and resolution allow; `MISSING` for missing cells, `UNFIT`
+    for cells that do not fit the schema.
 
     Args:
         source: Columns of the real table.
@@ -51,8 +52,8 @@ def column_codes(source: SourceColumns, column: Column) -> Codes:
 
 
 def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
-    """Returns the distinct cells of a column, and a mask of the rows with infinite numbers, which
-    count as missing."""
+    """Returns the cells of a column, stored by their distinct values, and a mask of the rows with
+    infinite numbers, which count as missing."""
     series: pd.Series[Any] | TextColumn = source[column.name]
     infinite = np.zeros(len(source), dtype=bool)
     if not isinstance(series, TextColumn) and series.dtype.kind == "f":

@@ -71,7 +71,8 @@ def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float 
 
 
 def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns the name of the cap, a maximum `epsilon` at a `delta`, that allows the smallest rho.
+    """Returns the name of the strictest privacy cap (a maximum `epsilon` at a `delta`): the one
+    that allows the smallest cost rho of zero-concentrated differential privacy.
 
     >>> strictest({"one": {"epsilon": 3, "delta": 1e-6}, "other": {"epsilon": 2, "delta": 1e-6}})
     'other'
@@ -84,13 +85,14 @@ def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
 def require_within(
     caps: Sequence[Mapping[str, Any]], total: Mapping[str, Any] | None, spent: int
 ) -> None:
-    """Checks that a requested training and all earlier trainings of the table are within each cap.
+    """Checks that the privacy cost of a requested training and all earlier ones of a table is
+    within each cap.
 
     Args:
-        caps: Maximum `epsilon` at a `delta`, with the owner of the cap in `of` and, in
-            `changed_by`, a text on how to change it.
-        total: `nano_rho` and `threshold_delta` of all trainings, including the requested one; None
-            if the requested one has no privacy guarantee.
+        caps: Maximum `epsilon` at a `delta`, with the cap's owner in the member `of` and how to
+            change it in `changed_by`.
+        total: Cost of all trainings, including the requested one: `nano_rho` (rho in billionths)
+            and `threshold_delta`. None if the requested one has no privacy guarantee.
         spent: Sum of `nano_rho` spent or reserved by earlier trainings.
 
     Raises:

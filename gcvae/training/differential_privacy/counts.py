@@ -22,7 +22,7 @@ class BinnedRows:
     """Rows of a table, with each cell replaced by the index of its bin.
 
     Attributes:
-        bins: Bin of each cell. Shape: (n, D).
+        bins: Bin index of each cell of n rows. Shape: (n, D).
         sizes: Number of bins of each of the D columns.
         target: Index of a column that is counted together with every pair of columns; None to count
             pairs.
@@ -37,15 +37,15 @@ class BinnedRows:
         return np.bincount(self.bins[:, column], minlength=self.sizes[column])
 
     def shape(self, pair: tuple[int, int]) -> tuple[int, ...]:
-        """Returns the shape of the contingency table of two columns; the first axis is that of the
-        target column, if there is one."""
+        """Returns the shape of the contingency table of two columns; the first dimension is that of
+        the target column, if there is one."""
         a, b = pair
         target = () if self.target is None else (self.sizes[self.target],)
         return (*target, self.sizes[a], self.sizes[b])
 
     def table(self, pair: tuple[int, int]) -> Codes:
         """Returns the contingency table of two columns and the target column, if there is one: the
-        number of rows in each cell. Shape: `shape(pair)`."""
+        number of rows with each combination of bins. Shape: `shape(pair)`."""
         axes = [*pair] if self.target is None else [self.target, *pair]
         shape = self.shape(pair)
         cells = np.ravel_multi_index(tuple(self.bins[:, axis] for axis in axes), shape)
@@ -55,8 +55,8 @@ class BinnedRows:
 def candidate_pairs(
     sizes: Sequence[int], target: int | None, random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Returns the pairs of columns that may be counted: without the target, and with tables of at
-    most `MOST_CELLS` cells.
+    """Returns the pairs of column indices that may be counted together: those without the target
+    whose contingency table has at most `MOST_CELLS` cells.
 
     The choice depends only on numbers of bins, which are public, and on chance, so it costs no
     privacy budget.

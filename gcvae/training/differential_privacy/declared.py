@@ -27,7 +27,8 @@ _TARGET = "/differential_privacy/target"
 
 @dataclass(frozen=True)
 class DeclaredTable:
-    """A schema that specifies all limits and levels, in the order of the table's columns.
+    """A checked user's schema that specifies all limits and levels, as differential privacy needs,
+    in the order of the table's columns.
 
     Attributes:
         document: The schema as a JSON-compatible dict.
@@ -214,9 +215,10 @@ class ValueLine:
     """The possible values of a column of numbers or dates between its limits, indexed from 0.
 
     Attributes:
-        grid: Multiples of the column's resolution (such as 0.01 or one day), by grid index.
-        first: Grid index of the first value.
-        stride: Number of grid steps between two neighbouring values.
+        grid: Conversion between values and multiples of the column's resolution (such as 0.01 or
+            one day).
+        first: First value, as a multiple of the resolution.
+        stride: Distance of neighbouring values, as a multiple of the resolution.
         n: Number of values.
     """
 

@@ -36,7 +36,7 @@ def discovered_levels(
         source: Columns of the real table.
         columns: Columns whose levels are discovered.
         rho: Privacy budget of all columns together.
-        ledger: Ledger, which records the cost.
+        ledger: Record of the privacy costs, to which this one is added.
     """
     found = {}
     for column in columns:

@@ -33,9 +33,9 @@ class Measured:
 
     Attributes:
         pair: Indices of the two columns.
-        counts: Noisy counts. Shape: (n_a, n_b) for the columns' numbers of bins, with a first axis
-            for the target column if there is one.
-        precision: Inverse variance of the noise.
+        counts: Noisy counts. Shape: (n_a, n_b) for the columns' numbers of bins, with a first
+            dimension for the target column if there is one.
+        precision: Inverse variance of the noise in each count.
     """
 
     pair: tuple[int, int]
@@ -43,7 +43,8 @@ class Measured:
     precision: float
 
     def add(self, counts: Numbers, precision: float) -> None:
-        """Replaces the counts by their mean with another measurement, weighted by precision."""
+        """Replaces the counts by the precision-weighted mean of them and another noisy measurement;
+        `precision` is the inverse variance of the latter's noise."""
         whole = self.precision + precision
         self.counts = (self.precision * self.counts + precision * counts) / whole
         self.precision = whole
@@ -86,7 +87,8 @@ class Estimate:
         return slice(self._starts[column], self._starts[column + 1])
 
     def probabilities(self) -> Tensor:
-        """Returns the bin probabilities p_kj of all columns, concatenated, for each component k.
+        """Returns the bin probabilities of all columns, concatenated, for each of K mixture
+        components.
 
         Shape: (K, sum of the columns' numbers of bins).
         """
@@ -115,7 +117,7 @@ class Estimate:
 
     @torch.no_grad()
     def tables(self, pairs: Sequence[tuple[int, int]]) -> list[Numbers]:
-        """Returns the expected contingency tables of several pairs of columns."""
+        """Returns the mixture's expected contingency tables for several pairs of column indices."""
         p = self.probabilities()
         weighted = self._with_target(p)
         return [self._table(p, weighted, pair).double().numpy() for pair in pairs]
@@ -150,7 +152,8 @@ class Estimate:
 
     @torch.no_grad()
     def draw(self, n: int, random: np.random.Generator) -> Codes:
-        """Samples n rows from the mixture, as the bin of each cell. Shape: (n, D).
+        """Samples n rows of D columns from the mixture, as the bin index of each cell. Shape: (n,
+        D).
 
         Sampling is stratified: components have equal numbers of rows, and in each component the bin
         counts of a column equal their expected values as closely as integers allow; random

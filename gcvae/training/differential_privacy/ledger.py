@@ -27,7 +27,8 @@ _ATTACK_POINTS = 1_001
 
 
 def delta_of(rho: float, epsilon: float) -> float:
-    """Returns the delta for which a rho-zCDP mechanism is (epsilon, delta)-differentially private.
+    """Returns the delta for which a mechanism with zero-concentrated differential privacy (zCDP) of
+    cost rho is (epsilon, delta)-differentially private.
 
     delta = min over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) (1 - 1/a)^a
     """
@@ -37,7 +38,8 @@ def delta_of(rho: float, epsilon: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> Fraction:
-    """Returns the largest rho for which rho-zCDP implies (epsilon, delta)-differential privacy.
+    """Returns the largest rho for which zero-concentrated differential privacy (rho-zCDP) implies
+    (epsilon, delta)-differential privacy.
 
     It is rounded down to billionths.
 
@@ -52,7 +54,8 @@ def rho_of(epsilon: float, delta: float) -> Fraction:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Returns the least epsilon for which rho-zCDP implies (epsilon, delta)-differential privacy.
+    """Returns the least epsilon for which zero-concentrated differential privacy (rho-zCDP) implies
+    (epsilon, delta)-differential privacy.
 
     Its relative error is at most one in a million.
     """
@@ -62,8 +65,8 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def variance_of(rho: Fraction) -> Fraction:
-    """Returns the variance of the noise with which a count costs at most rho: 1/(2 rho), rounded
-    up.
+    """Returns the variance of the noise with which a count has a privacy cost of at most rho (of
+    zero-concentrated differential privacy): 1/(2 rho), rounded up.
 
     >>> variance_of(Fraction(1, 3))
     Fraction(3, 2)
@@ -72,19 +75,19 @@ def variance_of(rho: Fraction) -> Fraction:
 
 
 def selection_epsilon(rho: Fraction) -> Fraction:
-    """Returns the epsilon with which the exponential mechanism costs at most rho: sqrt(8 rho),
-    rounded down."""
+    """Returns the epsilon with which the exponential mechanism has a privacy cost of at most rho
+    (of zero-concentrated differential privacy): sqrt(8 rho), rounded down."""
     return Fraction(math.isqrt(math.floor(8 * rho * 2**40)), 2**20)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One query of the table, as an entry of the ledger.
+    """One query of a private table and its privacy cost, as an entry of the ledger.
 
     Attributes:
         what: What was measured: "bins", "one-way", "selection", "pair", ...
         columns: Names of the columns of the query.
-        rho: Privacy cost.
+        rho: Privacy cost in rho of zero-concentrated differential privacy.
         deviation: Standard deviation of the noise, in rows; None if nothing was counted.
         delta: Delta that the query costs in addition to rho.
     """
@@ -109,7 +112,7 @@ class Entry:
 
 @dataclass
 class Ledger:
-    """Privacy budget of one table, with the queries so far.
+    """Records the queries of one table and their privacy costs, and enforces the budget.
 
     Attributes:
         epsilon: Epsilon of the guarantee.
@@ -130,12 +133,13 @@ class Ledger:
 
     @property
     def spent(self) -> Fraction:
-        """Sum of the costs rho of all queries."""
+        """Sum of the privacy costs rho (zero-concentrated differential privacy) of all queries."""
         return sum((entry.rho for entry in self.entries), Fraction(0))
 
     @property
     def left(self) -> Fraction:
-        """Part of the budget rho that is not spent."""
+        """Part of the privacy budget rho (zero-concentrated differential privacy) that is not
+        spent."""
         return self.rho - self.spent
 
     def spend(self, entry: Entry) -> None:

@@ -53,7 +53,7 @@ class PrivateTable:
     """Differentially private rows, on which a model is trained instead of the real table.
 
     Attributes:
-        cells: Cells as text, with the columns of the real table in their order.
+        cells: The rows, with cells as strings and the columns of the real table in their order.
         document: The user's schema with discovered levels, as a JSON-compatible dict.
         record: The privacy ledger, for the training record.
         notes: Data-quality warnings.
@@ -76,13 +76,10 @@ def private_table(
     """Returns differentially private rows that resemble those of a real table.
 
     Args:
-        table: Real table.
         schema: The user's schema, which must specify limits and levels of every column.
         budget: Privacy budget, which is spent completely.
-        seed: Seed of all random numbers except the noise, which cannot be repeated.
         report: Function that is called with the progress, which depends only on noisy counts.
-        on_first_query: Function that is called after the schema was checked and before the first
-            query of the table.
+        on_first_query: Function that is called before the first query, once the schema is checked.
 
     Raises:
         SchemaError: The schema lacks limits or levels; the problems contain the lines to add.
@@ -132,9 +129,8 @@ def private_bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> l
     """Returns the bins of each column, which cost a twentieth of the privacy budget.
 
     Args:
-        columns: Columns of the table.
-        codes: Value index of each cell, or `MISSING`. Shape: (n, D).
-        ledger: Ledger, which records the cost.
+        codes: Value index of each cell of n rows and D columns, or `MISSING`. Shape: (n, D).
+        ledger: Privacy budget and record of its costs.
     """
     for_pairs = ledger.left - ledger.rho * (_BINS_SHARE + _ONE_WAY_SHARE)
     deviation = first_deviation(for_pairs, len(columns))
@@ -247,11 +243,8 @@ def values_of_bins(
     """Returns rows with a value sampled from each cell's bin, converted to the columns' dtypes.
 
     Args:
-        bins: Bin of each cell. Shape: (n, D).
+        bins: Bin index of each cell of n rows and D columns. Shape: (n, D).
         of_columns: Bins of each column.
-        names: Names of the columns.
-        schema: Schema of the columns.
-        random: Random generator.
     """
     columns = {}
     for j, name in enumerate(names):

@@ -31,13 +31,14 @@ STEPS_PER_ROUND = 60
 
 @dataclass
 class Selection:
-    """Rounds in which a pair of columns is selected and counted, and the estimate is fitted again.
+    """Improves an estimate of a private table's distribution in rounds: each selects a pair of
+    columns, counts it with noise, and fits the estimate again.
 
     Attributes:
         rows: Real rows, with cells replaced by bins.
         names: Names of the columns.
         pairs: Pairs of column indices that may be counted.
-        ledger: Ledger, which records the cost.
+        ledger: Privacy budget and record of its costs.
         estimate: Estimated distribution of the rows, which each round updates.
     """
 
@@ -112,7 +113,8 @@ class Selection:
 
 
 def first_round(rho: Fraction, n_columns: int) -> Fraction:
-    """Returns the privacy budget of the first round, given that of all rounds together."""
+    """Returns the privacy budget of the first round of noisy counts, given the budget `rho` of all
+    rounds together."""
     return rho / max(_ROUNDS_PER_COLUMN * n_columns, 1)
 
 
@@ -131,7 +133,7 @@ def round_scores(
     estimated: Sequence[Numbers],
     variance: Fraction,
 ) -> list[int]:
-    """Returns a score for each pair of columns, by which the pair to count is chosen.
+    """Returns a score for each pair of columns; a pair with a high score is counted next.
 
     It is the sum of absolute differences between exact and estimated counts, minus the expected sum
     of absolute noise. Scores are integers, and one row changes each by at most one.

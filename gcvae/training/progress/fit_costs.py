@@ -43,7 +43,8 @@ class TableSize:
     Attributes:
         rows: Number of rows.
         columns: Number of modelled columns.
-        numbers: Number of columns with numbers that are not all frequent values.
+        numbers: Number of columns of numbers that have a density, because not all of their numbers
+            are frequent values.
     """
 
     rows: int
@@ -55,8 +56,6 @@ def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float
     """Returns the estimated seconds of one update of the weights.
 
     Args:
-        preset: Name of the preset.
-        settled: Resolved settings.
         table: Size of the table.
     """
     by_step, by_cell = _STEP[coefficients_of(preset)]
@@ -71,8 +70,6 @@ def finishing_seconds(
     Steps that the settings omit take 0.
 
     Args:
-        preset: Name of the preset.
-        settled: Resolved settings.
         table: Size of the table.
         has_hard_rules: Whether the table has hard rules, whose acceptance is measured.
     """

@@ -131,7 +131,8 @@ class FitProgress:
         self._report(progress, left + self._speed * sum(self._parts.values()))
 
     def trained(self, result: TrainingResult) -> None:
-        """Stores the bounds of the best weights, for the reports after training."""
+        """Stores the log-likelihood bounds of the best weights, for the progress reports after
+        training."""
         best, passes = result.best, result.n_epochs
         self._last = replace(
             self._last,

@@ -42,7 +42,7 @@ class Progress:
 
 
 class Reported(Protocol):
-    """The part of a training run's interface that `Reporter` uses."""
+    """Interface of a training run whose progress is reported: evaluations, steps and epochs."""
 
     step: int
     batch_size: int
@@ -140,7 +140,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Result of training, without the weights."""
+    """Result of training, without the weights: evaluations, steps, held-out rows, divergences."""
 
     history: tuple[Evaluation, ...]
     """All evaluations, in order."""

@@ -41,14 +41,14 @@ class ModelFile:
 
     Attributes:
         schema: Complete schema of the table.
-        codec: Converts rows between cells and codes.
+        codec: Converter of rows between cells and integer codes or numbers.
         model: Trained networks.
         config: Resolved settings.
         preset: Name of the preset.
         training_record: Settings and results of training.
         data_map: Dependency map of the training table; None in a minimal file.
         hard_rules: Rules that all generated rows satisfy.
-        context: Codec of the context of a conditional model; None for an unconditional model.
+        context: Codec of the context (such as the parent row) of a conditional model; else None.
         scoring: Which scores of rows the model may return, one of `SCORINGS`.
     """
 

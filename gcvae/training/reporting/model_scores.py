@@ -23,7 +23,7 @@ _CHUNK_ROWS = 500
 
 @dataclass(frozen=True)
 class ModelScores:
-    """Scores for the likelihood and privacy parts of a report.
+    """Scores of real rows under a model, for the likelihood and privacy parts of a report.
 
     Attributes:
         likelihoods: Log-likelihoods of n members and n unseen rows, and of the reference models.
@@ -48,10 +48,8 @@ def model_scores(
     likelihood ratio attack is fitted to reference rows, which are neither members nor unseen rows.
 
     Args:
-        model: Model to judge.
         rows: Rows of the report; must contain unseen rows.
         n_rows: Number of members, and of unseen rows.
-        seed: Seed of the scores.
         report: Function that is called with the finished share of the work, from 0 to 1.
     """
     assert rows.unseen is not None
