@@ -389,7 +389,13 @@ class TableCodec:
                 observed[:, self.places[name]] &= observed[:, terms].all(1)
         return replace(table, observed=observed)
 
-    def decode(self, table: EncodedTable, first_row: int = 0, seed: int = 0) -> pd.DataFrame:
+    def decode(
+        self,
+        table: EncodedTable,
+        first_row: int = 0,
+        seed: int = 0,
+        known: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
         """Converts tensors to rows with the columns of the schema, except dropped ones.
 
         Args:
@@ -397,6 +403,8 @@ class TableCodec:
             first_row: Number of the first row.
             seed: Seed of identifiers and personal cells. These also depend on the codec, so that
                 tables of different models differ for the same seed.
+            known: Known cells, with the columns' dtypes; they replace decoded cells, and computed
+                columns follow from them. None for no known cells.
         """
         codes = table.codes.cpu().numpy().astype(np.int64)
         values = table.values.cpu().numpy().astype(np.float64)
@@ -406,7 +414,8 @@ class TableCodec:
         }
         own_seed = derived_seed(str(seed), self._identity)
         columns |= {c.name: c.decode(len(table), first_row, own_seed) for c in self._rest}
-        written = self.reduction.restore(pd.DataFrame(columns, index=pd.RangeIndex(len(table))))
+        rows = pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
+        written = self.reduction.restore(rows, known=known)
         found = {name: written[name] for name in written.columns}
         for name, source in self.copies.items():
             held = type_limits(self.schema[name])

@@ -466,7 +466,7 @@ class DatabaseSynthesizer:
         """Reads the tables of a database; catalogues that were not passed are taken from the model.
 
         Raises:
-            TableError: A table is unknown or missing.
+            TableError: A table is unknown or missing, or lacks a column of a key.
         """
         frames = {name: _frame(name, table, keep_index=True) for name, table in tables.items()}
         known = {name for name in self._parts if name not in {s.parent for s in self.splits}}
@@ -474,6 +474,12 @@ class DatabaseSynthesizer:
             if name not in known:
                 message = f"the database has no table {name!r}"
                 raise TableError(Problem(message, expected=", ".join(sorted(known))))
+            keys = self.schema[name]
+            needed = [*keys.primary_key, *(c for key in keys.foreign_keys for c in key.columns)]
+            for column in needed:
+                if column in self.schemas[name].names and column not in frames[name]:
+                    message = f"table {name!r} has no column {column!r}, which is part of a key"
+                    raise TableError(Problem(message, f"/tables/{name}", column=column))
         for name, part in self._parts.items():
             if name in known and name not in frames:
                 if part.catalogue is None:

@@ -169,24 +169,43 @@ class Reduction:
                 columns |= {part: cells.set_axis(frame.index) for part, cells in parts.items()}
         return pd.DataFrame(columns, index=frame.index)
 
-    def restore(self, frame: pd.DataFrame, names: Iterable[str] | None = None) -> pd.DataFrame:
+    def restore(
+        self,
+        frame: pd.DataFrame,
+        names: Iterable[str] | None = None,
+        known: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
         """Restores the original columns from rows in which residuals or parts replace them.
 
         Args:
             frame: All columns of the transformed table, or those from which `names` are computed
                 (`needed`).
             names: Original columns to return; None for all.
+            known: Known cells of original columns, with their dtypes, from which computed columns
+                follow; unlike those of `frame`, they may lie beyond the training table's range.
         """
         if not self.rewritings:
             return frame if names is None else frame[list(names)]
-        columns = {name: frame[name] for name in frame.columns if name not in self.owners}
+
+        def with_known(name: str, cells: pd.Series[Any]) -> pd.Series[Any]:
+            if known is not None and name in known:
+                is_known = known[name].notna()
+                cells = cells.copy()
+                cells[is_known] = known[name][is_known].astype(cells.dtype)
+            return cells
+
+        columns = {
+            name: with_known(name, frame[name]) for name in frame.columns if name not in self.owners
+        }
         for rewriting in self.rewritings:
             if rewriting.column in frame.columns:
                 parents = pd.DataFrame(
                     {name: columns[name] for name in rewriting.parents}, index=frame.index
                 )
                 cells = rewriting.restored(parents, frame)
-                columns[rewriting.column] = cells.set_axis(frame.index)
+                columns[rewriting.column] = with_known(
+                    rewriting.column, cells.set_axis(frame.index)
+                )
         selected = columns if names is None else names
         return pd.DataFrame({name: columns[name] for name in selected}, index=frame.index)
 

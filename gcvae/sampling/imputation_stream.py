@@ -5,7 +5,7 @@ Loads without pandas, because the API process lists the formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -45,9 +45,29 @@ def stream_completed(
     # The completed table may have other types than the training table.
     first = next(rest := iter(blocks))
     types = first.attrs.get("parquet_types", {})
-    columns = [replace(c, parquet_type=types.get(c.name, c.parquet_type)) for c in schema]
+    own = _other_truths(first, types, schema)
+    columns = [
+        replace(own.get(c.name, c), parquet_type=types.get(c.name, c.parquet_type)) for c in schema
+    ]
     whole = replace(schema, columns=(*([number] if has_draws else []), *columns))
-    return stream_table(_typed(chain([first], rest), schema), whole, format, shard)
+    return stream_table(_typed(chain([first], rest), schema, [*own]), whole, format, shard)
+
+
+def _other_truths(
+    block: pd.DataFrame, types: Mapping[str, str], schema: TableSchema
+) -> dict[str, Column]:
+    """Returns, by name, how to write truth values that a Parquet file has as numbers or strings."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    found = {}
+    for column in schema:
+        name = column.name
+        is_truth = column.kind.outcomes is Outcomes.TRUTH_VALUES and not column.drop
+        if is_truth and name in types and not is_bool_dtype(block[name].dtype):
+            is_number = is_numeric_dtype(block[name].dtype)
+            kind = ColumnKind.CONTINUOUS if is_number else ColumnKind.IDENTIFIER
+            found[name] = Column(name, kind)
+    return found
 
 
 def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
@@ -72,14 +92,17 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
         yield from write_delimited(written.fillna(""), separator=separator, header=header)
 
 
-def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:
-    """Yields the blocks with cells of the columns' dtypes."""
+def _typed(
+    blocks: Iterable[pd.DataFrame], schema: TableSchema, unchanged: Sequence[str]
+) -> Iterator[pd.DataFrame]:
+    """Yields the blocks with cells of the columns' dtypes; those of `unchanged` columns stay."""
     from gcvae.cells.data_frames import with_columns
     from gcvae.cells.values import parse_table
 
     for block in blocks:
         names = [name for name in block.columns if name in schema]
-        typed = with_columns(parse_table(block[names], schema), _dropped_cells(block, schema))
+        kept = _dropped_cells(block, schema) | {name: block[name] for name in unchanged}
+        typed = with_columns(parse_table(block[names], schema), kept)
         typed = typed[[name for name in schema.names if name in typed]]
         types = block.attrs.get("parquet_types", {})
         passed_on = (c.name for c in schema if c.kind.outcomes is Outcomes.KEYS)

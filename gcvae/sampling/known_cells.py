@@ -19,7 +19,7 @@ from gcvae.cells.values import in_column_zones, parse_table, refuse_unknown_colu
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, HardRuleError, Problem, TableError
-from gcvae.rules.grids import nearest_on_grid
+from gcvae.rules.grids import Grid, nearest_on_grid
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.dependent_regions import exact_columns
 from gcvae.sampling.regions import known_regions
@@ -189,7 +189,14 @@ class KnownRows:
                 table = EncodedTable(
                     codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1)
                 )
-                completed = codec.decode(table, at.start * n_outputs, seed)
+                own = None if self.blanks_missing else typed[_numeric(codec)]
+                known = None if own is None else own.loc[own.index.repeat(n_outputs)]
+                completed = codec.decode(
+                    table,
+                    at.start * n_outputs,
+                    seed,
+                    None if known is None else known.reset_index(drop=True),
+                )
                 if self.blanks_missing:
                     self._check_kept(completed, at.start, effective)
                 return completed, effective
@@ -326,6 +333,12 @@ class KnownRows:
             message = f"{message}; the same at {shown}{more}"
         row, line = (places[0], None) if self.lines is None else (None, places[0])
         return Problem(message, row=row, line=line, **place)
+
+
+def _numeric(codec: TableCodec) -> list[str]:
+    """Returns the modelled columns of numbers and dates, whose known cells may lie beyond the
+    training table's range."""
+    return [c.name for c in codec.schema if c.is_modelled and Grid.of(c) is not None]
 
 
 def with_missing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pandas as pd
 import polars
 import pytest
 
-from gcvae import Synthesizer
+from gcvae import Synthesizer, TableReader
 from gcvae.cells.values import format_table, parse_table
 from gcvae.errors import ConditionError, TableError
+from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.schema.columns import TableSchema
 from tests.wordings import refuses
 
@@ -145,3 +147,18 @@ def test_generated_times_of_a_text_column_with_offsets_are_read_as_they_were_mea
     written = format_table(drawn, model.schema)
     assert written["at"].str.endswith("+02:00").all()
     assert scores(model, drawn) == pytest.approx(scores(model, written))
+
+
+@pytest.mark.parametrize("words", [(0, 1), (0.0, 1.0), ("no", "yes")])
+def test_known_truths_of_a_parquet_file_keep_their_words(
+    model: Synthesizer, words: tuple[Any, Any], tmp_path: Path
+) -> None:
+    sent = table().head(20)
+    sent["member"] = sent["member"].map(dict(enumerate(words)))
+    sent["paid"] = sent["paid"].mask(np.arange(20) % 2 == 0)
+    path = tmp_path / "rows.parquet"
+    sent.to_parquet(path)
+    blocks = model.impute_blocks(TableReader(path))
+    found = pd.read_parquet(io.BytesIO(b"".join(stream_completed(blocks, model.schema, "parquet"))))
+    assert found["member"].tolist() == sent["member"].tolist()
+    assert found["paid"].notna().all()

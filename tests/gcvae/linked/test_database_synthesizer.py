@@ -542,3 +542,14 @@ def test_determined_cells_of_an_entity_are_filled_from_its_other_rows() -> None:
     filled = model.impute({"visits": given})["visits"]
     assert filled["country"].iloc[:4].nunique() == 1
     assert filled["country"].notna().all()
+
+
+def test_a_table_without_a_column_of_its_key_is_refused_by_name() -> None:
+    tables = {"parents": _PARENTS, "children": _CHILDREN}
+    quick = {**QUICK, "settings": {"max_steps": 20}}
+    model = DatabaseSynthesizer.fit(tables, invalid_references="null", **quick)
+    key = next(key for key in model.schema["children"].foreign_keys)
+    broken = tables | {"children": _CHILDREN.drop(columns=key.columns[0])}
+    with pytest.raises(TableError, match="part of a key") as caught:
+        model.impute(broken)
+    assert caught.value.problems[0].column == key.columns[0]

@@ -113,6 +113,14 @@ def test_a_dependency_holds_in_each_row_whatever_is_blank_in_others() -> None:
     np.testing.assert_allclose(filled["country"].map(rate_of), filled["rate"])
 
 
+def test_what_follows_from_cells_beyond_the_table_is_computed_from_them() -> None:
+    rows = pd.DataFrame({"country": ["land 7"], "rate": [0.114], "net": [9000.0], "gross": [None]})
+    model = Synthesizer.fit(taxed(600, 0), preset="fast", settings={"max_steps": 20}, seed=0)
+    filled = model.impute(rows.astype({"gross": float}), seed=1)
+    assert filled["net"].tolist() == [9000.0]
+    assert filled["gross"].tolist() == [10026.0]
+
+
 def stays(n: int, seed: int) -> pd.DataFrame:
     """Stays in hospital: a rule gives an exact admission, others a year of them or a weekday."""
     random = np.random.default_rng(seed)
