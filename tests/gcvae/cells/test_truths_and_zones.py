@@ -154,7 +154,7 @@ def test_known_truths_of_a_parquet_file_keep_their_words(
     model: Synthesizer, words: tuple[Any, Any], tmp_path: Path
 ) -> None:
     sent = table().head(20)
-    sent["member"] = sent["member"].map(dict(enumerate(words)))
+    sent["member"] = sent["member"].map({False: words[0], True: words[1]})
     sent["paid"] = sent["paid"].mask(np.arange(20) % 2 == 0)
     path = tmp_path / "rows.parquet"
     sent.to_parquet(path)
