@@ -91,7 +91,7 @@ def written_steps(text: str) -> list[tuple[float, float]]:
     """(value, number of rows from which on it holds no more), size by size; none otherwise."""
     rule = text.partition("Rule: ")[2]
     steps = re.findall(r"([\d.]+) under ([\d,]*\d)", rule)
-    last = re.search(r", (?:then )?([\d.]*\d)(?: from there on)?\.$", rule)
+    last = re.search(r", else ([\d.]*\d)\.$", rule)
     sizes = [(float(value), float(size.replace(",", ""))) for value, size in steps]
     return [*sizes, (float(last[1]), 1e9)] if steps and last else []
 
