@@ -460,6 +460,11 @@ class Client(Reports):
                 "seed": seed,
                 "format": wanted.format,
                 "encoding": encoding,
+                # The service refuses these options of single tables.
+                "tolerance": tolerance,
+                "jitters": jitters or None,
+                "measure": None if measure == "density" else measure,
+                "score_missingness": score_missingness or None,
             }
             asked = {name: value for name, value in of_database.items() if value is not None}
             body = database_body(rows)

@@ -6,7 +6,7 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -273,15 +273,3 @@ def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[T
     for chunk in reader.text_rows(file):
         yield chunk
         report(reader.fraction)
-
-
-def shown_cells(source: SourceColumns, row: int, names: Sequence[str]) -> dict[str, str]:
-    """Returns the cells of the row with index `row` in the named columns, as strings by column
-    name."""
-    return {name: _shown(source[name], row) for name in names}
-
-
-def _shown(column: pd.Series[Any] | TextColumn, row: int) -> str:
-    if isinstance(column, TextColumn):
-        return str(column.texts[row].as_py())
-    return str(column.iloc[row])

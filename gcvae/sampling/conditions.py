@@ -400,7 +400,7 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
     if column.drop:
         raise _NotUnderstoodError("the column is dropped: no row has it", None)
     if column.kind.outcomes is Outcomes.KEYS:
-        raise _NotUnderstoodError("the column is an identifier: its values are made up anew", None)
+        raise _NotUnderstoodError("the column is an identifier: its values are generated", None)
     value = column.levels[0] if column.levels else None
     if value is None and wanted is not None:
         raise _NotUnderstoodError("the column is blank in every row", "null")

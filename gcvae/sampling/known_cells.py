@@ -189,14 +189,11 @@ class KnownRows:
                 table = EncodedTable(
                     codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1)
                 )
-                own = None if self.blanks_missing else typed[_numeric(codec)]
-                known = None if own is None else own.loc[own.index.repeat(n_outputs)]
-                completed = codec.decode(
-                    table,
-                    at.start * n_outputs,
-                    seed,
-                    None if known is None else known.reset_index(drop=True),
-                )
+                known = None  # rows of a request have the nearest values of their columns
+                if not self.blanks_missing:
+                    numbers = typed[_numeric(codec)]
+                    known = numbers.loc[numbers.index.repeat(n_outputs)].reset_index(drop=True)
+                completed = codec.decode(table, at.start * n_outputs, seed, known)
                 if self.blanks_missing:
                     self._check_kept(completed, at.start, effective)
                 return completed, effective
@@ -286,7 +283,7 @@ class KnownRows:
     def _made_up(self) -> list[Problem]:
         """Returns a problem for each identifier with known cells."""
         schema = self.constrained.codec.schema
-        message = "identifiers are made up anew and cannot be known"
+        message = "identifiers are generated and cannot be known"
         return [
             Problem(message, column=column.name, expected="a table without the column")
             for column in schema

@@ -108,12 +108,6 @@ def candidate_formats(text: str) -> Iterator[str]:
     yield from (clock for clock in _TIMES if _shape(clock).fullmatch(text))
 
 
-def has_shape(text: str, date_format: str) -> bool:
-    """Returns whether a string has digits, letters and signs where the date format has them;
-    whether the date exists is not checked."""
-    return _shape(date_format).fullmatch(text) is not None
-
-
 def check_format(text: str) -> str:
     """Returns the format unchanged if it is valid.
 

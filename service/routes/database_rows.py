@@ -35,6 +35,9 @@ async def enqueue_database(
     """Receives the tables of a database and responds with 202 and a job for them.
 
     Args:
+        call: The request and its model id.
+        model: Model of the database.
+        kind: Kind of the job: scores or imputations.
         options: Options of the job, except tables and format.
         query: Names of the options in the query.
         offered: Names of the options that are supported for databases.
