@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from gcvae_cli.agents.commands import mcp
 from gcvae_cli.client import commands as client_commands
 from gcvae_cli.client import verbs as client_verbs
 from gcvae_cli.databases import commands as database_commands
@@ -45,6 +46,7 @@ app.command(rich_help_panel=_FILES)(file_commands.settings)
 app.command("list", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.list_)
 app.command("import", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.import_)
 app.command(cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.restrict)
+app.command(cls=ClientCommand, rich_help_panel=_SERVICE)(mcp)
 app.command("open", rich_help_panel=_SERVICE)(open_pages)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.serve)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.api)

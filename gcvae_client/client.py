@@ -174,15 +174,19 @@ class Client(Reports):
             "PATCH", place_of(any_id_of(resource)), body=lambda _: {"json": {"name": name}}
         )
 
-    def rules(self, dataset: Resource) -> list[Document]:
+    def rules(self, dataset: Resource, *, table: str | None = None) -> list[Document]:
         """Returns the rules between columns that most rows of a dataset satisfy.
 
         Each is a JSON object: the rule as `formula`; the number of `rows` without missing cells in
         its columns; the number of rows among them that satisfy the rule (`kept`); the first rows
         that violate it (`exceptions`); and `rule`, the rule as a schema contains it.
+
+        Args:
+            table: For a database, the name of the table.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
-        return list(self._json("GET", path)["rules"])
+        params = {} if table is None else {"table": table}
+        return list(self._json("GET", path, params=params)["rules"])
 
     def privacy(self, dataset: Resource, *, delta: float | None = None) -> Document:
         """Returns a dataset's privacy ledger: the privacy budget that its models have spent.

@@ -46,7 +46,19 @@ def on_files(files: Files, config: Any) -> Files:
     for name in ("guide.css", "guide.js"):
         text = (ROOT / "deploy" / "guide" / name).read_text(encoding="utf-8")
         files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "llms.txt", content=_page_list()))
     return files
+
+
+def _page_list() -> str:
+    """Returns the list of pages for language models (llmstxt.org): the first sentence of each says
+    what a reader can do afterwards."""
+    lines = ["# gcvae", "", "> Synthetic rows, row likelihoods and dependency maps of tables.", ""]
+    lines += ["## Pages", ""]
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        title, use = path.read_text(encoding="utf-8").split("\n\n")[:2]
+        lines.append(f"- [{title.lstrip('# ')}]({path.stem}.html): {' '.join(use.split())}")
+    return "\n".join(lines) + "\n"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

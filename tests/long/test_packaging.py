@@ -323,7 +323,7 @@ def test_the_help_names_every_command_without_loading_what_they_need(folder: Pat
     assert named == {
         "schema", "train", "sample", "score", "impute", "clone", "dependencies", "encode",
         "manifold", "settings", "report", "import", "open", "serve", "api", "worker", "demo",
-        "audit", "db", "keys", "store", "list", "export", "restrict",
+        "audit", "db", "keys", "store", "list", "export", "restrict", "mcp",
     }  # fmt: skip
 
 

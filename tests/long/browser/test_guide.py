@@ -66,6 +66,12 @@ def test_every_page_begins_with_what_its_reader_can_do_after_it(built: Path) -> 
             assert re.search(r"</h1>\s*<p>After this page you", article), page.name
 
 
+def test_every_page_is_listed_for_language_models(built: Path) -> None:
+    listed = re.findall(r"(?m)^- \[[^]]+\]\((\S+\.html)\): \S", (built / "llms.txt").read_text())
+    assert set(listed) == {f"{page.stem}.html" for page in (ROOT / "docs").glob("*.md")}
+    assert all((built / page).is_file() for page in listed)
+
+
 def test_every_public_name_is_in_the_reference(built: Path) -> None:
     for page, module in (("library", gcvae), ("client", gcvae_client)):
         text = (built / f"reference-{page}.html").read_text(encoding="utf-8")

@@ -1,0 +1,167 @@
+"""What a tool of the MCP server answers, with or without cells of tables.
+
+Without cells, an answer is built from members that are known to contain none: names, kinds, counts,
+shares, scores and verdicts. A member that the service adds later is therefore not revealed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gcvae_client import ClientError, JobError, ProblemError
+
+Document = dict[str, Any]
+
+_WITH_ROWS = "start `gcvae mcp` with --rows to see cells"
+_LEAST_DISTINCT = 20  # with fewer distinct numbers, a mean may be a cell
+_COLUMN = ("name", "kind", "drop", "personal", "decimals", "steps", "datetime_format")
+_STATISTICS = ("name", "kind", "drop", "missing_share", "distinct")
+_FIGURE = ("name", "label", "value", "floor", "interval", "verdict", "worse", "unit")
+_JOB = ("id", "kind", "status", "model_id", "dataset_id", "result_id", "finished_at")
+_PROGRESS = ("phase", "fraction", "seconds_left", "bound_held_out")
+_SCORE = ("log_likelihood", "standard_error", "percentile", "anomaly", "odd_cell", "rare")
+_PARTS = ("fidelity", "utility", "likelihood", "privacy")
+
+
+def _members(document: Mapping[str, Any], names: Sequence[str]) -> Document:
+    return {name: document[name] for name in names if document.get(name) is not None}
+
+
+def dataset_answer(dataset: Document) -> Document:
+    """Returns a dataset's name and size, and the number of its data-quality warnings."""
+    known = _members(dataset, ("id", "name", "kind", "rows", "columns", "created_at"))
+    tables = dataset.get("tables")
+    known |= {} if tables is None else {"tables": [table["name"] for table in tables]}
+    return known | {"warnings": len(dataset["warnings"])}
+
+
+def model_answer(model: Document) -> Document:
+    """Returns a model's name, state, preset and held-out log-likelihood."""
+    names = ("id", "name", "kind", "status", "dataset_id", "job_id", "bound_held_out", "scoring")
+    return _members(model, names) | {"preset": model["training"].get("preset")}
+
+
+def job_answer(job: Document, rows: bool) -> Document:
+    """Returns a job's state, progress and error.
+
+    Args:
+        rows: Whether the error's message, which may quote cells, is included.
+    """
+    known = _members(job, _JOB)
+    known["progress"] = _members(job["progress"] or {}, _PROGRESS)
+    if error := job["error"]:
+        known["error"] = error if rows else {"code": error.get("code"), "message": _WITH_ROWS}
+    return known
+
+
+def schema_answer(dataset: Document, rows: bool) -> Document:
+    """Returns the columns and rules of a dataset's schema, of each table for a database.
+
+    Args:
+        rows: Whether levels, limits, constants of rules and warnings are included.
+    """
+    schema = dataset["schema"]
+    if rows:
+        return _members(dataset, ("schema", "tables", "warnings"))
+    if dataset["tables"] is None:
+        return _table_schema(schema)
+    return {
+        "tables": {
+            table["name"]: {"rows": table["rows"], **schema["tables"][table["name"]]}
+            | _table_schema(table["schema"])
+            for table in dataset["tables"]
+        }
+    }
+
+
+def _table_schema(schema: Document) -> Document:
+    columns = [
+        _members(column, _COLUMN)
+        | ({"n_levels": len(column["levels"])} if column.get("levels") else {})
+        for column in schema.get("columns", ())
+    ]
+    rules = [
+        _members(rule, ("keep", "source", "share")) | {"rule": without_texts(rule["rule"])}
+        for rule in schema.get("rules", ())
+        if isinstance(rule.get("rule"), str)
+    ]
+    return {"columns": columns, "rules": rules}
+
+
+def profile_answer(profile: Document, rows: bool) -> Document:
+    """Returns statistics of columns.
+
+    Args:
+        rows: Whether quantiles, histograms and levels, which are or bound cells, are included.
+    """
+    if rows:
+        return profile
+    columns = []
+    for column in profile["columns"]:
+        known = _members(column, _STATISTICS)
+        if column["distinct"] >= _LEAST_DISTINCT and column["mean"] is not None:
+            known |= _members(column, ("mean", "standard_deviation"))
+        columns.append(known)
+    return {"rows": profile["rows"], "columns": columns}
+
+
+def rules_answer(rules: Sequence[Document], rows: bool) -> Document:
+    """Returns the rules between columns and in how many rows each holds.
+
+    Args:
+        rows: Whether texts in formulas and the rows that violate a rule are included.
+    """
+    if rows:
+        return {"rules": list(rules)}
+    found = [
+        {"formula": without_texts(rule["formula"])} | _members(rule, ("columns", "rows", "kept"))
+        for rule in rules
+    ]
+    return {"rules": found}
+
+
+def without_texts(formula: str) -> str:
+    """Returns a formula with `'…'` in the place of each text, which may be a cell."""
+    return re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", "'…'", formula)
+
+
+def report_answer(report: Document, rows: bool) -> Document:
+    """Returns the verdicts and figures of a report.
+
+    Args:
+        rows: Whether details with labels of cells (columns, pairs, rules) are included.
+    """
+    if rows:
+        return report
+    parts = {}
+    for name in _PARTS:
+        part = _members(report[name], ("verdict", "advice"))
+        part["figures"] = [_members(figure, _FIGURE) for figure in report[name]["figures"]]
+        parts[name] = part
+    decisions = [_members(decision, ("of", "verdict")) for decision in report["decisions"]]
+    return {"headline": report["headline"], "decisions": decisions, **parts}
+
+
+def scores_answer(scores: Document) -> Document:
+    """Returns the score of each row, with the contribution of each column."""
+    lines = [_members(line, (*_SCORE, "contributions")) for line in scores["scores"]]
+    return {"scores": lines, "totals": scores.get("totals")}
+
+
+def told(error: ClientError | OSError | ValueError, rows: bool) -> str:
+    """Returns the message of an error.
+
+    Args:
+        rows: Whether messages about invalid input, which may quote cells, are given in full.
+    """
+    if rows or not isinstance(error, ProblemError | JobError):
+        return str(error)
+    if isinstance(error, JobError):
+        return f"job {error.job['id']} is {error.job['status']}; {_WITH_ROWS}"
+    if error.status == 422:
+        places = [str(problem.get("pointer", "")) for problem in error.errors]
+        where = f" at {', '.join(places)}" if any(places) else ""
+        return f"{error.title}{where}; {_WITH_ROWS}"
+    return str(error)
