@@ -54,7 +54,7 @@ def declared(name: str) -> set[str]:
 def behind(path: Path) -> tuple[str, ...]:
     """The distributions that are there where a module is used."""
     room = path.relative_to(ROOT).parts[:2]
-    if room == ("gcvae_cli", "client"):
+    if room in (("gcvae_cli", "client"), ("gcvae_cli", "agents")):
         return "gcvae", "gcvae-client"
     if room == ("gcvae_cli", "server") or room[0] in PACKAGES["gcvae-server"]:
         return "gcvae", "gcvae-server"
