@@ -13,6 +13,7 @@ from catalog.jobs.leases import Leases
 from catalog.orphans import Orphans
 from catalog.retention import Retention
 from catalog.statistics import Statistics
+from catalog.webhooks.outbox import Outbox
 from catalog.workers import Workers
 from catalog.workspace import Workspace
 
@@ -61,6 +62,7 @@ class Catalog:
         self.keys = Keys(self.database)
         self.sessions = Sessions(self.database)
         self.audit = Audit(self.database)
+        self.outbox = Outbox(self.database)
 
     def workspace(self, name: str) -> Workspace:
         """Returns the records of one workspace; a name without records gives an empty workspace."""

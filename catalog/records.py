@@ -73,6 +73,61 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
+class EventType(StrEnum):
+    """Type of an event that webhooks are told of.
+
+    `ping` is sent on request, to test a webhook; the others happen by themselves.
+    """
+
+    JOB_ENDED = "job.ended"
+    REPORT_READY = "report.ready"
+    KEY_EXPIRING = "key.expiring"
+    PING = "ping"
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Record of a URL that is told of events, without the secret that signs them.
+
+    Attributes:
+        events: Types of the events: values of `EventType`.
+    """
+
+    id: str
+    workspace: str
+    url: str
+    events: list[str]
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Record of one event for one webhook.
+
+    Attributes:
+        subject: Id of the job, key or webhook that the event is about.
+        about: Members of the event, as JSON.
+        attempts: Number of attempts that have begun.
+        next_attempt_at: Time of the next attempt, or end of the current one; None if the delivery
+            succeeded or was given up.
+        status_code: Status of the last response; None if there was none.
+        error: What went wrong in the last attempt; None if nothing did.
+        delivered_at: Time at which the receiver accepted the event; None if it has not.
+    """
+
+    id: str
+    webhook_id: str
+    type: EventType
+    subject: str
+    about: Document
+    attempts: int
+    next_attempt_at: datetime | None
+    status_code: int | None
+    error: str | None
+    delivered_at: datetime | None
+    created_at: datetime
+
+
 @dataclass(frozen=True)
 class Key:
     """Record of an API key, without its secret.

@@ -11,6 +11,7 @@ from catalog.jobs.privacy_ledger import PrivacyLedgers
 from catalog.models import Models
 from catalog.results import Results
 from catalog.usage import Usage
+from catalog.webhooks.registry import Webhooks
 
 
 class Workspace:
@@ -30,3 +31,4 @@ class Workspace:
         self.audit = WorkspaceAudit(database, name)
         self.usage = Usage(database, name)
         self.privacy = PrivacyLedgers(database, name)
+        self.webhooks = Webhooks(database, name)

@@ -138,3 +138,8 @@ class AsyncClient:
     cancel = _awaited(Client.cancel)
     retry = _awaited(Client.retry)
     is_ready = _awaited(Client.is_ready)
+    create_webhook = _awaited(Client.create_webhook)
+    webhooks = _iterated(Client.webhooks)
+    ping_webhook = _awaited(Client.ping_webhook)
+    deliveries = _iterated(Client.deliveries)
+    retry_delivery = _awaited(Client.retry_delivery)

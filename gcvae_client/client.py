@@ -629,10 +629,10 @@ class Client(Reports):
         )
 
     def delete(self, resource: Resource, *, cascade: bool = False) -> None:
-        """Deletes a dataset, a model or a result.
+        """Deletes a dataset, a model, a webhook or a result.
 
         Args:
-            resource: The dataset, model or result: its id or its dictionary.
+            resource: The dataset, model, webhook or result: its id or its dictionary.
             cascade: For a dataset, whether to delete its models and their results too.
         """
         params = {"cascade": "true"} if cascade else {}

@@ -9,12 +9,13 @@ from typing import Any
 from gcvae_client.connection import Call
 from gcvae_client.errors import Document, NotFoundError
 from gcvae_client.resources import Resource, dataset_id_of, model_id_of
-from gcvae_client.service import Place, Service, document_of
+from gcvae_client.service import Place, document_of
+from gcvae_client.webhooks import Webhooks
 
 _FORMS = (".json", ".html")
 
 
-class Reports(Service):
+class Reports(Webhooks):
     """Base class of `Client` with the methods that request and download quality reports of
     models."""
 

@@ -12,8 +12,10 @@ RESULTS = {
 }  # fmt: skip
 """Name of each collection of results in URLs, by the prefix of the results' ids."""
 
-_COLLECTIONS = {"ds": "datasets", "mdl": "models"} | RESULTS
-_KINDS = {"ds": "dataset", "mdl": "model", "job": "job"} | dict.fromkeys(RESULTS, "result")
+_COLLECTIONS = {"ds": "datasets", "mdl": "models", "whk": "webhooks"} | RESULTS
+_KINDS = {"ds": "dataset", "mdl": "model", "job": "job", "whk": "webhook"} | dict.fromkeys(
+    RESULTS, "result"
+)
 
 
 def dataset_id_of(dataset: Resource) -> str:
@@ -42,21 +44,31 @@ def model_id_of(model: Resource) -> str:
     return _id_of(model, "model")
 
 
+def webhook_id_of(webhook: Resource) -> str:
+    """Returns the id of a webhook, which is given as its id or its JSON object.
+
+    Raises:
+        TypeError: The argument is neither an id nor a JSON object that contains one.
+        ValueError: The id is that of something else.
+    """
+    return _id_of(webhook, "webhook")
+
+
 def any_id_of(resource: Resource) -> str:
-    """Returns the id of a dataset, a model or a result, which is given as its id or JSON object.
+    """Returns the id of a dataset, model, webhook or result, given as its id or JSON object.
 
     Raises:
         TypeError: The argument is neither an id nor a JSON object that contains one.
         ValueError: The id is that of a job, or is unknown.
     """
-    found = _own_id(resource, "dataset, model or result")
+    found = _own_id(resource, "dataset, model, webhook or result")
     if kind_of(found) in (None, "job"):
         raise ValueError(f"{found!r} is not the id of a {', '.join(_COLLECTIONS.values())}")
     return found
 
 
 def place_of(resource_id: str) -> str:
-    """Returns the URL path of a dataset, a model or a result with this id."""
+    """Returns the URL path of a dataset, a model, a webhook or a result with this id."""
     return f"/v1/{_COLLECTIONS[resource_id.split('_')[0]]}/{resource_id}"
 
 

@@ -43,10 +43,12 @@ from service.routes import (
     presets,
     privacy_ledgers,
     sessions,
+    webhooks,
     work,
 )
 from service.settings import ServiceSettings
 from service.site import guide_pages, pages
+from service.webhook_delivery import Deliverer
 
 _PRELOAD_AFTER_SECONDS = 0.3
 
@@ -84,6 +86,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
         privacy_ledgers,
         audit,
         sessions,
+        webhooks,
         work,
     ):
         app.include_router(part.router, dependencies=checks)
@@ -123,9 +126,15 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     background = [asyncio.create_task(watch_lag(resources.metrics))]
     if resources.settings.preload_torch:
         background.append(asyncio.create_task(_warm(resources)))
+    if resources.settings.outside_hosts:
+        seconds = resources.settings.outside_timeout_seconds
+        deliverer = Deliverer(resources.catalog.outbox, resources.outside, seconds)
+        background.append(asyncio.create_task(deliverer.run()))
     yield
     for task in background:
         task.cancel()
+    if resources.settings.outside_hosts:
+        await resources.outside.close()
     # In a thread, so that the event loop can still log requests that are cut off meanwhile.
     await asyncio.to_thread(resources.close)
 

@@ -21,6 +21,7 @@ Errors whose message does not say how to proceed carry `advice`, which the respo
     ├── PreconditionError       the resource changed since the caller read it
     ├── ProcessDiedError        the child process that handled the request died
     ├── SlowReaderError         a client read a stream too slowly
+    ├── OutsideError            a host outside that must not be reached
     ├── StoppingError           the service is shutting down
     ├── NotReadyError           a server that the service depends on does not respond
     ├── UnauthorizedError       the request has no valid key
@@ -195,6 +196,18 @@ class SlowReaderError(ServiceError):
             f"the client took longer than {limit_seconds:g} s to read the response "
             f"({variable('inline_seconds')})"
         )
+
+
+class OutsideError(ServiceError):
+    """A URL or an address of its host is not one that the operator has allowed.
+
+    Attributes:
+        expected: What would be allowed.
+    """
+
+    def __init__(self, why: str, expected: str) -> None:
+        super().__init__(why)
+        self.expected = expected
 
 
 class StoppingError(ServiceError):

@@ -15,6 +15,7 @@ from runtime.traces import Traces, make_traces
 from service.inline.pool import InlinePool
 from service.inline.single_flight_cache import SingleFlightCache
 from service.job_reads import JobReads
+from service.outside import Outside
 from service.pool import WorkPool
 from service.settings import ServiceSettings
 
@@ -33,6 +34,7 @@ class Resources:
         tables: Threads that read uploaded tables.
         inline: Child processes that run models, for requests answered without a job.
         profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
+        outside: Sends requests to hosts that the operator has allowed.
         closing: Set when the service shuts down, so that event streams end.
     """
 
@@ -46,6 +48,7 @@ class Resources:
     traces: Traces
     job_reads: JobReads
     profiles: SingleFlightCache[tuple[str, str], bytes]
+    outside: Outside
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server stops, so that event streams end."""
 
@@ -82,6 +85,7 @@ def make_resources(
         traces=make_traces(settings, "api"),
         job_reads=JobReads(catalog.all_jobs.get_many),
         profiles=SingleFlightCache(64),
+        outside=Outside.of(settings),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated
 
@@ -135,6 +136,19 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         default=True, description="start the first inline process right after the port is open"
     )
 
+    outside_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="host names, separated by commas, to which webhooks may be sent; "
+        "*.example.com allows all names below it",
+    )
+    outside_networks: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
+        default=(),
+        description="networks, separated by commas, of non-public addresses of these hosts",
+    )
+    outside_timeout_seconds: float = Field(
+        default=10.0, gt=0, description="each step of a request to these hosts"
+    )
+
     database_seconds: float = Field(
         default=1.5, gt=0, description="a slower database statement ends in a 503 response"
     )
@@ -152,11 +166,13 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         description="time for shutdown; open requests have two seconds less",
     )
 
-    @field_validator("allowed_hosts", mode="before")
+    @field_validator("allowed_hosts", "outside_hosts", "outside_networks", mode="before")
     @classmethod
-    def _split_hosts(cls, hosts: object) -> object:
-        """Splits host names at commas if they are one text, as in an environment variable."""
-        return [host.strip() for host in hosts.split(",")] if isinstance(hosts, str) else hosts
+    def _split(cls, given: object) -> object:
+        """Splits a list at commas if it is one text, as in an environment variable."""
+        if not isinstance(given, str):
+            return given
+        return [item.strip() for item in given.split(",") if item.strip()]
 
     def database(self) -> str:
         """Returns the URL of the database; by default an SQLite file in the data folder."""

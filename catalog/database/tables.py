@@ -23,7 +23,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_colu
 
 from catalog.database.clock import Timestamp
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import DataKind, Document, JobStatus, ModelStatus, Scoring
+from catalog.records import DataKind, Document, EventType, JobStatus, ModelStatus, Scoring
 
 _ID = 40
 _NAME = 300
@@ -55,6 +55,7 @@ class Base(DeclarativeBase):
         list[str]: JSON(),
         bool: Boolean(),
         DataKind: _word(DataKind),
+        EventType: _word(EventType),
         JobKind: _word(JobKind),
         JobStatus: _word(JobStatus),
         ModelStatus: _word(ModelStatus),
@@ -343,3 +344,47 @@ class AuditRow(Base):
     status: Mapped[int] = mapped_column(Integer)
     request_id: Mapped[str | None] = mapped_column(String(128))
     digest: Mapped[str] = mapped_column(String(_SHA256))
+
+
+class WebhookRow(Base):
+    """Database row of a webhook with the secret that signs its deliveries; see
+    `catalog.records.Webhook`."""
+
+    __tablename__ = "webhooks"
+    __table_args__ = (Index(None, "workspace", "id"),)
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    url: Mapped[str] = mapped_column(String(2000))
+    secret: Mapped[str] = mapped_column(String(100))
+    events: Mapped[list[str]]
+    created_at: Mapped[datetime]
+
+
+class DeliveryRow(Base):
+    """Database row of one event for one webhook; see `catalog.records.Delivery`.
+
+    Attributes:
+        number: Order of the events; that of ids is by the clocks of several machines.
+    """
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index(None, "webhook_id", "subject", "number"),
+        Index(None, "next_attempt_at"),
+    )
+
+    number: Mapped[int] = mapped_column(
+        BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
+    )
+    id: Mapped[str] = mapped_column(String(_ID), unique=True)
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
+    type: Mapped[EventType]
+    subject: Mapped[str] = mapped_column(String(_ID))
+    about: Mapped[Document]
+    attempts: Mapped[int] = mapped_column(Integer)
+    next_attempt_at: Mapped[datetime | None]
+    status_code: Mapped[int | None] = mapped_column(Integer)
+    error: Mapped[str | None] = mapped_column(String(_NAME))
+    delivered_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]

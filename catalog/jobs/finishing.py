@@ -26,6 +26,7 @@ from catalog.records import (
     Produced,
     Trained,
 )
+from catalog.webhooks.events import announce_end
 
 _UNASKED = -100
 """Priority of a job that the service itself queued: below that of all other jobs."""
@@ -61,6 +62,7 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
             _delete_earlier(session, row)
         session.add(_result_row(row, outcome))
     _count_outcome(session, row, outcome)
+    announce_end(session, row)
 
 
 def close_where_shards_are(session: Session, job: JobRow) -> None:

@@ -19,8 +19,9 @@ from service.http.sessions import SESSION_PATH, refuse_forged, session_of
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
-_ADMIN_PATHS = ("/metrics", "/v1/audit", "/v1/work")
-"""Paths that require the scope `admin`; `/metrics` and `/v1/work` show all workspaces."""
+_ADMIN_PATHS = ("/metrics", "/v1/audit", "/v1/work", "/v1/webhooks")
+"""Paths that require the scope `admin`, also those below them; `/metrics` and `/v1/work` show all
+workspaces, and webhooks send data out."""
 
 
 class Gate:
@@ -116,7 +117,7 @@ def needed_scope(method: str, path: str) -> KeyScope:
     >>> needed_scope("GET", "/v1/jobs").value, needed_scope("POST", "/v1/models").value
     ('read', 'write')
     """
-    if path in _ADMIN_PATHS:
+    if any(path == admin or path.startswith(f"{admin}/") for admin in _ADMIN_PATHS):
         return KeyScope.ADMIN
     return KeyScope.READ if method in SAFE_METHODS else KeyScope.WRITE
 

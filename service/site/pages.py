@@ -30,6 +30,7 @@ PATHS = (
     "/jobs",
     "/jobs/{rest:path}",
     "/work",
+    "/webhooks",
 )
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "

@@ -48,13 +48,13 @@ export async function show({ place, words: [kind], signal, session }) {
     history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
     await firstPage(list, kind, query, table, signal);
   };
-  fill(place, head({ title: list.title, actions: kind === "jobs" ? toAllWork(session) : [] }), controls(list, asked, find, table), table);
+  fill(place, head({ title: list.title, actions: kind === "jobs" ? ofAdministrators(session) : [] }), controls(list, asked, find, table), table);
   await find();
 }
 
-/** Returns a link to the queues and workers of all workspaces, for users with the scope `admin`. */
-function toAllWork(session) {
-  return session.scopes.includes("admin") ? [h("a.button", { href: "/work" }, "Queues and workers")] : [];
+/** Returns links to webhooks, and to the queues and workers of all workspaces, for users with the scope `admin`. */
+function ofAdministrators(session) {
+  return session.scopes.includes("admin") ? [h("a.button", { href: "/webhooks" }, "Webhooks"), h("a.button", { href: "/work" }, "Queues and workers")] : [];
 }
 
 function controls(list, asked, find, table) {

@@ -18,6 +18,13 @@ from schemathesis.specs.openapi.checks import (
 from tests.running_service import Running, train
 
 CALLS = {
+    ("GET", "/v1/webhooks"),
+    ("POST", "/v1/webhooks"),
+    ("GET", "/v1/webhooks/{webhook_id}"),
+    ("DELETE", "/v1/webhooks/{webhook_id}"),
+    ("POST", "/v1/webhooks/{webhook_id}/ping"),
+    ("GET", "/v1/webhooks/{webhook_id}/deliveries"),
+    ("POST", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry"),
     ("POST", "/v1/datasets"), ("GET", "/v1/datasets"), ("GET", "/v1/datasets/{dataset_id}"),
     ("DELETE", "/v1/datasets/{dataset_id}"), ("PUT", "/v1/datasets/{dataset_id}/schema"),
     ("PATCH", "/v1/datasets/{dataset_id}/schema"),

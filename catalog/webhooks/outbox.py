@@ -1,0 +1,145 @@
+"""The deliveries of all workspaces that are due.
+
+A delivery is due at `next_attempt_at`. Taking it moves that time past the end of the attempt, so
+that it is due again if the process dies. Success and giving up set it to None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Select, delete, exists, select
+from sqlalchemy.orm import Session, aliased
+
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import DeliveryRow, KeyRow, WebhookRow
+from catalog.pages import copy_row
+from catalog.records import Delivery
+from catalog.webhooks.events import announce_expiry
+
+MOST_ATTEMPTS = 20
+_FIRST_PAUSE_SECONDS = 2.0
+_LONGEST_PAUSE_SECONDS = 4 * 3600.0
+_EXPIRY_SECONDS = 7 * 24 * 3600.0
+_KEPT_SECONDS = 30 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A delivery to attempt, with the URL and secret of its webhook."""
+
+    delivery: Delivery
+    url: str
+    secret: str
+
+
+class Outbox:
+    """Hands out due deliveries and records what became of them; any number of processes may."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take(self, seconds: float, at_once: int, open_attempts: Mapping[str, int]) -> list[Taken]:
+        """Returns due deliveries, of each webhook the oldest, whose attempts begin now.
+
+        Args:
+            seconds: Time after which an attempt without a result counts as failed.
+            at_once: Maximum number of open attempts at a webhook.
+            open_attempts: Number of open attempts of this process by webhook id.
+        """
+        if not self._any_due():
+            return []  # without a transaction that writes
+        with self._database.writing() as session:
+            found = []
+            webhooks = session.scalars(
+                select(DeliveryRow.webhook_id)
+                .where(DeliveryRow.next_attempt_at <= database_clock())
+                .distinct()
+            ).all()
+            for webhook_id in webhooks:
+                free = at_once - open_attempts.get(webhook_id, 0)
+                rows = session.scalars(_due(webhook_id).limit(max(free, 0))).all()
+                webhook = session.get_one(WebhookRow, webhook_id) if rows else None
+                for row in rows:
+                    row.attempts += 1
+                    row.next_attempt_at = database_clock(seconds)
+                    session.flush()
+                    session.refresh(row)
+                    assert webhook is not None
+                    found.append(Taken(copy_row(Delivery, row), webhook.url, webhook.secret))
+            return found
+
+    def delivered(self, delivery_id: str, status_code: int) -> None:
+        """Records that the receiver has accepted a delivery."""
+        with self._database.writing() as session:
+            row = _find(session, delivery_id)
+            if row is not None:  # its webhook may have been deleted
+                row.status_code, row.error = status_code, None
+                row.delivered_at, row.next_attempt_at = database_clock(), None
+
+    def failed(self, delivery_id: str, attempt: int, status_code: int | None, error: str) -> None:
+        """Records a failed attempt: the next one is after a pause that doubles each time, and none
+        after `MOST_ATTEMPTS`, which takes about two days.
+
+        Args:
+            attempt: Number of the attempt; the result of an earlier one is ignored.
+            status_code: Status of the response; None if there was none.
+        """
+        with self._database.writing() as session:
+            row = _find(session, delivery_id)
+            if row is None or row.attempts != attempt or row.delivered_at is not None:
+                return
+            row.status_code, row.error = status_code, error
+            pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1), _LONGEST_PAUSE_SECONDS)
+            row.next_attempt_at = None if attempt >= MOST_ATTEMPTS else database_clock(pause)
+
+    def announce_expiring_keys(self) -> None:
+        """Writes events for the API keys that expire within a week, once for each key."""
+        soon = select(KeyRow).where(
+            KeyRow.revoked_at.is_(None),
+            KeyRow.expires_at > database_clock(),
+            KeyRow.expires_at <= database_clock(_EXPIRY_SECONDS),
+        )
+        with self._database.writing() as session:
+            for row in session.scalars(soon.with_for_update()).all():
+                announce_expiry(session, row)
+
+    def forget(self) -> None:
+        """Deletes deliveries that ended more than 30 days ago."""
+        old = DeliveryRow.created_at < database_clock(-_KEPT_SECONDS)
+        with self._database.writing() as session:
+            session.execute(delete(DeliveryRow).where(old, DeliveryRow.next_attempt_at.is_(None)))
+
+    def _any_due(self) -> bool:
+        due = select(DeliveryRow.number).where(DeliveryRow.next_attempt_at <= database_clock())
+        with self._database.reading() as session:
+            return session.scalar(due.limit(1)) is not None
+
+
+def _find(session: Session, delivery_id: str) -> DeliveryRow | None:
+    query = select(DeliveryRow).where(DeliveryRow.id == delivery_id)
+    return session.scalar(query.with_for_update())
+
+
+def _due(webhook_id: str) -> Select[DeliveryRow]:
+    """Returns the query for a webhook's due deliveries, of each subject only the first that has not
+    ended; rows that another process is taking are skipped."""
+    earlier = aliased(DeliveryRow)
+    is_behind = exists().where(
+        earlier.webhook_id == DeliveryRow.webhook_id,
+        earlier.subject == DeliveryRow.subject,
+        earlier.number < DeliveryRow.number,
+        earlier.next_attempt_at.is_not(None),
+    )
+    return (
+        select(DeliveryRow)
+        .where(
+            DeliveryRow.webhook_id == webhook_id,
+            DeliveryRow.next_attempt_at <= database_clock(),
+            ~is_behind,
+        )
+        .order_by(DeliveryRow.next_attempt_at, DeliveryRow.number)
+        .with_for_update(skip_locked=True, of=DeliveryRow)
+    )

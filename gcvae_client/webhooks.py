@@ -1,0 +1,57 @@
+"""Methods of the client that concern webhooks: URLs that the service tells of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gcvae_client.errors import Document
+from gcvae_client.resources import Resource, webhook_id_of
+from gcvae_client.service import Service
+
+
+class Webhooks(Service):
+    """Base class of `Client` with the methods for webhooks, which need a key with the scope
+    `admin`."""
+
+    def create_webhook(self, url: str, events: Sequence[str] | None = None) -> Document:
+        """Creates a webhook and returns it with its `secret`, which is returned only this once.
+
+        The secret signs deliveries by the Standard Webhooks specification.
+
+        Args:
+            url: URL to which events are sent; the operator must have allowed its host.
+            events: Types of the events: `job.ended`, `report.ready`, `key.expiring`. Default: all.
+
+        Raises:
+            InvalidError: The URL is invalid, or its host is not allowed.
+        """
+        body = {"url": url} | ({} if events is None else {"events": list(events)})
+        found: Document = self._json("POST", "/v1/webhooks", body=lambda _: {"json": body})
+        return found
+
+    def webhooks(self) -> Iterator[Document]:
+        """Yields all webhooks of the workspace, the newest first."""
+        return self._items("/v1/webhooks")
+
+    def ping_webhook(self, webhook: Resource) -> Document:
+        """Sends an event of type `ping` to a webhook, to test it, and returns its delivery."""
+        found: Document = self._json("POST", f"/v1/webhooks/{webhook_id_of(webhook)}/ping")
+        return found
+
+    def deliveries(self, webhook: Resource) -> Iterator[Document]:
+        """Yields a webhook's deliveries of the last 30 days, the newest first.
+
+        `delivered_at` is None until the receiver has accepted the event; `next_attempt_at` is None
+        if there is no further attempt.
+        """
+        return self._items(f"/v1/webhooks/{webhook_id_of(webhook)}/deliveries")
+
+    def retry_delivery(self, delivery: Document) -> Document:
+        """Sends an event again, also one that was accepted or given up, and returns its delivery.
+
+        Args:
+            delivery: A delivery, as returned by `deliveries`.
+        """
+        path = f"/v1/webhooks/{delivery['webhook_id']}/deliveries/{delivery['id']}/retry"
+        found: Document = self._json("POST", path)
+        return found

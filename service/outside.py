@@ -1,0 +1,176 @@
+"""Requests to hosts outside the service, which an administrator has allowed.
+
+A request is sent only if the host's name is on the list of allowed hosts and each of its addresses
+is public or within an allowed network. The connection is made to an address that was checked, so a
+name that resolves differently a moment later reaches nothing else. Redirects are not followed, and
+proxies from the environment are not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Sequence
+from functools import cached_property
+from urllib.parse import SplitResult, urlsplit
+
+import httpx
+
+from gcvae.errors import Problem
+from service.errors import OutsideError, RequestError
+from service.settings import ServiceSettings, variable
+
+# Its log lines would contain URLs, which may hold secrets.
+logging.getLogger("httpx").setLevel(logging.WARNING)
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Outside:
+    """Checks URLs and sends requests to allowed hosts.
+
+    Args:
+        hosts: Names of allowed hosts; `*.example.com` allows all names that end with
+            `.example.com`.
+        networks: Networks of non-public addresses that hosts may have.
+        timeout_seconds: Time limit of each step of a request: connecting, sending, and waiting for
+            the response.
+    """
+
+    def __init__(
+        self, hosts: Sequence[str], networks: Sequence[Network], timeout_seconds: float
+    ) -> None:
+        self._hosts = [host.lower() for host in hosts]
+        self._networks = networks
+        self._timeout_seconds = timeout_seconds
+
+    @classmethod
+    def of(cls, settings: ServiceSettings) -> Outside:
+        """Returns the instance for the hosts and networks in the service's settings."""
+        return cls(
+            settings.outside_hosts, settings.outside_networks, settings.outside_timeout_seconds
+        )
+
+    @cached_property
+    def _client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            timeout=self._timeout_seconds, follow_redirects=False, trust_env=False
+        )
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self._client.aclose()
+
+    def require_allowed(self, url: str, pointer: str) -> None:
+        """Checks the form of a URL and the name of its host; nothing is looked up.
+
+        Args:
+            pointer: JSON pointer to the URL in the request body, for the error.
+
+        Raises:
+            RequestError: The URL is invalid, or its host is not allowed.
+        """
+        try:
+            self._parse(url)
+        except OutsideError as error:
+            problem = Problem(str(error), pointer=pointer, expected=error.expected)
+            raise RequestError(problem) from None
+
+    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> int:
+        """Sends a POST request and returns the status of the response, whose body is not read.
+
+        Raises:
+            OutsideError: The URL or an address of its host is not allowed.
+            httpx.HTTPError: The host does not answer in time.
+        """
+        parts = self._parse(url)
+        host = str(parts.hostname)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        address = await self._checked_address(host, port)
+        shown = f"[{address}]" if address.version == 6 else str(address)
+        pinned = parts._replace(netloc=f"{shown}:{port}").geturl()
+        request = self._client.build_request(
+            "POST",
+            pinned,
+            content=body,
+            headers=headers | {"Host": parts.netloc},
+            extensions={"sni_hostname": host},
+        )
+        response = await self._client.send(request, stream=True)
+        await response.aclose()
+        return response.status_code
+
+    def _parse(self, url: str) -> SplitResult:
+        """Returns the parts of an allowed URL.
+
+        Raises:
+            OutsideError: The URL is invalid, or its host is not allowed.
+        """
+        try:
+            parts = urlsplit(url)
+            host, _ = (parts.hostname or "").lower(), parts.port
+        except ValueError:
+            raise OutsideError("this is not a URL", "https://{host}/{path}") from None
+        if parts.scheme not in ("https", "http") or not host or any(c <= " " for c in url):
+            raise OutsideError("this is not the URL of a web server", "https://{host}/{path}")
+        if parts.scheme == "http" and not self._networks:
+            raise OutsideError(
+                "http is not encrypted",
+                f"https, or http within the networks of {variable('outside_networks')}",
+            )
+        if parts.username is not None or parts.password is not None:
+            raise OutsideError("the URL contains a user name or password", "a URL without them")
+        if not any(_matches(host, allowed) for allowed in self._hosts):
+            listed = ", ".join(self._hosts) or "none"
+            raise OutsideError(
+                f"host {host!r} is not allowed",
+                f"a host of {variable('outside_hosts')}, which lists {listed}",
+            )
+        return parts
+
+    async def _checked_address(self, host: str, port: int) -> Address:
+        """Returns an address of a host, after checking all its addresses.
+
+        Raises:
+            OutsideError: The name is unknown, or one of the addresses is not allowed.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError:
+            raise OutsideError(f"the name {host!r} is unknown", "a name with an address") from None
+        addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+        for address in addresses:
+            if not self._may_reach(address):
+                raise OutsideError(
+                    f"host {host!r} has an address that is not public",
+                    f"a public address, or one within {variable('outside_networks')}",
+                )
+        return addresses[0]
+
+    def _may_reach(self, address: Address) -> bool:
+        if any(address in network for network in self._networks):
+            return True
+        inner = _embedded(address)
+        if inner is not None:
+            return self._may_reach(inner)
+        return address.is_global and not address.is_multicast
+
+
+def _matches(host: str, allowed: str) -> bool:
+    return host.endswith(allowed[1:]) if allowed.startswith("*.") else host == allowed
+
+
+def _embedded(address: Address) -> ipaddress.IPv4Address | None:
+    """Returns the IPv4 address that an IPv6 address stands for; None if it stands for none."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (None if teredo is None else teredo[1])

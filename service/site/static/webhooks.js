@@ -1,0 +1,84 @@
+// The page of webhooks: URLs that the service tells of events, and the log of their deliveries.
+
+import { ask, pause, read } from "./api.js";
+import { confirmed, dataTable, head, pressed, when } from "./components.js";
+import { fill, h } from "./elements.js";
+import { count } from "./words.js";
+
+const EVERY_MILLISECONDS = 3_000;
+const EVENTS = [["job.ended", "Job ended"], ["report.ready", "Report ready"], ["key.expiring", "API key expires within a week"]];
+
+export async function show({ place, signal, reveal }) {
+  const told = h("div");
+  const list = h("div.stack");
+  const draw = async () => fill(list, ...(await cards(told, draw, signal)));
+  fill(place,
+    head({ crumbs: [["Jobs", "/jobs"]], title: "Webhooks", facts: ["URLs that are told of events in this workspace"] }),
+    form(told, draw), told, list);
+  for (;;) {
+    if (!list.contains(document.activeElement)) await draw();  // a button that has the focus stays
+    reveal();
+    await pause(EVERY_MILLISECONDS, signal);
+  }
+}
+
+function form(told, draw) {
+  const url = h("input", { type: "url", required: true, maxlength: 2000, placeholder: "https://hooks.example.com/gcvae" });
+  const boxes = EVENTS.map(([value, text]) => [value, h("input", { type: "checkbox", checked: true }), text]);
+  const button = h("button.main", { type: "submit" }, "Add webhook");
+  const submit = (event) => {
+    event.preventDefault();
+    pressed(button, told, async () => {
+      const events = boxes.filter(([, box]) => box.checked).map(([value]) => value);
+      const made = await read("/v1/webhooks", { method: "POST", json: { url: url.value.trim(), events } });
+      url.value = "";
+      await draw();
+      fill(told, secretBox(made.secret));
+    });
+  };
+  return h("form.card.stack", { onsubmit: submit },
+    h("label.field", {}, "URL", url),
+    h("fieldset.row", {}, h("legend", {}, "Events"), boxes.map(([, box, text]) => h("label", {}, box, text))),
+    h("div.row", {}, button));
+}
+
+function secretBox(secret) {
+  return h("div.card.stack", { role: "status" },
+    h("h2", {}, "The webhook was added"),
+    h("p", {}, "This secret signs its events. It is shown only now; copy it to the receiver."),
+    h("code", {}, secret));
+}
+
+async function cards(told, draw, signal) {
+  const { items } = await read("/v1/webhooks", { signal });
+  if (!items.length) return [h("p.soft", {}, "There are no webhooks.")];
+  return Promise.all(items.map(async (one) => card(one, await read(`/v1/webhooks/${one.id}/deliveries?limit=10`, { signal }), told, draw)));
+}
+
+function card(one, log, told, draw) {
+  const path = `/v1/webhooks/${one.id}`;
+  const act = (text, work, kind = "button") => {
+    const button = h(kind, { type: "button", onclick: () => pressed(button, told, async () => { await work(); await draw(); }) }, text);
+    return button;
+  };
+  const remove = async () => {
+    if (await confirmed("Delete this webhook?", "It is told nothing more, and its log is deleted.", "Delete")) await ask(path, { method: "DELETE" });
+  };
+  return h("section.card.stack", {},
+    h("h2", {}, new URL(one.url).host),
+    h("p.tiny", {}, h("code", {}, one.url)),
+    h("p.soft", {}, EVENTS.filter(([value]) => one.events.includes(value)).map(([, text]) => text).join(", ")),
+    h("div.row", {}, act("Send a test event", () => ask(`${path}/ping`, { method: "POST" })), act("Delete", remove, "button.danger")),
+    log.items.length
+      ? dataTable(`Deliveries to ${one.url}`, ["Event", "About", "State", ["Attempts", "number"], "Time", ""],
+        log.items.map((entry) => [entry.type, h("code.tiny", {}, entry.subject), state(entry), count(entry.attempts), when(entry.created_at),
+          act("Send again", () => ask(`${path}/deliveries/${entry.id}/retry`, { method: "POST" }), "button.small")]))
+      : h("p.soft", {}, "Nothing was sent yet."));
+}
+
+/** Returns what became of a delivery: delivered, given up, or waiting for its next attempt. */
+function state(entry) {
+  if (entry.delivered_at) return h("span.status.good", {}, `delivered (${entry.status_code})`);
+  if (!entry.next_attempt_at) return h("span.status.bad", {}, `given up: ${entry.error}`);
+  return h("span.status.busy", {}, entry.error ? `will be sent again: ${entry.error}` : "waiting");
+}

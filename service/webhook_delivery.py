@@ -1,0 +1,135 @@
+"""Delivers events to webhooks, signed by the Standard Webhooks specification.
+
+    signature = base64(HMAC-SHA256(secret, id + "." + timestamp + "." + body))
+
+Each API process takes due deliveries from the outbox; a slow receiver occupies at most four
+attempts of a process and does not delay the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import time
+from collections import Counter
+
+import httpx
+from sqlalchemy.exc import SQLAlchemyError
+
+from catalog.records import Delivery
+from catalog.webhooks.outbox import Outbox, Taken
+from service.errors import OutsideError
+from service.outside import Outside
+
+_AT_ONCE = 4
+_LEASE_TIMES = 4
+"""Length of an attempt in time limits: name, connection, request and response have one each."""
+_LOOK_SECONDS = 0.5
+_UPKEEP_SECONDS = 60.0
+_MOST_ERROR = 300
+
+log = logging.getLogger("service")
+
+
+class Deliverer:
+    """Attempts the due deliveries of all workspaces, until cancelled.
+
+    Args:
+        timeout_seconds: Time limit of each step of a request.
+    """
+
+    def __init__(self, outbox: Outbox, outside: Outside, timeout_seconds: float) -> None:
+        self._outbox = outbox
+        self._outside = outside
+        self._attempt_seconds = _LEASE_TIMES * timeout_seconds + _LOOK_SECONDS
+        self._open: Counter[str] = Counter()
+        self._attempts: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Delivers events until cancelled. If the database does not answer, it is asked again."""
+        upkeep_at = 0.0
+        while True:
+            try:
+                if time.monotonic() >= upkeep_at:
+                    upkeep_at = time.monotonic() + _UPKEEP_SECONDS
+                    await asyncio.to_thread(self._outbox.announce_expiring_keys)
+                    await asyncio.to_thread(self._outbox.forget)
+                await self._take()
+            except SQLAlchemyError:
+                log.warning("the outbox of webhooks does not answer")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _take(self) -> None:
+        taken = await asyncio.to_thread(
+            self._outbox.take, self._attempt_seconds, _AT_ONCE, dict(self._open)
+        )
+        for found in taken:
+            self._open[found.delivery.webhook_id] += 1
+            attempt = asyncio.create_task(self._attempt(found))
+            self._attempts.add(attempt)
+            attempt.add_done_callback(self._attempts.discard)
+
+    async def _attempt(self, taken: Taken) -> None:
+        """Attempts a delivery and records the result; without a record, it is attempted again."""
+        delivery = taken.delivery
+        try:
+            status, error = await self._send(taken)
+            if error is None and status is not None:
+                await asyncio.to_thread(self._outbox.delivered, delivery.id, status)
+            else:
+                await asyncio.to_thread(
+                    self._outbox.failed, delivery.id, delivery.attempts, status, str(error)
+                )
+        except SQLAlchemyError:
+            log.warning("the result of a delivery is not recorded", extra={"event": delivery.id})
+        finally:
+            self._open[delivery.webhook_id] -= 1
+
+    async def _send(self, taken: Taken) -> tuple[int | None, str | None]:
+        """Sends an event and returns (status of the response, what went wrong); either may be
+        None."""
+        body = event_body(taken.delivery)
+        headers = signed_headers(taken.delivery.id, int(time.time()), body, taken.secret)
+        try:
+            status = await self._outside.post(taken.url, body, headers)
+        except OutsideError as error:
+            return None, str(error)[:_MOST_ERROR]
+        except httpx.TimeoutException:
+            return None, "the receiver did not answer in time"
+        except httpx.HTTPError as error:
+            return None, f"no connection: {type(error).__name__}"
+        return status, None if 200 <= status < 300 else f"the receiver answered {status}"
+
+
+def event_body(delivery: Delivery) -> bytes:
+    """Returns an event as JSON, the same bytes for each attempt."""
+    event = {
+        "id": delivery.id,
+        "type": delivery.type.value,
+        "timestamp": delivery.created_at.isoformat(timespec="milliseconds"),
+        "data": delivery.about,
+    }
+    return json.dumps(event, ensure_ascii=False, sort_keys=True).encode()
+
+
+def signed_headers(event_id: str, timestamp: int, body: bytes, secret: str) -> dict[str, str]:
+    """Returns the headers of a signed event.
+
+    Args:
+        timestamp: Time of the attempt, in seconds since 1970.
+        secret: `whsec_` and the base64 of the key.
+    """
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = b".".join((event_id.encode(), str(timestamp).encode(), body))
+    signature = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "gcvae",
+        "webhook-id": event_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": f"v1,{signature}",
+    }
