@@ -13,7 +13,7 @@ export async function show({ place, signal, reveal }) {
   const list = h("div.stack");
   const draw = async () => fill(list, ...(await cards(told, draw, signal)));
   fill(place,
-    head({ crumbs: [["Jobs", "/jobs"]], title: "Webhooks", facts: ["URLs that are told of events in this workspace"] }),
+    head({ crumbs: [["Jobs", "/jobs"]], title: "Webhooks", facts: ["URLs to which the service sends the events of this workspace"] }),
     form(told, draw), told, list);
   for (;;) {
     if (!list.contains(document.activeElement)) await draw();  // a button that has the focus stays
@@ -38,7 +38,7 @@ function form(told, draw) {
   };
   return h("form.card.stack", { onsubmit: submit },
     h("label.field", {}, "URL", url),
-    h("fieldset.row", {}, h("legend", {}, "Events"), boxes.map(([, box, text]) => h("label", {}, box, text))),
+    h("fieldset.row", {}, h("legend", {}, "Events"), boxes.map(([, box, text]) => h("label.check", {}, box, text))),
     h("div.row", {}, button));
 }
 
@@ -62,7 +62,7 @@ function card(one, log, told, draw) {
     return button;
   };
   const remove = async () => {
-    if (await confirmed("Delete this webhook?", "It is told nothing more, and its log is deleted.", "Delete")) await ask(path, { method: "DELETE" });
+    if (await confirmed("Delete this webhook?", "No further events are sent to it, and its log is deleted.", "Delete")) await ask(path, { method: "DELETE" });
   };
   return h("section.card.stack", {},
     h("h2", {}, new URL(one.url).host),
