@@ -1,4 +1,4 @@
-"""The outbox of webhooks: a due delivery is taken once, in order, and again if it came to nothing."""
+"""The outbox of webhooks: a due delivery is taken once, in order, and again if it failed."""
 
 from __future__ import annotations
 
