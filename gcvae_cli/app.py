@@ -14,6 +14,7 @@ from gcvae_cli.files import map_commands, report_command
 from gcvae_cli.pages import open_pages
 from gcvae_cli.server import audit_commands, key_commands, store_commands
 from gcvae_cli.server import commands as server_commands
+from gcvae_cli.sources.verbs import with_sources
 from gcvae_cli.verbs import Verbs, add_verb
 
 app = typer.Typer(
@@ -40,7 +41,7 @@ for _verb in (
     report_command.report,
     file_commands.export,
 ):
-    add_verb(app, _FILES, _verb, getattr(client_verbs, _verb.__name__), ClientCommand)
+    add_verb(app, _FILES, with_sources(_verb), getattr(client_verbs, _verb.__name__), ClientCommand)
 app.command(rich_help_panel=_FILES)(database_commands.clone)
 app.command(rich_help_panel=_FILES)(file_commands.settings)
 app.command("list", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.list_)

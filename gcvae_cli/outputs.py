@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -130,8 +131,24 @@ def _write_errors(destination: str, written: Path) -> Iterator[None]:
         raise OutputError(f"cannot write {destination}: {error.strerror or error}") from error
 
 
+_SHOWN: ContextVar[dict[str, str] | None] = ContextVar("shown outputs", default=None)
+
+
+@contextmanager
+def shown_as(output: str, name: str) -> Iterator[None]:
+    """Context manager in which `answer` shows a temporary output file under another name."""
+    token = _SHOWN.set({output: name})
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+
+
 def answer(document: dict[str, Any]) -> None:
     """Prints a JSON object on one line of standard output, for scripts."""
+    if "output" in document:
+        shown = (_SHOWN.get() or {}).get(document["output"], document["output"])
+        document = document | {"output": shown}
     print(json.dumps(document, ensure_ascii=False))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
@@ -91,8 +93,118 @@ def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.Me
         raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
 
 
-def _engine(url: str) -> sa.Engine:
+def selected_rows(
+    url: str, name: str | None, query: str | None, batch_rows: int
+) -> Iterator[pa.Table]:
+    """Yields the rows of a table or a SELECT statement, in batches of one transaction.
+
+    Args:
+        url: SQLAlchemy URL of the database.
+        name: Name of the table, optionally after its schema and a point; None for a query.
+        query: SELECT statement; None for a table.
+
+    Raises:
+        WrongUsageError: The database cannot be opened, or it refuses the query.
+    """
+    try:
+        engine = _engine(url)
+        with engine.connect().execution_options(stream_results=True) as connection:
+            statement = sa.text(query) if query is not None else _whole(connection, str(name))
+            n_batches = 0
+            for frame in pd.read_sql_query(
+                statement, connection, chunksize=batch_rows, dtype_backend="pyarrow"
+            ):
+                if len(frame) or not n_batches:
+                    n_batches += 1
+                    yield _typed(pa.Table.from_pandas(frame, preserve_index=False))
+        engine.dispose()
+    except (SQLAlchemyError, pa.ArrowException) as error:
+        raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
+
+
+def _typed(table: pa.Table) -> pa.Table:
+    """Returns the table with type null for columns without a value, so that later batches determine
+    their types."""
+    return pa.table(
+        {
+            name: pa.nulls(len(table)) if cells.null_count == len(table) else cells
+            for name, cells in zip(table.column_names, table.columns, strict=True)
+        }
+    )
+
+
+def _whole(connection: sa.Connection, name: str) -> sa.Select[Any]:
+    """Returns the query for all rows of a table or view.
+
+    Raises:
+        WrongUsageError: The database has no such table; the message lists those that it has.
+    """
+    schema, _, bare = name.rpartition(".")
+    inspector = sa.inspect(connection)
+    if not inspector.has_table(bare, schema=schema or None):
+        known = [*inspector.get_table_names(), *inspector.get_view_names()]
+        listed = ", ".join(sorted(known)[:20]) or "none"
+        raise WrongUsageError(f"--table {name}: the database has no such table; it has: {listed}")
+    return sa.select(sa.Table(bare, sa.MetaData(), schema=schema or None, autoload_with=connection))
+
+
+def require_table(url: str, name: str, if_exists: str) -> None:
+    """Checks that a table can be written: that the database answers, and that the table does not
+    exist, or may be changed.
+
+    Args:
+        if_exists: `fail`, `append` or `replace`.
+
+    Raises:
+        OutputError: The table exists and `if_exists` is `fail`, or the database does not answer.
+    """
+    try:
+        engine = sa.create_engine(_parsed(url))
+        schema, _, bare = name.rpartition(".")
+        exists = sa.inspect(engine).has_table(bare, schema=schema or None)
+        engine.dispose()
+    except SQLAlchemyError as error:
+        raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
+    if exists and if_exists == "fail":
+        raise OutputError(
+            f"--into {name}: the database has such a table (expected: a new one, or --if-exists "
+            "append or replace)"
+        )
+
+
+def insert_rows(url: str, name: str, path: Path, if_exists: str) -> None:
+    """Writes the rows of a Parquet file into a table, all or none.
+
+    Args:
+        if_exists: `fail`, `append` or `replace`, for a table that exists.
+
+    Raises:
+        OutputError: The database refuses the table or a row.
+    """
+    schema, _, bare = name.rpartition(".")
+    try:
+        engine = sa.create_engine(_parsed(url))
+        with engine.begin() as connection:
+            mode = if_exists
+            for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
+                frame = batch.to_pandas()
+                frame.to_sql(bare, connection, schema=schema or None, if_exists=mode, index=False)
+                mode = "append"
+        engine.dispose()
+    except (SQLAlchemyError, ValueError) as error:
+        raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
+
+
+def _parsed(url: str) -> sa.URL:
+    """Returns the parsed URL, with the driver of PostgreSQL that gcvae's server uses if the URL
+    names none."""
     parsed = sa.make_url(url)
+    is_bare = parsed.drivername in ("postgresql", "postgres")
+    return parsed.set(drivername="postgresql+psycopg") if is_bare else parsed
+
+
+def _engine(url: str) -> sa.Engine:
+    parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
         raise WrongUsageError(f"{parsed.database}: there is no such file")
     return sa.create_engine(parsed)

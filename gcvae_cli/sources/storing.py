@@ -1,0 +1,85 @@
+"""Writes the table of a command to a database or bucket."""
+
+from __future__ import annotations
+
+import shutil
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from gcvae_cli.errors import NotInstalledError, OutputError, WrongUsageError
+from gcvae_cli.sources.fetching import is_url
+
+
+class IfExists(StrEnum):
+    """What to do if the table of the database exists: refuse, add rows, or replace it."""
+
+    FAIL = "fail"
+    APPEND = "append"
+    REPLACE = "replace"
+
+
+def local_output(output: str, folder: Path) -> str:
+    """Returns the file into which a command writes its table: the output itself, or, for a URL, a
+    file in the folder.
+
+    """
+    if not is_url(output):
+        return output
+    parts = urlsplit(output)
+    if parts.scheme in ("s3", "gs"):
+        return str(folder / Path(parts.path).name)
+    return str(folder / "rows.parquet")
+
+
+def store(path: Path, output: str, name: str | None, if_exists: IfExists) -> None:
+    """Writes a file that `local_output` named to the URL.
+
+    Args:
+        name: Name of the table of a database.
+
+    Raises:
+        OutputError: The database or bucket refuses the rows; nothing was changed.
+    """
+    if urlsplit(output).scheme in ("s3", "gs"):
+        _upload(path, output)
+        return
+    from gcvae_cli.databases.sql import insert_rows
+
+    insert_rows(output, str(name), path, if_exists.value)
+
+
+def require_writable(output: str, name: str | None, if_exists: IfExists) -> None:
+    """Checks before the work that the rows can be written to a database.
+
+    Raises:
+        WrongUsageError: The table is not named, or the URL is of a web server.
+        OutputError: The table exists and must not be changed, or the database does not answer.
+        NotInstalledError: SQLAlchemy is not installed.
+    """
+    scheme = urlsplit(output).scheme if is_url(output) else ""
+    if scheme in ("", "s3", "gs"):
+        return
+    if scheme in ("http", "https"):
+        raise WrongUsageError(f"{scheme}:// cannot be written to; give a file or a database")
+    if name is None:
+        raise WrongUsageError("--into NAME is missing: the table of the database to write")
+    try:
+        from gcvae_cli.databases.sql import require_table
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(
+            "databases need the package sqlalchemy, which is not installed; "
+            "in the clone of gcvae, `pip install '.[databases]'` brings it"
+        ) from error
+    require_table(output, name, if_exists.value)
+
+
+def _upload(path: Path, url: str) -> None:
+    from pyarrow.fs import FileSystem
+
+    try:
+        system, key = FileSystem.from_uri(url)
+        with path.open("rb") as file, system.open_output_stream(key) as stream:
+            shutil.copyfileobj(file, stream)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{url}: {str(error).splitlines()[0]}") from error

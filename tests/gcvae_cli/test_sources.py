@@ -1,0 +1,219 @@
+"""Commands on tables of databases, buckets, web servers and other formats."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import fastavro
+import numpy as np
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+
+from gcvae_cli.__main__ import main
+from gcvae_cli.sources.fetching import fetched
+from tests.servers.servers import PostgresServer, S3Server
+
+QUICK = ["--preset", "fast", "--set", "max_steps=20", "--device", "cpu"]
+N_ROWS = 300
+
+
+def table() -> pd.DataFrame:
+    """A table of an integer, a number, a text with missing cells, and a time."""
+    random = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "n": random.integers(0, 9, N_ROWS),
+            "preis": random.gamma(2.0, 30.0, N_ROWS).round(2),
+            "stadt": random.choice(["Zürich", "Łódź", None], N_ROWS),
+            "zeit": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N_ROWS), "h"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+def _sqlite(folder: Path) -> str:
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as connection:
+        table().to_sql("orders", connection, index=False)
+    return f"sqlite:///{folder}/shop.sqlite"
+
+
+def _postgres(server: PostgresServer, name: str) -> str:
+    url = server.create_database(name)
+    engine = sa.create_engine(url.replace("postgresql", "postgresql+psycopg"))
+    table().to_sql("orders", engine, index=False)
+    engine.dispose()
+    return url
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_table_of_a_database_is_learned_and_written_back(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    url = (
+        _sqlite(tmp_path)
+        if kind == "sqlite"
+        else _postgres(request.getfixturevalue("postgres"), "whole")
+    )
+    model = str(tmp_path / "m.gcvae")
+    assert main(["train", url, "--table", "orders", "-o", model, *QUICK]) == 0
+    asked = ["sample", model, "--rows", "50", "--seed", "3", "-o"]
+    assert main([*asked, url, "--into", "drawn"]) == 0
+    assert main([*asked, str(tmp_path / "drawn.parquet")]) == 0
+
+    back = fetched(url, "drawn", None, tmp_path)
+    from_file = pd.read_parquet(tmp_path / "drawn.parquet")
+    from_database = pd.read_parquet(back)
+    from_database["zeit"] = pd.to_datetime(from_database["zeit"]).astype(from_file["zeit"].dtype)
+    pd.testing.assert_frame_equal(from_database, from_file, check_dtype=False)
+
+    scored = str(tmp_path / "scores.csv")
+    query = "SELECT * FROM orders WHERE n < 3"
+    assert main(["score", model, url, "--query", query, "-o", scored]) == 0
+    assert len(pd.read_csv(scored)) == (table()["n"] < 3).sum()
+
+
+def test_a_table_that_exists_is_kept_unless_it_may_be_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, model = _sqlite(tmp_path), str(tmp_path / "m.gcvae")
+    assert main(["train", url, "--table", "orders", "-o", model, *QUICK]) == 0
+    asked = ["sample", model, "--rows", "20", "--seed", "3", "-o", url, "--into", "orders"]
+    capsys.readouterr()
+    assert main(asked) == 1
+    assert "--into orders: the database has such a table" in capsys.readouterr().err
+
+    def count() -> int:
+        with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection:
+            return int(connection.execute("SELECT count(*) FROM orders").fetchone()[0])
+
+    assert count() == N_ROWS
+    assert main([*asked, "--if-exists", "append", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["output"] == url
+    assert count() == N_ROWS + 20
+    assert main([*asked, "--if-exists", "replace"]) == 0
+    assert count() == 20
+
+
+def test_a_bucket_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with S3Server() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        from pyarrow.fs import FileSystem
+
+        system, _ = FileSystem.from_uri("s3://bucket/tables/orders.csv")
+        with system.open_output_stream("bucket/tables/orders.csv") as stream:
+            stream.write(table().to_csv(index=False).encode())
+        model = str(tmp_path / "m.gcvae")
+        assert main(["train", "s3://bucket/tables/orders.csv", "-o", model, *QUICK]) == 0
+        drawn = "s3://bucket/tables/drawn.csv"
+        assert main(["sample", model, "--rows", "9", "--seed", "1", "-o", drawn]) == 0
+        assert len(pd.read_csv(fetched(drawn, None, None, tmp_path))) == 9
+
+
+def test_a_table_of_a_web_server_is_read(tmp_path: Path) -> None:
+    table().to_csv(tmp_path / "orders.csv", index=False)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/orders.csv"
+        schema = tmp_path / "schema.json"
+        assert main(["schema", url, "-o", str(schema)]) == 0
+        assert len(json.loads(schema.read_text())["columns"]) == 4
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "jsonl", "avro"])
+def test_other_formats_are_the_same_table(tmp_path: Path, ending: str) -> None:
+    path, frame = tmp_path / f"orders.{ending}", table()
+    if ending == "xlsx":
+        with pd.ExcelWriter(path) as book:
+            pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="first", index=False)
+            frame.to_excel(book, sheet_name="orders", index=False)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True, date_format="iso")
+    else:
+        kinds = {"n": "long", "preis": "double", "stadt": ["null", "string"], "zeit": "string"}
+        fields = [{"name": name, "type": kind} for name, kind in kinds.items()]
+        rows = json.loads(frame.to_json(orient="records", date_format="iso"))
+        with path.open("wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "row", "fields": fields}, rows)
+    sheet = "orders" if ending == "xlsx" else None
+    found = pd.read_parquet(fetched(str(path), sheet, None, tmp_path))
+    found["zeit"] = pd.to_datetime(found["zeit"]).dt.tz_localize(None).astype(frame["zeit"].dtype)
+    pd.testing.assert_frame_equal(found, frame, check_dtype=False)
+
+
+def test_a_column_that_is_missing_at_first_has_the_type_of_its_later_rows(tmp_path: Path) -> None:
+    n = 25_000
+    late = pd.DataFrame({"i": range(n), "x": [None] * (n - 3) + [1.5, 2.5, 3.5]})
+    with closing(sqlite3.connect(tmp_path / "late.sqlite")) as connection:
+        late.to_sql("late", connection, index=False)
+    found = pd.read_parquet(fetched(f"sqlite:///{tmp_path}/late.sqlite", "late", None, tmp_path))
+    assert (found["x"].count(), found["x"].sum(), len(found)) == (3, 7.5, n)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["sqlite:///{}/none.sqlite", "--table", "orders"], "there is no such file"),
+        (["sqlite:///{}/shop.sqlite"], "a database needs one of --table NAME and --query"),
+        (
+            ["sqlite:///{}/shop.sqlite", "--table", "a", "--query", "b"],
+            "a database needs one of --table NAME and --query",
+        ),
+        (
+            ["sqlite:///{}/shop.sqlite", "--table", "order"],
+            "--table order: the database has no such table; it has: orders",
+        ),
+        (["sqlite:///{}/shop.sqlite", "--query", "SELECT x FROM orders"], "no such column: x"),
+        (["{}/plain.csv", "--table", "orders"], "--table is for databases and workbooks"),
+        (["{}/plain.csv", "--query", "SELECT 1"], "--query is for databases"),
+        (["nothing://me:secret@host/x", "--table", "orders"], "nothing"),
+        (["http://127.0.0.1:9/x.csv"], "http://127.0.0.1:9/x.csv: "),
+        (["{}/none.csv"], "there is no such file"),
+        (["{}/broken.jsonl"], "broken.jsonl: "),
+        (["{}/broken.xlsx"], "broken.xlsx: "),
+        (["{}/broken.avro"], "broken.avro: "),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    _sqlite(tmp_path)
+    (tmp_path / "plain.csv").write_text("a,b\n1,2\n3,4\n")
+    for ending in ("jsonl", "xlsx", "avro"):
+        (tmp_path / f"broken.{ending}").write_text("this is none")
+    given = [word.format(tmp_path) for word in arguments]
+    assert main(["schema", *given]) in (1, 2)
+    error = capsys.readouterr().err
+    assert told in error
+    assert "secret" not in error
+    assert error.startswith("gcvae: ")
+    assert error.count("\n") == 1
+
+
+def test_a_database_to_write_needs_the_name_of_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "m.gcvae"
+    model.write_bytes(b"")
+    assert main(["sample", str(model), "--rows", "2", "-o", _sqlite(tmp_path)]) == 2
+    assert "--into NAME is missing" in capsys.readouterr().err
+    assert main(["sample", str(model), "--rows", "2", "-o", "https://example.com/x.csv"]) == 2
+    assert "cannot be written to" in capsys.readouterr().err
