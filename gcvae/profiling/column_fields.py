@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.cells.levels import are_numeric, boolean_pair, boolean_partner, find_levels, read_levels
-from gcvae.errors import Problem
-from gcvae.profiling.column_steps import completed_steps
+from gcvae.errors import Problem, SchemaError
 from gcvae.profiling.warnings import why_respelled
+from gcvae.rules.grids import Grid
+from gcvae.rules.splits import Split, step_of
+from gcvae.rules.step_search import with_steps
 from gcvae.schema.columns import Bound, Column, Draft, Level
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.spelling.date_text import (
@@ -36,8 +39,7 @@ _ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype", "person
 
 @dataclass
 class Completion:
-    """State of the inference of one column: its cells, the user's schema, problems and warnings so
-    far.
+    """State of the inference of one column.
 
     Attributes:
         column: The column so far: name, kind and missing values.
@@ -45,8 +47,8 @@ class Completion:
         has_missing: Whether the column contains missing cells.
         draft: Properties of the column that the user specified.
         pointer: JSON pointer of these properties in the user's schema; empty without any.
-        problems: Contradictions between the user's schema and the cells.
-        warnings: Data-quality warnings.
+        problems: Contradictions between the user's schema and the cells, so far.
+        warnings: Data-quality warnings, so far.
     """
 
     column: Column
@@ -58,21 +60,27 @@ class Completion:
     warnings: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Mask, message: str, key: str, expected: str) -> bool:
-        """Records a problem with the user's schema if the mask selects a cell. Returns whether it
-        does.
+        """Records a problem if a distinct cell is in the mask `wrong`, and returns whether one is.
 
-        Args:
-            wrong: Mask of those of the U distinct cells that contradict the schema; the problem
-                names the first. Shape: (U,).
-            message: Message of the problem; `{}` stands for the cell.
-            key: Property of the user's schema that the cell contradicts, such as `minimum`.
-            expected: What would be right.
+        In `message`, `{}` stands for the first such cell. `key` is the property of the user's
+        schema that it contradicts, such as `minimum`; `expected` says what is right.
         """
         if wrong.any():
             place = f"{self.pointer}/{key}" if self.pointer else None
             found = self.cells.problem(wrong, message, pointer=place, expected=expected)
             self.problems.append(found)
         return bool(wrong.any())
+
+    def refuse_beyond(
+        self, values: npt.NDArray[Any], limit: Any, given: Bound, key: str, found: Any
+    ) -> None:
+        """Records a problem if a value lies beyond the minimum or maximum (`key`).
+
+        `limit` is the user's value `given`, read as a number or time; `found` is that of the cells.
+        """
+        beyond = values < limit if key == "minimum" else values > limit
+        bound = "at most" if key == "minimum" else "at least"
+        self.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
 
     def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
         """Records a problem of the property `key` that the user specified; `expected` says what is
@@ -84,7 +92,7 @@ class Completion:
 
 def complete_column(work: Completion) -> Column:
     """Returns the column with all properties of its kind, taken from the user's schema or inferred.
-    `work` contains its cells and what the user specified; problems and warnings are added to it."""
+    Problems and warnings are added to `work`."""
     kind = work.column.kind
     for key in sorted(work.draft.keys() - kind.members - _ANY_KIND):
         work.refuse_field(f"{key} does not apply to kind {kind}", key)
@@ -113,12 +121,40 @@ def _complete_real(work: Completion) -> Column:
 
 
 def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> Column:
-    """Returns the column with its steps and endings; unchanged if there are problems."""
+    """Returns the column with its steps (spacings of its values) and endings (common remainders).
+
+    If some cells do not lie on the steps that the user specified, finer steps are added until all
+    do. With problems, the column is unchanged.
+    """
     if work.problems:
         return column
-    values = values.astype(column.kind.dtype)
-    codes = work.cells.codes
-    return completed_steps(column, values, codes, work.draft, work.pointer, work.problems)
+    draft, series = work.draft, pd.Series(values.astype(column.kind.dtype))
+    if "steps" not in draft and "endings" not in draft:
+        return with_steps(series, work.cells.codes, column)
+    given = replace(column, steps=draft.get("steps"), endings=draft.get("endings"))
+    try:
+        split = Split.of(given)
+    except SchemaError as error:
+        place = f"{work.pointer}/{'steps' if 'steps' in draft else 'endings'}"
+        work.problems += [replace(problem, pointer=place) for problem in error.problems]
+        return column
+    if split is None or not split.has_ending:
+        return given
+    left = split.reduced(series.to_frame(column.name), blanks_unknown=False)
+    are_kept = left[split.part_names[-1]] == split.ending
+    return given if are_kept.all() else _with_grid(given, split.grid)
+
+
+def _with_grid(column: Column, grid: Grid) -> Column:
+    """Returns the column with steps down to the resolution of its grid, so that every cell lies on
+    them."""
+    endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
+    steps = list(column.steps or ())
+    if steps == ["1 month"] and grid.step is not None:
+        steps.append("1 day")
+    unit = step_of(1, grid)
+    steps += [unit] if steps[-1:] != [unit] else []
+    return replace(column, steps=tuple(steps), endings=tuple(endings) or None)
 
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
@@ -133,15 +169,11 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
     if not (spelling.exact and come_back):
         work.warnings.append(why_respelled(work.cells))
     decimals: int | None = draft.get("decimals", spelling.decimals)
-    if (
-        decimals is not None
-        and "decimals" in draft
-        and (spelling.decimals is None or decimals < spelling.decimals)
-    ):
+    is_given = decimals is not None and "decimals" in draft
+    if is_given and (spelling.decimals is None or decimals < spelling.decimals):
         found = spelling.decimals if spelling.decimals is not None else "more"
-        work.refuse_field(
-            f"decimals is {decimals}, but the cells have {found}", "decimals", f"at least {found}"
-        )
+        message = f"decimals is {decimals}, but the cells have {found}"
+        work.refuse_field(message, "decimals", f"at least {found}")
     if is_whole and decimals == 0:
         decimals = None
     same = decimals == spelling.decimals
@@ -169,9 +201,7 @@ def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None
     if given is None:
         work.refuse_field(f"{key} is the text {text!r}", key, "a number")
         return found
-    beyond = values < given if key == "minimum" else values > given
-    bound = "at most" if key == "minimum" else "at least"
-    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
+    work.refuse_beyond(values, given, given, key, found)
     return given
 
 
@@ -241,9 +271,7 @@ def _date_limit(
     if np.isnat(limit):
         work.refuse_field(f"{key} is {given!r}", key, f"a date of the format {date_format}")
         return found  # type: ignore[no-any-return]
-    beyond = times < limit if key == "minimum" else times > limit
-    bound = "at most" if key == "minimum" else "at least"
-    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
+    work.refuse_beyond(times, limit, given, key, found)
     return given  # type: ignore[no-any-return]
 
 
@@ -286,11 +314,9 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
     if spelling is None:
         return {}
     draft = work.draft
-    decimals = draft.get("decimals", spelling.decimals or None)
-    padded = draft.get("padded", spelling.padded)
     return {
-        "decimals": decimals,
-        "padded": padded,
+        "decimals": draft.get("decimals", spelling.decimals or None),
+        "padded": draft.get("padded", spelling.padded),
         "notation": draft.get("notation", spelling.notation),
         "number_format": work.cells.number_format,
     }
