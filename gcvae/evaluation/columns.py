@@ -53,7 +53,8 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
 
 def evenly_spaced(n: int, most: int) -> list[int]:
     """Returns at most `most` evenly spaced integers from 0 to n − 1."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist()
+    found: list[int] = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist()
+    return found
 
 
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:

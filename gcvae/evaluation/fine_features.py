@@ -6,7 +6,7 @@ alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -93,31 +93,19 @@ class FineFeatures:
             are_training_rows: Whether these are the training rows. Then the row itself does not
                 count as an occurrence of its pair of levels.
         """
-        numbers = _numbers(frame, self.schema)
-        derived = [
-            *self._remainders(numbers),
-            *self._linear_remainders(numbers),
-            *self._calendars(frame, numbers),
-            *self._pairs(frame, own=int(are_training_rows)),
-        ]
+        derived = self._derived(frame, own=int(are_training_rows))
         return np.column_stack([self.plain.matrix(frame), *derived])
 
-    def _remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """Yields x mod m and x mod (m 10^-d) for each number column with d decimals and each
-        modulus m."""
-        for name, d in self.decimals.items():
-            yield from (_remainder(numbers[name], m, d) for m in MODULI)
-            if d > 0:
-                yield from (_remainder(numbers[name], m * 10.0**-d, d) for m in MODULI)
-
-    def _linear_remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
+    def _derived(self, frame: pd.DataFrame, own: int) -> Iterator[Numbers]:
+        """Yields the derived features. A pair of levels has to occur in more than `own` training
+        rows."""
+        numbers = _numbers(frame, self.schema)
+        for name, d in self.decimals.items():  # with units of 1, and of the last decimal
+            for unit in (1.0, 10.0**-d) if d > 0 else (1.0,):
+                yield from (_remainder(numbers[name], m * unit, d) for m in MODULI)
         for name, fit in self.fits.items():
             remainder = fit.remainder(numbers[name], numbers)
-            yield remainder
-            yield np.abs(remainder)
-
-    def _calendars(self, frame: pd.DataFrame, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """Yields the calendar parts of dates, the differences of dates, and year minus number."""
+            yield from (remainder, np.abs(remainder))
         for name in _dates(self.schema):
             dates = frame[name].dt
             for part in (dates.weekday, dates.day, dates.hour, dates.minute, dates.second):
@@ -126,9 +114,6 @@ class FineFeatures:
             yield numbers[a] - numbers[b]
         for date, number in self.year_pairs:
             yield _floats(frame[date].dt.year) - numbers[number]
-
-    def _pairs(self, frame: pd.DataFrame, *, own: int) -> Iterable[Numbers]:
-        """Yields 1 for each row whose pair of levels occurs in more than `own` training rows."""
         names = {name for pair in self.level_pairs for name in pair}
         codes = {name: level_codes((self.train, frame), self.schema[name]) for name in names}
         for a, b in self.level_pairs:

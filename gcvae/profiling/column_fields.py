@@ -71,17 +71,6 @@ class Completion:
             self.problems.append(found)
         return bool(wrong.any())
 
-    def refuse_beyond(
-        self, values: npt.NDArray[Any], limit: Any, given: Bound, key: str, found: Any
-    ) -> None:
-        """Records a problem if a value lies beyond the minimum or maximum (`key`).
-
-        `limit` is the user's value `given`, read as a number or time; `found` is that of the cells.
-        """
-        beyond = values < limit if key == "minimum" else values > limit
-        bound = "at most" if key == "minimum" else "at least"
-        self.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
-
     def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
         """Records a problem of the property `key` that the user specified; `expected` says what is
         right."""
@@ -169,20 +158,16 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
     if not (spelling.exact and come_back):
         work.warnings.append(why_respelled(work.cells))
     decimals: int | None = draft.get("decimals", spelling.decimals)
-    is_given = decimals is not None and "decimals" in draft
-    if is_given and (spelling.decimals is None or decimals < spelling.decimals):
-        found = spelling.decimals if spelling.decimals is not None else "more"
+    most = spelling.decimals
+    if decimals is not None and "decimals" in draft and (most is None or decimals < most):
+        found = "more" if most is None else most
         message = f"decimals is {decimals}, but the cells have {found}"
         work.refuse_field(message, "decimals", f"at least {found}")
     if is_whole and decimals == 0:
         decimals = None
-    same = decimals == spelling.decimals
-    return {
-        "decimals": decimals,
-        "padded": draft.get("padded", spelling.padded and same),
-        "notation": draft.get("notation", spelling.notation),
-        "number_format": cells.number_format,
-    }
+    fields = _number_fields(spelling, work)
+    is_padded = draft.get("padded", spelling.padded and decimals == spelling.decimals)
+    return fields | {"decimals": decimals, "padded": is_padded}
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
@@ -201,7 +186,9 @@ def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None
     if given is None:
         work.refuse_field(f"{key} is the text {text!r}", key, "a number")
         return found
-    work.refuse_beyond(values, given, given, key, found)
+    beyond = values < given if key == "minimum" else values > given
+    bound = "at most" if key == "minimum" else "at least"
+    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
     return given
 
 
@@ -271,7 +258,9 @@ def _date_limit(
     if np.isnat(limit):
         work.refuse_field(f"{key} is {given!r}", key, f"a date of the format {date_format}")
         return found  # type: ignore[no-any-return]
-    work.refuse_beyond(times, limit, given, key, found)
+    beyond = times < limit if key == "minimum" else times > limit
+    bound = "at most" if key == "minimum" else "at least"
+    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
     return given  # type: ignore[no-any-return]
 
 

@@ -110,8 +110,8 @@ def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
     texts = cells.stripped
     sign = taken.thousands or taken.decimal
     text = texts[pc.index(pc.match_substring(texts, sign), True).as_py()].as_py()
-    units = {"prefix": taken.prefix, "suffix": taken.suffix}
-    values = [read_number(text, replace(f, **units)) for f in (taken, other)]
+    other = replace(other, prefix=taken.prefix, suffix=taken.suffix)
+    values = [read_number(text, number_format) for number_format in (taken, other)]
     name, member = ("thousands", other.thousands) if other.thousands else ("decimal", other.decimal)
     said = json.dumps({name: member}, ensure_ascii=False)
     stands = "the thousands separator" if taken.thousands else "the decimal separator"
@@ -197,7 +197,7 @@ def _few_words_among_numbers(cells: Cells, found: InferredFormat | None) -> str 
         return None
     shown = [
         f"{cells.texts[int(i)].as_py()!r} ({cells.counts[i]} cells, the first in"
-        f" {_place(cells, i)})"
+        f" {_place(cells, int(i))})"
         for i in words
     ]
     return (

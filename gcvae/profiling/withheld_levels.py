@@ -236,7 +236,8 @@ def _learned(
 
     Functional dependencies of columns with mostly replaced cells are dropped.
     """
-    columns, withheld = {column.name: column for column in schema}, {}
+    columns = {column.name: column for column in schema}
+    withheld: dict[str, dict[Any, int]] = {}
     for name, levels in found.items():
         kept = [x for x, rare in zip(levels.levels, levels.are_rare, strict=True) if not rare]
         if levels.are_most and OTHER not in kept:

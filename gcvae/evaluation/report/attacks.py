@@ -137,7 +137,7 @@ def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
     others = np.delete(np.arange(attacked.shape[1]), axes)
     at = nearest(attacked[:, others], np.ascontiguousarray(known[:, others]))[1][:, 0]
     gaps = np.abs(attacked[:, axes] - known[at][:, axes]).max(axis=1)
-    return (gaps <= _NEAR).astype(np.float64)
+    return np.where(gaps <= _NEAR, 1.0, 0.0)
 
 
 def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:

@@ -118,7 +118,7 @@ def fidelity_part(
     verdict = worst(figure.verdict for figure in figures)
     if verdict == "green" and _undecided(figures):
         verdict = "not_measured"
-    more = {
+    more: dict[str, Any] = {
         "columns": columns,
         "pairs": pairs,
         "rules": _rule_lines(rows),

@@ -127,7 +127,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     factors = np.arange(len(order), 0, -1)
     corrected = np.empty(len(order))
     corrected[order] = np.maximum.accumulate(factors * np.sort(p_values)).clip(max=1.0)
-    return corrected.tolist()  # type: ignore[no-any-return]
+    return corrected.tolist()
 
 
 def _error_of_difference(a: Numbers, b: Numbers) -> float:

@@ -147,11 +147,12 @@ def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -
     report(0.8)
     samples["linkability"] = attacks.linked_rows(targets)
     samples["singling_out"] = attacks.singled_out(targets)
-    return [
-        Finding(name, LABELS[name], *(np.asarray(x, dtype=np.float64) for x in pair), False)
-        for name, pair in samples.items()
-        if min(len(pair[0]), len(pair[1])) >= _LEAST_ISOLATED
-    ]
+    findings = []
+    for name, pair in samples.items():
+        members, unseen = (np.asarray(x, dtype=np.float64) for x in pair)
+        if min(len(members), len(unseen)) >= _LEAST_ISOLATED:
+            findings.append(Finding(name, LABELS[name], members, unseen, are_scores=False))
+    return findings
 
 
 LABELS = {
