@@ -32,7 +32,8 @@ from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import boolean_pair
 from gcvae.errors import Problem, SchemaError, TableError
 from gcvae.files.header_lines import MOST_NAME_CHARACTERS
-from gcvae.files.source_columns import SourceColumns
+from gcvae.files.source_columns import SourceColumns, source_columns
+from gcvae.files.table_reader import Rows
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases, reading_of
@@ -75,6 +76,27 @@ ROWS_PER_LEVEL = 2  # ... each has this many rows on average; else levels would 
 MANY_LEVELS = 1000
 LEVEL_SHARE = 0.1  # distinct values per row above which levels get a warning
 MOST_LEVEL_CHARACTERS = 1_000  # longer text is not a level; every model file would contain it
+
+
+def infer_schema(
+    rows: Rows, given: Mapping[str, Any] | TableSchema | None = None, *, rules: bool = True
+) -> InferredSchema:
+    """Infers the schema of a table from all its rows; what the user specified in `given` is kept.
+
+    Args:
+        rows: Data frame of pandas, polars or Arrow; or a file, a path or a TableReader, which is
+            read one column at a time.
+        given: Schema, or JSON document of one, which may be incomplete; if None, everything is
+            inferred.
+        rules: Whether to infer rules between columns, and to count the rows that satisfy the rules
+            in `given`.
+
+    Raises:
+        SchemaError: `given` is malformed or contradicts the table, or rows violate hard rules.
+        TableError: The table has no rows, no columns, or only constants.
+    """
+    with source_columns(rows) as source:
+        return complete_schema(source, given, rules=rules)
 
 
 def complete_schema(
