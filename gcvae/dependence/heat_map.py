@@ -208,8 +208,7 @@ def _mappable(scale: Scale) -> Any:
 
 
 def _draw_colour_bar(axes: Axes, scale: Scale, top: float, side: float) -> None:
-    """Draws a caption and a colour bar right of the map, with the upper edge at `top` in axes
-    coordinates."""
+    """Draws a caption and a colour bar right of the map; `top` is the upper edge."""
     caption_inches = 0.2 + 0.16 * len(scale.caption.split("\n"))
     bottom = top - caption_inches / side - 0.25
     bar = axes.inset_axes((1.0 + 0.25 / side, bottom, 0.18 / side, 0.25))

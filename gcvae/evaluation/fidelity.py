@@ -249,8 +249,7 @@ def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
 
 
 def _equal_width_codes(numbers: Numbers) -> Codes:
-    """Returns the bin of each number, 1 to 10 from minimum to maximum; 11 is the maximum itself and
-    12 missing."""
+    """Returns the bin of each number, 1 to 10; 11 is the maximum itself and 12 missing."""
     missing = np.isnan(numbers)
     present = numbers[~missing]
     largest = float(np.abs(present).max(initial=0.0))
@@ -264,8 +263,7 @@ def _equal_width_codes(numbers: Numbers) -> Codes:
 
 
 def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tuple[Codes, ...]:
-    """Returns the bin of each cell of a column in (real, synthetic), for `two_way_tv`; 0 is
-    missing."""
+    """Returns the bin of each cell in (real, synthetic) for `two_way_tv`; 0 is missing."""
     if is_number(column):
         numbers = numbers_of(real, column), numbers_of(synthetic, column)
         edges = quantile_edges(numbers[0], N_BINS)
@@ -279,8 +277,7 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
 
 
 def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
-    """Returns the total variation distance of two columns' joint distributions, from the codes of
-    each column in (real, synthetic)."""
+    """Returns the distance of the pairs of two columns, given codes in (real, synthetic)."""
     width = 1 + max(int(codes.max(initial=0)) for codes in b)
     real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
     return total_variation(real, synthetic)

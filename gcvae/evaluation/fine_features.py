@@ -97,8 +97,7 @@ class FineFeatures:
         return np.column_stack([self.plain.matrix(frame), *derived])
 
     def _derived(self, frame: pd.DataFrame, own: int) -> Iterator[Numbers]:
-        """Yields the derived features. A pair of levels has to occur in more than `own` training
-        rows."""
+        """Yields the derived features; a pair of levels must be in over `own` training rows."""
         numbers = _numbers(frame, self.schema)
         for name, d in self.decimals.items():  # with units of 1, and of the last decimal
             for unit in (1.0, 10.0**-d) if d > 0 else (1.0,):
@@ -171,8 +170,7 @@ def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, s
 
 
 def _decimals(x: Numbers) -> int:
-    """Returns the smallest number of decimals with which 90 % of the numbers can be written, at
-    most 12."""
+    """Returns with how many decimals 90 % of the numbers can be written, at most 12."""
     x = x[np.isfinite(x)]
     for d in range(_MOST_DECIMALS):
         scaled = x * 10.0**d
@@ -223,8 +221,7 @@ def _least_squares(cells: Numbers, terms: tuple[str, ...]) -> LinearFit:
 
 
 def _mutual_information(a: Codes, b: Codes) -> float:
-    """Returns the mutual information of two columns' codes in nats, with the Miller-Madow bias
-    correction."""
+    """Returns the mutual information in nats, with the Miller-Madow bias correction."""
     n, width = len(a), int(b.max(initial=0)) + 1
     entropies, sizes = [], []
     for codes in (a, b, a * width + b):

@@ -135,8 +135,7 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """Returns the column with steps down to the resolution of its grid, so that every cell lies on
-    them."""
+    """Returns the column with steps down to its grid, so that every cell lies on them."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:
@@ -147,8 +146,7 @@ def _with_grid(column: Column, grid: Grid) -> Column:
 
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
-    """Returns decimals, padding and notation: as the user specified, else as the cells are
-    written."""
+    """Returns decimals, padding and notation, as specified or as the cells are written."""
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
@@ -312,8 +310,7 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
 
 
 def _levels_as_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
-    """Converts the user's levels to numbers if the cells are numbers, and to texts if they are
-    texts."""
+    """Converts the user's levels to numbers or texts, as the cells are."""
     if numeric and not are_numeric(given):
         texts = pa.array([str(level) for level in given], pa.string())
         if cells.number_format is not None:
@@ -376,8 +373,7 @@ def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def _complete_identifier(work: Completion) -> Column:
-    """Completes an identifier: `decimals` is 0 if all cells are whole numbers, and None for
-    texts."""
+    """Completes an identifier: `decimals` is 0 for whole numbers, None for texts."""
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
@@ -413,8 +409,7 @@ def _complete_constant(work: Completion) -> Column:
 
 
 def _with_one_spelling(work: Completion) -> Completion:
-    """Returns the work with only the most frequent text if all cells are one number, such as 0 and
-    -0."""
+    """Returns the work with the most frequent text alone if all are one number (0 and -0)."""
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work

@@ -346,8 +346,7 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
 
 
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
-    """Returns the markers of missing cells by descending frequency; those that do not occur come
-    last."""
+    """Returns the markers of missing cells, the most frequent first."""
     given = draft.get("missing", {})
     places = np.flatnonzero(missing)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
@@ -410,8 +409,7 @@ def _unread_numbers(
 def _two_readings(
     cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
-    """Yields a warning on ambiguous numbers: in 1,234 and 1.234 the sign may group digits or be
-    decimal."""
+    """Yields a warning on numbers such as 1,234, whose sign may group digits or be decimal."""
     given = draft.get("number_format") or {}
     if cells.source != "text" or not kind.may_be_numbers or {"decimal", "thousands"} & set(given):
         return
@@ -505,8 +503,7 @@ def _n_distinct(values: npt.NDArray[Any]) -> int:
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
-    """Returns whether numbers are whole. A float column counts as fractional unless cells are
-    missing."""
+    """Returns whether numbers are whole; a float column only if cells are missing."""
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":

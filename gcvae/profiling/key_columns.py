@@ -223,8 +223,7 @@ class _Spacing:
 
 
 def _is_flat(values: Values) -> bool:
-    """Returns whether mean and variance are those of a uniform distribution between the
-    extremes."""
+    """Returns whether mean and variance are those of a uniform distribution."""
     low, high = float(values.min()), float(values.max())
     from_middle = (values.astype(np.float64) - low) / max(high - low, 1.0) - 0.5
     slack = _FLAT / np.sqrt(len(values))
@@ -233,8 +232,7 @@ def _is_flat(values: Values) -> bool:
 
 
 def _are_epochs(low: int, high: int) -> bool:
-    """Returns whether numbers may be times since 1970, in seconds, milli-, micro- or
-    nanoseconds."""
+    """Returns whether numbers may be times since 1970, in seconds to nanoseconds."""
     first, last = EPOCH_SECONDS
     return any(
         first * unit <= low and high <= last * unit and high - low >= 60 * unit
@@ -243,8 +241,7 @@ def _are_epochs(low: int, high: int) -> bool:
 
 
 def _are_dates(values: Values, low: int, high: int) -> bool:
-    """Returns whether all numbers are dates in digits, such as 202401, 20240131, or with a time of
-    day."""
+    """Returns whether all numbers are dates in digits, such as 202401 and 20240131."""
     width = len(str(low))
     if len(str(high)) != width:
         return False

@@ -313,8 +313,7 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text contains a street and a town: in several lines or parts, or as in East
-    Asia."""
+    """Returns whether a text has a street and a town: in parts, or as in East Asia."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -333,8 +332,7 @@ def _is_address_by_form(text: str) -> bool:
 
 
 def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields kinds of names of people, if the lists or the column's name match, as (kind,
-    reason)."""
+    """Yields kinds of names of people, if they match, as (kind, reason)."""
     says = [kind for kind in _OF_NAMES if column.says(kind)]
     others = _SAYS_OTHERWISE.search(column.name) is not None
     if (others and not says) or len(column.texts) < _FEWEST_NAMED:

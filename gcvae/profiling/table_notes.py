@@ -139,15 +139,15 @@ class TableNotes:
 
     def _copies(self) -> str | None:
         n_rows = len(self._source)
-        ordered = np.sort(self._hashes)
-        n_copies = int((ordered[1:] == ordered[:-1]).sum())
+        order = np.argsort(self._hashes, kind="stable")
+        ordered = self._hashes[order]
+        is_copy = ordered[1:] == ordered[:-1]
+        n_copies = int(is_copy.sum())
         by_chance = BEYOND_CHANCE * self._chance * n_rows * (n_rows - 1) / 2
         enough = max(REPEATED_SHARE * n_rows, EXPLAINED * (n_rows - self._most_distinct), by_chance)
         if n_copies < enough or n_rows < FEW_ROWS:
             return None
-        order = np.argsort(self._hashes, kind="stable")
-        again = self._hashes[order][1:] == self._hashes[order][:-1]
-        second = int(order[1:][again].min())
+        second = int(order[1:][is_copy].min())
         first = int(np.argmax(self._hashes == self._hashes[second]))
         return (
             f"{_counted(n_copies, 'row')} exact copies of earlier ones ({n_copies / n_rows:.1%}),"
@@ -177,8 +177,7 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 
 def _hidden_separator(cells: Cells) -> str | None:
-    """Returns a warning if the cells of the only column look like rows with a separator; else
-    None."""
+    """Returns a warning if the cells of the only column look like rows with a separator."""
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:

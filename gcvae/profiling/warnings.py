@@ -226,8 +226,7 @@ def _percent(share: float) -> str:
 
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
-    """Returns the warning on cells that are not dates in a column of dates; None if it is not
-    one."""
+    """Returns the warning on cells that are not dates in a column of dates."""
     readable, date_format = nearest_format(cells)
     if date_format is None:
         return None
@@ -371,8 +370,7 @@ def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values, Mask]:
 
 
 def _lone_negative(values: Values, cells: Cells) -> Mask:
-    """Returns a mask of the only negative value, if it is a frequent whole number among many
-    values."""
+    """Returns a mask of the only negative value, if it is frequent and whole."""
     found = np.zeros(len(values), dtype=bool)
     negative = values < 0
     negative[negative] = ~np.isin(values[negative], _MARKERS)
@@ -400,8 +398,7 @@ def _is_outlier(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
 
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:
-    """Yields a warning on keys that repeat. Texts of several words are ignored, because they may
-    repeat."""
+    """Yields a warning on keys that repeat; texts of several words may."""
     is_copied = cells.counts > 1
     if not is_copied.any() or pc.any(pc.match_substring_regex(cells.stripped, r"\s")).as_py():
         return

@@ -265,8 +265,7 @@ def _has_words(column: Column) -> bool:
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Returns the columns whose levels a hard rule depends on: a rule of combinations, or a
-    functional dependency."""
+    """Returns the columns of hard rules of combinations and of hard dependencies."""
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name

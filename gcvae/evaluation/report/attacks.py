@@ -131,8 +131,7 @@ def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
-    """Returns 1 for each attacked row whose cell of the column of index `secret` is guessed
-    correctly from the rows in `known`, else 0."""
+    """Returns 1 for each attacked row whose cell in column `secret` is guessed from `known`."""
     axes, attacked = targets.space.slices[secret], targets.attacked
     others = np.delete(np.arange(attacked.shape[1]), axes)
     at = nearest(attacked[:, others], np.ascontiguousarray(known[:, others]))[1][:, 0]

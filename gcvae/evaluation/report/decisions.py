@@ -90,8 +90,7 @@ _ON_MODEL = {
 
 
 def _leak(privacy: Part, of: str) -> Verdict:
-    """Returns the verdict on leaks from `rows` or `model`; that of the privacy part if no attack
-    was run."""
+    """Returns the verdict on leaks from `rows` or `model`, or that of the part without attacks."""
     verdict: Verdict = privacy.tables.get("leaks", {}).get(of, privacy.verdict)
     return verdict
 

@@ -140,8 +140,7 @@ def fidelity_part(
 def _distances(
     tables: Compared, schema: TableSchema
 ) -> tuple[list[Figure], list[list[dict[str, Any]]]]:
-    """Returns figures of the mean error of columns, two-way tables and dependences, and the errors
-    of each column or pair."""
+    """Returns (figures of mean errors, errors of each column or pair)."""
     figures, differences = [], []
     for name, label, measure, amber, red in (
         ("columns", "Difference of single columns, mean", shape_error, 0.02, 0.1),
@@ -202,8 +201,7 @@ def _undecided(figures: Sequence[Figure]) -> list[Figure]:
 
 
 def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
-    """Returns a JSON object for each column or pair (name, error, floor), sorted by error − floor,
-    the largest first."""
+    """Returns a JSON object for each column or pair, the largest error − floor first."""
     return [
         {
             **({"column": name} if isinstance(name, str) else {"columns": list(name)}),
@@ -215,8 +213,7 @@ def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> li
 
 
 def _classifier_figures(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
-    """Returns the figures of classifiers that distinguish synthetic from real rows, with the AUC
-    between two samples of real rows as floor."""
+    """Returns the figures of classifiers that distinguish synthetic from real rows."""
     schema = rows.schema
     found, floor = (
         classifier_two_sample_auc(tables.real, against, schema, n_folds=_N_FOLDS, seed=seed)
@@ -307,8 +304,7 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """Returns the figure of the rule that synthetic rows satisfy least often, compared with real
-    rows."""
+    """Returns the figure of the rule that synthetic rows satisfy least often."""
     label = "Synthetic rows that satisfy the table's rules"
     if not rows.rules_kept:
         return [Figure("rules", label, None, note="the table has no rules")]
@@ -332,8 +328,7 @@ def _noise(rule: KeptRule) -> float:
 
 
 def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
-    """Returns a JSON object for each rule, with the shares of synthetic and real rows that satisfy
-    it."""
+    """Returns a JSON object for each rule, with the shares of rows that satisfy it."""
     kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
     return [
         {

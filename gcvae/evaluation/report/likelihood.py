@@ -101,8 +101,7 @@ def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = Fal
 
 
 def _gap(members: Numbers, unseen: Numbers) -> Figure:
-    """Returns the figure of the log-likelihood gap between training and unseen rows, a sign of
-    memorisation."""
+    """Returns the figure of the gap of log-likelihoods, a sign of memorisation."""
     error = math.hypot(
         float(members.std(ddof=1)) / math.sqrt(len(members)),
         float(unseen.std(ddof=1)) / math.sqrt(len(unseen)),

@@ -91,8 +91,7 @@ def replayed(
 
 
 def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
-    """Yields names of columns that are compared together: each personal column alone, but a first
-    and a last name as a pair."""
+    """Yields names of columns that are compared together: first and last names in pairs."""
     of_names = [c for c in columns if c.is_made_up and c.personal in _PARTS_OF_NAMES]
     first, last = ([c.name for c in of_names if c.personal is kind] for kind in _PARTS_OF_NAMES)
     yield from (list(pair) for pair in zip(first, last, strict=False))
