@@ -26,8 +26,6 @@ from gcvae.evaluation.report.utility import mean_area
 from gcvae.schema.columns import Column, TableSchema
 
 Measure = Callable[[pd.DataFrame, pd.DataFrame, TableSchema], Errors]
-
-
 Rows = tuple[npt.NDArray[Any], ...]
 """Columns of encoded rows. Shape: (n,) each."""
 _CHUNK_CELLS = 4_000_000

@@ -112,13 +112,13 @@ def density_ratio_scores(targets: Targets) -> Numbers:
     return found
 
 
-def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
+def inference_gains(targets: Targets) -> Numbers:
     """Returns by how much synthetic rows improve an attacker's guesses of unknown cells.
 
     Up to eight columns are treated as unknown, one at a time. The attacker finds the synthetic row
     that is nearest in all other columns and guesses its cell; for comparison, the nearest reference
-    row is used. The gain of a row is the difference in the share of correct guesses, from -1 to 1.
-    Returns the gains of the n members and of the n unseen rows. Shape: (n,), (n,).
+    row is used. The gain of an attacked row is the difference in the share of correct guesses, from
+    -1 to 1. Shape: (2 n,).
     """
     secrets = evenly_spaced(len(targets.space.slices), _MOST_SECRETS)
     gains = [
@@ -127,7 +127,7 @@ def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
         for secret in secrets
     ]
     mean: Numbers = np.mean(gains, axis=0)
-    return mean[: targets.n_rows], mean[targets.n_rows :]
+    return mean
 
 
 def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
@@ -139,12 +139,11 @@ def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
     return np.where(gaps <= _NEAR, 1.0, 0.0)
 
 
-def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns two arrays, for n members and n unseen rows: 1 if the two halves of a row can be
-    linked, else 0.
+def linked_rows(targets: Targets) -> Numbers:
+    """Returns 1 for each attacked row whose two halves can be linked, else 0. Shape: (2 n,).
 
     The columns are divided at random into two halves. A row's halves are linked if a synthetic row
-    is among the five nearest ones by the first half and by the second half. Shape: (n,), (n,).
+    is among the five nearest ones by the first half and by the second half.
 
     Source: Giomi et al., A unified framework for quantifying privacy risk (2023).
     """
@@ -156,19 +155,18 @@ def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
         axes = axes_of(targets.space, half.tolist())
         drawn = np.ascontiguousarray(targets.drawn[:, axes])
         found.append(nearest(targets.attacked[:, axes], drawn, _LINKS)[1])
-    linked = (found[0][:, :, None] == found[1][:, None, :]).any(axis=(1, 2)).astype(np.float64)
-    return linked[: targets.n_rows], linked[targets.n_rows :]
+    linked: Numbers = (found[0][:, :, None] == found[1][:, None, :]).any(axis=(1, 2)).astype(float)
+    return linked
 
 
-def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns two arrays, for n members and n unseen rows: 1 if a predicate singles the row out,
-    else 0.
+def singled_out(targets: Targets) -> Numbers:
+    """Returns 1 for each attacked row that a predicate singles out, else 0. Shape: (2 n,).
 
     A predicate is a conjunction of conditions on up to four columns, taken from a synthetic row:
     equal to its level, at least its number, or at most its number. Predicates that only one
     synthetic row satisfies are tested on members and on unseen rows; a row is singled out if it is
     the only member, or the only unseen row, that satisfies the predicate. Rows are counted instead
-    of predicates, because predicates for the same row are not independent. Shape: (n,), (n,).
+    of predicates, because predicates for the same row are not independent.
 
     Source: Giomi et al. (2023), multivariate; control table of equal size.
     """
@@ -187,7 +185,7 @@ def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
                 hits[rows] = 1.0 if len(rows) == 1 else hits[rows]
         if n_tried == _PREDICATES:
             break
-    return found[0], found[1]
+    return found.ravel()
 
 
 Condition = tuple[int, float, int]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gcvae.arrays import Numbers
 from gcvae.evaluation.columns import row_keys
@@ -117,8 +118,7 @@ def _score_findings(
     report(0.3)
     scores["density_ratio"] = attacks.density_ratio_scores(targets)
     report(0.5)
-    are_isolated = targets.are_isolated()
-    n = targets.n_rows
+    are_isolated, n = targets.are_isolated(), targets.n_rows
     findings = []
     for name, found in scores.items():
         counts = are_from_model or name not in model_scores
@@ -139,14 +139,14 @@ def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -
     of_members, of_unseen, made = row_keys(tables, rows.schema)
     copied = np.isin(of_members, made), np.isin(of_unseen, made)
     are_isolated, n = targets.are_isolated(), targets.n_rows
-    samples = {
+    samples: dict[str, Sequence[npt.NDArray[Any]]] = {
         "copies": copied,
         "copies_isolated": (copied[0][:n][are_isolated[:n]], copied[1][:n][are_isolated[n:]]),
-        "attribute_inference": attacks.inference_gains(targets),
+        "attribute_inference": np.split(attacks.inference_gains(targets), 2),
     }
     report(0.8)
-    samples["linkability"] = attacks.linked_rows(targets)
-    samples["singling_out"] = attacks.singled_out(targets)
+    samples["linkability"] = np.split(attacks.linked_rows(targets), 2)
+    samples["singling_out"] = np.split(attacks.singled_out(targets), 2)
     findings = []
     for name, pair in samples.items():
         members, unseen = (np.asarray(x, dtype=np.float64) for x in pair)
