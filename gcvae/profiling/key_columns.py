@@ -170,8 +170,7 @@ class _Spacing:
     """Statistics of the distances between whole numbers.
 
     Attributes:
-        n_equal: Number of pairs of equal numbers.
-        n_apart: Number of pairs of numbers that differ by one.
+        n_equal, n_apart: Number of pairs of numbers that are equal, and that differ by one.
         n_gaps: Number of distinct values v for which v + 1 occurs too.
         n_expected: Expected `n_gaps` for numbers placed at random with the same density.
         unit: Greatest common divisor of all differences.
@@ -243,10 +242,9 @@ def _are_epochs(low: int, high: int) -> bool:
 def _are_dates(values: Values, low: int, high: int) -> bool:
     """Returns whether all numbers are dates in digits, such as 202401 and 20240131."""
     width = len(str(low))
-    if len(str(high)) != width:
-        return False
-    beyond = max(width - _DATE_WIDTHS[-1], 0)
-    return width - beyond in _DATE_WIDTHS and _begin_with_dates(values, width, width - beyond)
+    digits = min(width, _DATE_WIDTHS[-1])
+    has_width = len(str(high)) == width and digits in _DATE_WIDTHS
+    return has_width and _begin_with_dates(values, width, digits)
 
 
 def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
