@@ -23,12 +23,12 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.pages_of_results import replaced_part, table_of
+from benchmarks.quality.measures import utility
 from benchmarks.quality.results import peak_bytes, processor
 from benchmarks.quality.tables import BenchmarkTable, data_folder, load_table
 from gcvae import Synthesizer
 from gcvae.cells.values import parse_table
 from gcvae.evaluation.fidelity import classifier_two_sample_auc, shape_error, two_way_tv
-from gcvae.evaluation.utility import utility
 
 DELTA = 1e-6
 PAGE, PART = Path("docs") / "differential-privacy.md", "costs"

@@ -28,12 +28,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.pages_of_results import replaced_part, table_of
+from benchmarks.quality.measures import utility
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import TABLE_NAMES, BenchmarkTable, data_folder, load_table
 from gcvae import Synthesizer
 from gcvae.cells.values import format_table, parse_table
 from gcvae.evaluation.fidelity import classifier_two_sample_auc, two_way_tv
-from gcvae.evaluation.utility import utility
 from gcvae.figures.figures import drawing, new_figure, save_figure
 
 PAGE = Path("docs") / "privacy.md"
@@ -87,7 +87,6 @@ def run(table: BenchmarkTable, seed: int, settings: Mapping[str, object]) -> dic
             for name in (*SHOWN, *(f"{name}_isolated" for name in SHOWN))
             if name in attacks
         },
-        "share_nearer_to_members": report["privacy"]["descriptive"]["share_nearer_to_members"],
         "verdicts": report["privacy"]["leaks"],
         "fidelity": _fidelity(table, synthesizer, members, unseen, seed)
         | {"nats": -_figure(report["likelihood"], "unseen_nats")},

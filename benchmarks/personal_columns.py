@@ -21,7 +21,7 @@ from faker import Faker
 
 from gcvae.cells.values import parse_table
 from gcvae.codec.table_codec import TableCodec
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import TableSchema
 
 LOCALES = "en_US", "de_DE", "fr_FR", "ru_RU", "zh_CN", "ar_SA", "el_GR"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gcvae.files.tables import read_table, write_table
     from gcvae.linked.database_schema import DatabaseSchema
     from gcvae.linked.database_synthesizer import DatabaseSynthesizer
-    from gcvae.profiling.infer_schema import infer_schema
+    from gcvae.profiling.infer import infer_schema
     from gcvae.schema.columns import Column, TableSchema
     from gcvae.schema.kinds import ColumnKind
     from gcvae.synthesizer import Synthesizer
@@ -36,7 +36,7 @@ _HOMES = {
     "TableReader": "files.table_reader",
     "TableSchema": "schema.columns",
     "format_table": "cells.values",
-    "infer_schema": "profiling.infer_schema",
+    "infer_schema": "profiling.infer",
     "parse_table": "cells.values",
     "read_table": "files.tables",
     "write_table": "files.tables",

@@ -25,12 +25,12 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.ablation.rules_kept import rules_of, share_of_broken_rows, shares_kept
 from benchmarks.ablation.seams import switched_off, watched
 from benchmarks.ablation.switches import SWITCHES, Stage
+from benchmarks.quality.measures import utility
 from benchmarks.quality.presets import GcvaePreset
 from benchmarks.quality.tables import BenchmarkTable, load_table
 from gcvae.cells.values import format_table, parse_table
 from gcvae.codec.rare_levels import OTHER
 from gcvae.evaluation.fidelity import c2st_fine, classifier_two_sample_auc, two_way_tv
-from gcvae.evaluation.utility import utility
 from gcvae.schema.columns import TableSchema
 from gcvae.training import fitting, loop
 

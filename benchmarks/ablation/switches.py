@@ -199,7 +199,7 @@ _ALL = (
         Stage.TRAINING,
         (
             Seam(
-                "gcvae.profiling.column_steps:with_steps",
+                "gcvae.profiling.column_fields:with_steps",
                 lambda original, values, codes, column: column,
             ),
         ),
@@ -207,7 +207,6 @@ _ALL = (
             "gcvae/rules/splits.py",
             "gcvae/rules/endings.py",
             "gcvae/rules/step_search.py",
-            "gcvae/profiling/column_steps.py",
         ),
     ),
     Switch(

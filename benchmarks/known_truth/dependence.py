@@ -30,7 +30,7 @@ from scipy.stats import expon, gamma, kendalltau, poisson
 
 from gcvae import Synthesizer
 from gcvae.cells.values import parse_table
-from gcvae.dependence.ranks import ranks
+from gcvae.dependence.maps import ranks
 
 Numbers = NDArray[np.float64]
 TRUE_ROWS = 200_000

@@ -30,7 +30,7 @@ from gcvae.evaluation.columns import (
     with_outcome,
 )
 from gcvae.evaluation.features import fit_features
-from gcvae.evaluation.utility import mean_area
+from gcvae.evaluation.report.utility import mean_area
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
 

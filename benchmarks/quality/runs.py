@@ -16,19 +16,17 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.quality.child import Task
+from benchmarks.quality.measures import dcr_share, exact_copies, floor, utility
 from benchmarks.quality.tables import BenchmarkTable
 from benchmarks.quality.written_cells import rows_with_known_levels
 from gcvae.cells.values import parse_table
 from gcvae.evaluation.fidelity import (
     c2st_fine,
     classifier_two_sample_auc,
-    floor,
     shape_error,
     trend_error,
     two_way_tv,
 )
-from gcvae.evaluation.privacy import dcr_share, exact_copies
-from gcvae.evaluation.utility import utility
 
 _THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")
 _ONE_THREAD = dict.fromkeys(_THREAD_COUNTS, "1")
@@ -116,7 +114,7 @@ def _fidelity(
     auc = classifier_two_sample_auc(train, synthetic, table.schema, n_repeats=n_repeats)
     return {
         "shape": shape.value,
-        "shape_columns": dict(shape.columns),
+        "shape_columns": dict(shape.each),
         "trend": trend_error(train, synthetic, table.schema).value,
         "two_way_tv": two_way_tv(train, synthetic, table.schema).value,
         "c2st": auc.value,
@@ -148,12 +146,12 @@ def measure_privacy(
     sample, _ = run_child(half, rows, None, options.time_limit_seconds)
     parts = train.iloc[seen], train.iloc[unseen], _typed(sample, table)
     share = dcr_share(*parts, table.schema)
-    copies = exact_copies(*parts, table.schema)
+    copies, held_out_copies = exact_copies(*parts, table.schema)
     return {
         "dcr_share": share.value,
         "dcr_standard_error": share.standard_error,
-        "exact_copies": copies.value,
-        "held_out_copies": copies.held_out,
+        "exact_copies": copies,
+        "held_out_copies": held_out_copies,
     }
 
 

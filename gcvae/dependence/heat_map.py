@@ -31,15 +31,8 @@ _WEAKEST_MARKED = 0.1
 
 
 class Caption(NamedTuple):
-    """Title and captions in the picture of one kind of map.
-
-    Attributes:
-        title: Title of the picture.
-        signed: Caption of the colour bar of signed values.
-        low: Meaning of the low end of this colour bar.
-        high: Meaning of the high end of this colour bar.
-        unsigned: Caption of the colour bar of unsigned values.
-    """
+    """Title of the picture of one kind of map, the caption of its colour bar of signed values with
+    the meaning of both ends, and the caption of its colour bar of unsigned values."""
 
     title: str
     signed: str
@@ -68,17 +61,8 @@ CAPTIONS = {
 
 
 class Scale(NamedTuple):
-    """Colour scale for some pairs of the D columns of a map.
-
-    Attributes:
-        pairs: Mask of the pairs drawn with this scale. Shape: (D, D).
-        colours: Name of a matplotlib colour map.
-        least: Value at the low end.
-        limit: Value at the high end.
-        caption: Caption of the colour bar.
-        low: Meaning of the low end.
-        high: Meaning of the high end.
-    """
+    """Colour scale of the pairs of columns in the mask `pairs`, from `least` to `limit`; `low` and
+    `high` are the meanings of both ends. Shape: pairs (D, D)."""
 
     pairs: NDArray[np.bool_]
     colours: str
@@ -106,8 +90,7 @@ def draw_heat_map(
         format: `png` or `svg`.
         columns: Names of the D columns, in the order in which they are drawn.
         values: Dependence of each pair of columns, NaN if undefined. Shape: (D, D).
-        is_unsigned: True for pairs with a column of unordered levels, whose values have no sign.
-            Shape: (D, D).
+        is_unsigned: Mask of the pairs whose values have no sign. Shape: (D, D).
         kind: Kind of the map; a key of `CAPTIONS`.
     """
     n, title = len(columns), CAPTIONS[kind].title
@@ -146,11 +129,11 @@ def scales_of(
     if unsigned.any():
         limit = _limit(values[unsigned], is_difference)
         of_which = f"{caption.unsigned}\nof pairs with a column\nwhose levels have no order"
-        if is_difference:
-            ends = -limit, limit, of_which, "too little", "too much"
-            scales.append(Scale(unsigned, "PRGn_r", *ends))
-        else:
-            scales.append(Scale(unsigned, "Greys", 0.0, limit, of_which, "none", "full"))
+        scales.append(
+            Scale(unsigned, "PRGn_r", -limit, limit, of_which, "too little", "too much")
+            if is_difference
+            else Scale(unsigned, "Greys", 0.0, limit, of_which, "none", "full")
+        )
     return scales
 
 
@@ -214,11 +197,7 @@ def _number(value: float, *, is_signed: bool) -> str:
     if np.isnan(value):
         return "×"
     sign = "+" if is_signed else ""
-    return "0" if abs(value) < 0.005 else _with_minus(f"{value:{sign}.2f}")
-
-
-def _with_minus(number: str) -> str:
-    return number.replace("-", "\N{MINUS SIGN}")
+    return "0" if abs(value) < 0.005 else f"{value:{sign}.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _mappable(scale: Scale) -> Any:
@@ -229,14 +208,13 @@ def _mappable(scale: Scale) -> Any:
 
 
 def _draw_colour_bar(axes: Axes, scale: Scale, top: float, side: float) -> None:
-    """Draws a caption and a colour bar right of the map, with the upper edge at `top` in axes
-    coordinates."""
+    """Draws a caption and a colour bar right of the map; `top` is the upper edge."""
     caption_inches = 0.2 + 0.16 * len(scale.caption.split("\n"))
     bottom = top - caption_inches / side - 0.25
     bar = axes.inset_axes((1.0 + 0.25 / side, bottom, 0.18 / side, 0.25))
     axes.figure.colorbar(_mappable(scale), cax=bar).outline.set_visible(False)
     places = np.linspace(scale.least, scale.limit, 5)
-    texts = [_with_minus(f"{place:.3g}") for place in places]
+    texts = [f"{place:.3g}".replace("-", "\N{MINUS SIGN}") for place in places]
     texts[0] += f" {scale.low}"
     texts[-1] += f" {scale.high}"
     bar.set_yticks(places, texts, size=_TEXT_FONT, color=_INK)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
@@ -17,19 +16,14 @@ _ROWS_AT_ONCE = 4096
 _FEWEST_GROUPS = 100
 
 
-@dataclass(frozen=True)
-class LatentGroups:
-    """Rows generated in groups: each group consists of rows from the same latent vector z.
+class LatentGroups(NamedTuple):
+    """Rows generated in groups, one group after the other: each from the same latent vector z.
 
-    Attributes:
-        rows: Rows of all groups, one group after the other.
-        rows_per_z: Number of rows of each group.
-        n_incomplete: Number of latent vectors that were left out because too few of the rows
-            generated from them satisfy the hard rules.
+    `n_incomplete` latent vectors were left out because too few of the rows generated from them
+    satisfy the hard rules.
     """
 
     rows: EncodedTable
-    rows_per_z: int
     n_incomplete: int
 
 
@@ -41,11 +35,6 @@ def draw_groups(
     Let a(z) be the probability that a row generated from z satisfies the hard rules. A z is
     accepted if its first row satisfies them, so z is distributed as in generated rows, in
     proportion to p(z) a(z). Further rows of the group are generated until enough satisfy them.
-
-    Args:
-        model: Model with its hard rules.
-        n_latents: Number of latent vectors; those with too few rows are left out.
-        rows_per_z: Number of rows of each group.
 
     Raises:
         HardRuleError: Too few generated rows satisfy the hard rules, or too few latent vectors have
@@ -61,8 +50,9 @@ def draw_groups(
             break
         for some in waiting.split(_ROWS_AT_ONCE):
             drawn, satisfied = model.draw_at(z[place[some]], generator)
-            at = some[torch.from_numpy(satisfied)]
-            _put(table, at, drawn.take(torch.from_numpy(np.flatnonzero(satisfied))))
+            is_kept = torch.from_numpy(satisfied)
+            at = some[is_kept]
+            table.codes[at], table.values[at] = drawn.codes[is_kept], drawn.values[is_kept]
             is_done[at] = True
     complete = is_done.view(n_latents, rows_per_z).all(1)
     if int(complete.sum()) < _FEWEST_GROUPS:
@@ -71,16 +61,13 @@ def draw_groups(
             f"all hard rules in {MOST_DRAWS} tries; a map of its parts needs {_FEWEST_GROUPS}"
         )
     kept = complete.repeat_interleave(rows_per_z).nonzero()[:, 0]
-    return LatentGroups(table.take(kept), rows_per_z, int((~complete).sum()))
+    return LatentGroups(table.take(kept), int((~complete).sum()))
 
 
 def _accepted_latents(
     model: ConstrainedModel, n: int, generator: torch.Generator
 ) -> tuple[Tensor, EncodedTable]:
-    """Returns n samples of z, each with a generated row that satisfies all hard rules.
-
-    Shape: z (n, K), n rows.
-    """
+    """Returns n samples of z, each with a generated row that satisfies all hard rules."""
     latents: list[Tensor] = []
     parts: list[EncodedTable] = []
     n_kept, most_rounds = 0, -(-MOST_DRAWS * n // _ROWS_AT_ONCE)
@@ -98,16 +85,3 @@ def _accepted_latents(
         f"{n_kept} of {most_rounds * _ROWS_AT_ONCE} rows that the model drew satisfy all "
         f"hard rules; a map of its parts needs {n}"
     )
-
-
-def _put(table: EncodedTable, at: Tensor, rows: EncodedTable) -> None:
-    table.codes[at] = rows.codes
-    table.values[at] = rows.values
-
-
-def grouped(scores: NDArray[np.float64], rows_per_z: int) -> NDArray[np.float64]:
-    """Returns the normal scores of rows, one group of n = `rows_per_z` rows for each latent vector.
-
-    Shape: (M n, D) -> (M, n, D), for M latent vectors and D columns.
-    """
-    return scores.reshape(-1, rows_per_z, scores.shape[-1])

@@ -15,10 +15,9 @@ from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.dependence.concordance import with_written_columns
-from gcvae.dependence.latent_groups import draw_groups, grouped
-from gcvae.dependence.maps import DependencyMap, difference_of, map_of_copula, map_of_rows
+from gcvae.dependence.latent_groups import draw_groups
+from gcvae.dependence.maps import DependencyMap, difference_of, map_of_copula, map_of_rows, ranks
 from gcvae.dependence.notes import KIND_NOTES, KINDS
-from gcvae.dependence.ranks import ranks
 from gcvae.errors import InputError, LeftOutError, Problem, SettingError
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.model.posterior import posterior_draws
@@ -41,16 +40,11 @@ _FARTHEST = 100.0
 """Largest absolute value of a component of z that users may specify."""
 
 _ORDER_NOTES = {
-    "listed": (
-        "categorical columns are ordered as the schema lists their levels; missing cells "
-        "rank lowest"
-    ),
-    "learned": (
-        "categorical columns are ordered by the first axis of a correspondence analysis of their "
-        "levels, which determines the sign of tau; grouped rare levels are tied; missing "
-        "cells rank "
-        "lowest"
-    ),
+    "listed": "categorical columns are ordered as the schema lists their levels; missing cells "
+    "rank lowest",
+    "learned": "categorical columns are ordered by the first axis of a correspondence analysis of "
+    "their levels, which determines the sign of tau; grouped rare levels are tied; missing cells "
+    "rank lowest",
 }
 _NOMINAL_NOTE = (
     "pairs with a categorical column (listed in `nominal`) have no sign: charts show `unsigned`"
@@ -68,12 +62,8 @@ def rows_of_a_map(n_columns: int) -> int:
 
 
 def check_place(kind: str, has_row: bool, has_z: bool) -> None:
-    """Checks the kind of a map, and that a row or a latent vector is given only for a local map.
-
-    Args:
-        kind: Kind of the map, one of `KINDS`.
-        has_row: Whether the user specified a row.
-        has_z: Whether the user specified a latent vector z.
+    """Checks the kind of a map, and that the user specified a row or a latent vector z exactly for
+    a local map.
 
     Raises:
         SettingError: The kind is unknown, the user did not specify exactly one of row and z for a
@@ -116,17 +106,17 @@ class DependencyMaps:
         """
         if kind == "data":
             return self._of_data()
-        return replace(self._of_kind(kind, seed), nominal=nominal_columns(self.model.codec))
-
-    def _of_kind(self, kind: str, seed: int) -> DependencyMap:
         if kind == "expected":
             return self._expected(seed)
         if kind in ("within", "between"):
-            return self._part(kind, seed)
-        data = None if kind == "total" else self._of_data()
-        total = self._total(seed)
-        notes = (*KIND_NOTES["difference"], *codec_notes(self.model.codec), *total.notes[-1:])
-        return total if data is None else difference_of(total, data, notes)
+            found = self._part(kind, seed)
+        elif kind == "total":
+            found = self._total(seed)
+        else:
+            data, total = self._of_data(), self._total(seed)
+            notes = (*KIND_NOTES["difference"], *codec_notes(self.model.codec), *total.notes[-1:])
+            found = difference_of(total, data, notes)
+        return replace(found, nominal=nominal_columns(self.model.codec))
 
     def _of_data(self) -> DependencyMap:
         if self.data is None:
@@ -187,9 +177,8 @@ class DependencyMaps:
         with torch.no_grad():
             has_copula = model.conditional(z[:1]).loadings is not None
         none = () if has_copula else ("this model has no copula: tau given z is 0",)
-        notes = (*KIND_NOTES[kind], *notes, *head, *none)
+        notes = (*KIND_NOTES[kind], *notes, *head, *none, *codec_notes(codec))
         names = [column.name for column in codec.columns]
-        notes = (*notes, *codec_notes(codec))
         found = map_of_copula(model, names, kind, z, weight.double(), notes)
         found = with_written_columns(found, self.model, z, weight, generator)
         return replace(found, nominal=nominal_columns(codec))
@@ -208,7 +197,8 @@ class DependencyMaps:
         generator = generator_for(seed, "covariance parts")
         groups = draw_groups(self.model, n_latents, _ROWS_PER_Z, generator)
         cells = ranks(codec.decode(groups.rows), groups.rows, codec)
-        parts = covariance_parts(grouped(normal_scores(cells), _ROWS_PER_Z))
+        scores = normal_scores(cells)
+        parts = covariance_parts(scores.reshape(-1, _ROWS_PER_Z, scores.shape[-1]))
         share, error = (
             (parts.within, parts.within_error)
             if kind == "within"
@@ -238,12 +228,8 @@ class DependencyMaps:
 def map_of_data(
     codec: TableCodec, table: TypedTable, rows: TrainingRows, seed: int
 ) -> DependencyMap:
-    """Computes the dependency map of the training table from a random sample of its rows.
-
-    Args:
-        table: Cells of the table.
-        rows: The same rows, encoded.
-    """
+    """Computes the dependency map of the training table, given its cells and encoded rows, from a
+    random sample of its rows."""
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]
     names = [column.name for column in codec.modelled]

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import MissingPackageError
 from gcvae.figures.figures import format_of_picture
 from gcvae.model.decoders import GenerativeModel
@@ -30,6 +33,9 @@ COPULA_MEASURE = (
     "mean |rho| of the copula: with I the mutual information of its pair, sqrt(1 - exp(-2 I))"
 )
 _Z_PER_CHUNK = 16
+
+
+_MOST_COLUMNS_WITH_LEAVES_IN_ORDER = 200
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,32 +82,26 @@ class DependencyMap:
 
     @property
     def is_unsigned(self) -> NDArray[np.bool_]:
-        """Mask of pairs of D columns whose dependence has no sign, because a column has unordered
-        levels. Shape: (D, D)."""
+        """Mask of pairs whose dependence has no sign, because a column has unordered levels."""
         found = np.isin(self.columns, self.nominal)
         return found[:, None] | found
 
     @property
     def strength(self) -> Matrix:
-        """Value of each pair of D columns in the picture: an unsigned measure for pairs with a
-        column of unordered levels, Kendall's tau for all others. Shape: (D, D)."""
+        """Value of each pair in the picture: an unsigned measure for pairs with a column of
+        unordered levels, Kendall's tau for all others."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property
     def order(self) -> list[int]:
         """Column indices in an order that puts dependent columns next to each other."""
-        from gcvae.dependence.order import clustered_order
-
         return clustered_order(self.strength)
 
     def to_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
         """Returns the map as a JSON-compatible dict.
 
-        Members are the attributes, and `order`: the column indices in the order of the heat map.
+        Members are the attributes and `order`, the column indices in the order of the heat map.
         Undefined values are None; `spread` and `standard_error` are omitted if they are None.
-
-        Args:
-            order: Value of the member `order`. Default: the property `order`.
         """
         optional = {"spread": self.spread, "standard_error": self.standard_error}
         return {
@@ -118,21 +118,13 @@ class DependencyMap:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DependencyMap:
         """Restores a map from a dict that `to_json` returned."""
-        spread, standard_error = (
-            None if name not in document else np.asarray(document[name], dtype=np.float64)
-            for name in ("spread", "standard_error")
-        )
-        return cls(
-            columns=tuple(document["columns"]),
-            kind=document["kind"],
-            tau=np.asarray(document["tau"], dtype=np.float64),
-            unsigned=np.asarray(document["unsigned"], dtype=np.float64),
-            measure=document["measure"],
-            notes=tuple(document["notes"]),
-            nominal=tuple(document["nominal"]),
-            spread=spread,
-            standard_error=standard_error,
-        )
+        lists = {name: tuple(document[name]) for name in ("columns", "notes", "nominal")}
+        matrices: dict[str, Any] = {
+            name: np.asarray(document[name], dtype=np.float64)
+            for name in ("tau", "unsigned", "spread", "standard_error")
+            if name in document
+        }
+        return cls(kind=document["kind"], measure=document["measure"], **lists | matrices)
 
     def draw(
         self,
@@ -172,43 +164,62 @@ def _cells(matrix: Matrix) -> list[list[float | None]]:
     return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
 
 
+def clustered_order(tau: Matrix) -> list[int]:
+    """Returns column indices in an order that puts dependent columns next to each other.
+
+    The order is that of the leaves of a hierarchical clustering with average linkage and distance
+    1 - |tau|; up to 200 columns have optimal leaf ordering. NaN counts as 0.
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(tau) < 3:
+        return list(range(len(tau)))
+    strength = np.clip(np.abs(np.nan_to_num(tau)), 0.0, 1.0)
+    distance = squareform(1.0 - strength, checks=False)
+    has_order = len(tau) <= _MOST_COLUMNS_WITH_LEAVES_IN_ORDER
+    tree = linkage(distance, method="average", optimal_ordering=has_order)
+    return leaves_list(tree).tolist()  # type: ignore[no-any-return]
+
+
+def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
+    """Returns the rank of each cell in its column, from 0; equal cells share a rank.
+
+    Numbers and dates are ranked by size, levels by their integer codes, and missing cells lowest.
+    `frame` has cells of the columns' dtypes, `rows` the same rows, encoded. Shape: (n, D), for n
+    rows and D modelled columns.
+    """
+    places = {column.name: j for j, column in enumerate(codec.columns)}
+    columns = []
+    for column in codec.modelled:
+        if column.kind.is_real or column.name in codec.reduction.rewritten:
+            cells = frame[column.name].rank(method="dense").fillna(0.0).to_numpy(dtype=np.float64)
+        else:
+            cells = rows.codes[:, places[column.name]].numpy()
+        columns.append(np.unique(cells, return_inverse=True)[1])
+    return torch.from_numpy(np.stack(columns, axis=1))
+
+
 def map_of_rows(
     columns: Sequence[str], kind: str, ranks: Tensor, notes: Sequence[str]
 ) -> DependencyMap:
     """Computes a dependency map with tau-b and Cramér's V of n rows.
 
     Args:
-        columns: Names of the D columns.
         ranks: Rank of each cell in its column; rows must be in random order. Shape: (n, D).
         notes: Explanations for users of the map.
     """
-    groups = [group(ranks[:, j].numpy().astype(np.float64)) for j in range(ranks.shape[1])]
-    return DependencyMap(
-        columns=tuple(columns),
-        kind=kind,
-        tau=tau_b(ranks),
-        unsigned=cramers_v(groups),
-        measure=V_MEASURE,
-        notes=tuple(notes),
-    )
+    groups = [group(column.numpy().astype(np.float64)) for column in ranks.T]
+    unsigned = cramers_v(groups)
+    return DependencyMap(tuple(columns), kind, tau_b(ranks), unsigned, V_MEASURE, tuple(notes))
 
 
 def difference_of(total: DependencyMap, data: DependencyMap, notes: Sequence[str]) -> DependencyMap:
-    """Returns the map of the model's errors: the values of `total` minus those of `data`.
-
-    Args:
-        total: Map of synthetic rows.
-        data: Map of the training table.
-        notes: Explanations for users of the new map.
-    """
-    return DependencyMap(
-        columns=total.columns,
-        kind="difference",
-        tau=total.tau - data.tau,
-        unsigned=total.unsigned - data.unsigned,
-        measure=f"of the model's rows less of the table's: {total.measure}",
-        notes=tuple(notes),
-    )
+    """Returns the map of the model's errors: the values of `total` (synthetic rows) minus those of
+    `data` (the training table)."""
+    tau, unsigned = total.tau - data.tau, total.unsigned - data.unsigned
+    measure = f"of the model's rows less of the table's: {total.measure}"
+    return DependencyMap(total.columns, "difference", tau, unsigned, measure, tuple(notes))
 
 
 def map_of_copula(
@@ -224,7 +235,6 @@ def map_of_copula(
     tau_ij(z) = (2/pi) arcsin R_ij(z), with R(z) the copula's correlation matrix given z.
 
     Args:
-        columns: Names of the model's columns i, j.
         z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
         notes: Explanations for users of the map.
@@ -234,15 +244,8 @@ def map_of_copula(
     tau = with_unit_diagonal(moments[0])
     spread = np.sqrt(np.clip(moments[1] - tau**2, 0.0, None))
     np.fill_diagonal(spread, 0.0)
-    return DependencyMap(
-        columns=tuple(columns),
-        kind=kind,
-        tau=tau,
-        unsigned=with_unit_diagonal(moments[2]),
-        measure=COPULA_MEASURE,
-        notes=tuple(notes),
-        spread=spread,
-    )
+    unsigned, names = with_unit_diagonal(moments[2]), tuple(columns)
+    return DependencyMap(names, kind, tau, unsigned, COPULA_MEASURE, tuple(notes), spread=spread)
 
 
 def _moments(model: GenerativeModel, z: Tensor, weight: Tensor) -> Matrix:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import DAY, TIMES, Codes, Numbers
+from gcvae.cells.levels import are_numeric
 from gcvae.errors import Problem, TableError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
@@ -26,10 +27,8 @@ def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
 def is_number(column: Column) -> bool:
     """Returns whether a column is compared by numbers: continuous, integer or datetime, or ordinal
     with numeric levels."""
-    levels = column.levels or ()
-    are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
     is_ordered = column.kind.outcomes is Outcomes.ORDERED_LEVELS
-    return column.kind.is_real or (is_ordered and are_numbers)
+    return column.kind.is_real or (is_ordered and are_numeric(column.levels or ()))
 
 
 def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
@@ -52,6 +51,12 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
         ) from None
 
 
+def evenly_spaced(n: int, most: int) -> list[int]:
+    """Returns at most `most` evenly spaced integers from 0 to n − 1."""
+    found: list[int] = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist()
+    return found
+
+
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """Returns the rows in which the column with this name is not missing."""
     return frame[frame[name].notna()]
@@ -67,6 +72,18 @@ def level_codes(frames: tuple[pd.DataFrame, ...], column: Column) -> tuple[Codes
     return tuple(np.split(codes, np.cumsum([len(cells) for cells in columns])[:-1]))
 
 
+def row_keys(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[npt.NDArray[Any]]:
+    """Returns a hash of each row, as one array for each table.
+
+    Rows of any of the tables that are equal in every measured column have the same hash.
+    """
+    codes = [level_codes(tables, column) for column in measured_columns(schema)]
+    return [
+        pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
+        for parts in zip(*codes, strict=True)
+    ]
+
+
 def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> float:
     """Returns the total variation distance ½ Σ_k |P(k) − Q(k)| of two samples of integer codes.
 
@@ -80,6 +97,16 @@ def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> floa
     p = np.bincount(real, minlength=size) / len(real)
     q = np.bincount(synthetic, minlength=size) / len(synthetic)
     return min(1.0, float(np.abs(p - q).sum() / 2))
+
+
+def quantile_edges(numbers: Numbers, n_bins: int) -> Numbers:
+    """Returns the inner edges of `n_bins` bins of equal frequency; equal edges are merged.
+
+    NaN is ignored. The result is empty if every number is NaN.
+    """
+    present = numbers[~np.isnan(numbers)]
+    shares = np.arange(1, n_bins) / n_bins
+    return np.unique(np.quantile(present, shares)) if len(present) else present
 
 
 def correlation(x: Numbers, y: Numbers) -> float:

@@ -16,13 +16,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Codes
-from gcvae.evaluation.columns import is_number, level_codes, measured_columns, numbers_of
+from gcvae.evaluation.columns import (
+    is_number,
+    level_codes,
+    measured_columns,
+    numbers_of,
+    quantile_edges,
+)
 from gcvae.schema.columns import Column, TableSchema
 
 _N_BINS = 5
@@ -68,16 +74,8 @@ class Dependency:
         return {"columns": list(self.columns), **{k: round(v, 4) for k, v in figures.items()}}
 
 
-@dataclass(frozen=True)
-class _Feature:
-    """Bin of each cell of a column, or of its hour or weekday.
-
-    Attributes:
-        name: Name of the column, with "(hour)" or "(weekday)" if it is a part of a date.
-        column: Name of the column.
-        real: Bins in the real rows. Shape: (n,).
-        drawn: Bins in the synthetic rows. Shape: (n,).
-    """
+class _Feature(NamedTuple):
+    """Bin of each cell of a column, or of its hour or weekday, in real and in synthetic rows."""
 
     name: str
     column: str
@@ -99,15 +97,16 @@ def strongest_dependencies(
         drawn: Synthetic rows, as many as real ones.
     """
     features = [f for column in measured_columns(schema) for f in _features(real, drawn, column)]
+    features = features[:_MOST_FEATURES]
     strengths = {
         (a, b): _information(x.real, y.real)[0]
-        for (a, x), (b, y) in combinations(enumerate(features[:_MOST_FEATURES]), 2)
+        for (a, x), (b, y) in combinations(enumerate(features), 2)
         if x.column != y.column
     }
     chosen = sorted(strengths, key=lambda pair: -strengths[pair])[:_N_PAIRS]
     pairs = [_dependency(features[a], features[b]) for a, b in chosen]
     of_two = []
-    for at, feature in enumerate(features[:_MOST_FEATURES]):
+    for at, feature in enumerate(features):
         found = {sum(pair) - at: nats for pair, nats in strengths.items() if at in pair}
         first, *seconds = sorted(found, key=lambda other: -found[other])[: _N_SECONDS + 1] or [at]
         tried = [_dependency(feature, features[first], features[other]) for other in seconds]
@@ -131,10 +130,9 @@ def _features(real: pd.DataFrame, drawn: pd.DataFrame, column: Column) -> Iterat
         yield _Feature(name, name, *coarse)
         return
     numbers = [numbers_of(table, column) for table in tables]
-    known = numbers[0][~np.isnan(numbers[0])]
-    if not len(known):
+    edges = quantile_edges(numbers[0], _N_BINS)
+    if not len(edges):
         return
-    edges = np.unique(np.quantile(known, np.arange(1, _N_BINS) / _N_BINS))
     yield _Feature(name, name, *(np.searchsorted(edges, x) for x in numbers))
     if not column.has_times:
         return
@@ -159,17 +157,14 @@ def _joint(codes: list[Codes]) -> Codes:
 
 
 def _information(x: Codes, y: Codes) -> tuple[float, float]:
-    """Returns (corrected mutual information in nats, variance of its estimate).
+    """Returns (corrected mutual information in nats, variance of its estimate) of two columns.
 
     The variance is that of the mean of log (p(x, y) / (p(x) p(y))), plus that of the estimate for
-    independent columns. Shape: (n,) for the codes x and for the codes y.
+    independent columns.
     """
-    from sklearn.metrics.cluster import expected_mutual_information
+    from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
-    n = len(x)
-    x, y = (np.unique(codes, return_inverse=True)[1] for codes in (x, y))
-    counts = np.zeros((x.max() + 1, y.max() + 1), dtype=np.int64)
-    np.add.at(counts, (x, y), 1)
+    n, counts = len(x), contingency_matrix(x, y)
     expected = counts.sum(1, keepdims=True) * counts.sum(0, keepdims=True) / n
     occurs = counts > 0
     shares, ratios = counts[occurs] / n, np.log(counts[occurs] / expected[occurs])

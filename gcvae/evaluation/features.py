@@ -24,8 +24,8 @@ class Features:
 
     Attributes:
         columns: Columns in the order of the matrix.
-        categories: By name of a column of levels: the integer category of each frequent level. All
-            rarer levels share the next category.
+        categories: For each column of levels, the integer category of each frequent level; rarer
+            levels share the next category.
     """
 
     columns: tuple[Column, ...]
@@ -40,34 +40,22 @@ class Features:
         """Returns the encoded rows; NaN is missing. Shape: (n, number of columns)."""
         cells = np.empty((len(frame), len(self.columns)))
         for j, column in enumerate(self.columns):
-            if column.name in self.categories:
-                cells[:, j] = self._categories_of(frame[column.name])
-            else:
+            known = self.categories.get(column.name)
+            if known is None:
                 cells[:, j] = numbers_of(frame, column)
+            else:
+                codes, found = pd.factorize(frame[column.name].astype(object))
+                categories = [known.get(level, len(known)) for level in found]
+                cells[:, j] = np.array([*categories, np.nan])[codes]
         return cells
-
-    def _categories_of(self, series: pd.Series[Any]) -> npt.NDArray[np.float64]:
-        known = self.categories[str(series.name)]
-        codes, found = pd.factorize(series.astype(object))
-        categories = [float(known.get(level, len(known))) for level in found]
-        return np.array([*categories, np.nan])[codes]
 
 
 def fit_features(frame: pd.DataFrame, columns: tuple[Column, ...]) -> Features:
-    """Returns the encoder of some columns, with the most frequent levels of `frame` as categories.
-
-    Args:
-        frame: Rows, with cells of their columns' dtypes.
-        columns: Columns to encode.
-    """
-    categories = {
-        column.name: _most_frequent(frame[column.name])
-        for column in columns
-        if not is_number(column)
-    }
+    """Returns the encoder of some columns, with the most frequent levels of `frame` as
+    categories."""
+    categories = {}
+    for column in columns:
+        if not is_number(column):
+            levels = frame[column.name].astype(object).value_counts().index[:MOST_CATEGORIES]
+            categories[column.name] = {level: i for i, level in enumerate(levels)}
     return Features(columns, categories)
-
-
-def _most_frequent(series: pd.Series[Any]) -> dict[Any, int]:
-    counts = series.astype(object).value_counts()
-    return {level: i for i, level in enumerate(counts.index[:MOST_CATEGORIES])}

@@ -1,17 +1,17 @@
 """Fidelity measures: compare columns, pairs of columns and rows of a synthetic and a real table.
 
 Errors range from 0 (equal) to 1 (disjoint). Even a perfect model does not reach 0, because its rows
-are a second sample of the same distribution; `floor` estimates its error.
+are a second sample of the same distribution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
@@ -22,6 +22,7 @@ from gcvae.evaluation.columns import (
     level_codes,
     measured_columns,
     numbers_of,
+    quantile_edges,
     total_variation,
 )
 from gcvae.evaluation.features import fit_features
@@ -35,34 +36,15 @@ _HUGE = 1e300
 
 
 @dataclass(frozen=True)
-class ColumnErrors:
-    """Errors of columns by name (`columns`) and their mean (`value`)."""
+class Errors:
+    """Errors of columns by name, or of pairs of columns by both names."""
 
-    value: float
-    columns: Mapping[str, float]
+    each: Mapping[Any, float]
 
-
-@dataclass(frozen=True)
-class PairErrors:
-    """Errors of pairs of columns by name (`pairs`) and their mean (`value`; 0 without pairs)."""
-
-    value: float
-    pairs: Mapping[tuple[str, str], float]
-
-
-@dataclass(frozen=True)
-class Floor:
-    """Error that a perfect model would have, estimated from bootstrap samples.
-
-    Attributes:
-        value: Mean error.
-        standard_deviation: Standard deviation of the error of one sample.
-        n_bootstraps: Number of bootstrap samples.
-    """
-
-    value: float
-    standard_deviation: float
-    n_bootstraps: int
+    @property
+    def value(self) -> float:
+        """Mean error; 0 if there is none."""
+        return _mean(self.each.values())
 
 
 @dataclass(frozen=True)
@@ -80,10 +62,7 @@ class TwoSampleAuc:
     n_rows: int
 
 
-Measure = Callable[[pd.DataFrame, pd.DataFrame, TableSchema], ColumnErrors | PairErrors]
-
-
-def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> ColumnErrors:
+def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> Errors:
     """Returns the distance between a column's distribution in both tables, for each column.
 
         numbers and dates   sup_x |P(X ≤ x) − Q(X ≤ x)| (Kolmogorov-Smirnov); probabilities are
@@ -101,10 +80,10 @@ def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
             errors[column.name] = _largest_gap(*cells)
         else:
             errors[column.name] = total_variation(*level_codes((real, synthetic), column))
-    return ColumnErrors(_mean(errors.values()), errors)
+    return Errors(errors)
 
 
-def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
+def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> Errors:
     """Returns the difference in dependence between both tables, for each pair of columns.
 
         two numbers   ½ |r_real − r_synthetic|, with Pearson's r over the rows where neither cell
@@ -137,10 +116,10 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
             errors[a, b] = abs(in_real - in_synthetic) / 2
         else:
             errors[a, b] = _joint_total_variation(codes[a], codes[b])
-    return PairErrors(_mean(errors.values()), errors)
+    return Errors(errors)
 
 
-def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
+def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> Errors:
     """Returns the total variation distance ½ Σ |P(k, l) − Q(k, l)| of each pair of columns.
 
     P(k, l) and Q(k, l) are the shares of real and of synthetic rows with bin k of one column and
@@ -150,37 +129,9 @@ def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema)
     """
     columns = measured_columns(schema)
     codes = {column.name: _binned(real, synthetic, column) for column in columns}
-    errors = {(a, b): _joint_total_variation(codes[a], codes[b]) for a, b in combinations(codes, 2)}
-    return PairErrors(_mean(errors.values()), errors)
-
-
-def floor(
-    train: pd.DataFrame,
-    schema: TableSchema,
-    measure: Measure,
-    *,
-    n_bootstraps: int = 20,
-    seed: int = 0,
-) -> Floor:
-    """Estimates the error that rows from the true distribution would have, as many as in the table.
-
-    The estimate is √2 times the mean error of bootstrap samples against the table: a bootstrap
-    sample differs from the table by one sampling error, rows from the true distribution by two. For
-    `trend_error` on a table with outliers the estimate is too low, because most bootstrap samples
-    contain the outliers that determine the bins.
-
-    Args:
-        train: The real table.
-        measure: `shape_error`, `trend_error` or `two_way_tv`.
-        n_bootstraps: Number of bootstrap samples.
-    """
-    random = np.random.default_rng(seed)
-    errors = [
-        measure(train, train.iloc[random.integers(0, len(train), len(train))], schema).value
-        for _ in range(n_bootstraps)
-    ]
-    scaled = np.sqrt(2.0) * np.array(errors)
-    return Floor(float(scaled.mean()), float(scaled.std()), n_bootstraps)
+    return Errors(
+        {(a, b): _joint_total_variation(codes[a], codes[b]) for a, b in combinations(codes, 2)}
+    )
 
 
 def classifier_two_sample_auc(
@@ -196,12 +147,10 @@ def classifier_two_sample_auc(
 
     The result is the cross-validated ROC AUC: 0.5 if they are indistinguishable, 1 if they are told
     apart without error. The trees are scikit-learn's histogram gradient boosting with default
-    settings; folds are stratified, and missing cells stay missing.
+    settings; folds are stratified, and missing cells stay missing. The longer table is subsampled
+    to the length of the shorter one.
 
     Args:
-        real: The training table.
-        synthetic: Synthetic rows. The longer table is subsampled to the length of the shorter one.
-        n_folds: Number of folds of a cross-validation.
         n_repeats: Number of cross-validations, averaged to reduce variance for small tables.
 
     Raises:
@@ -210,11 +159,9 @@ def classifier_two_sample_auc(
     Source: Lopez-Paz and Oquab, Revisiting Classifier Two-Sample Tests (2017), with AUC in place of
     accuracy.
     """
-    n_rows = _fewest_rows(real, synthetic, n_folds)
-    rows = pd.concat(_subsampled((real, synthetic), n_rows, seed), ignore_index=True)
+    rows = pd.concat(_subsampled((real, synthetic), n_folds, seed), ignore_index=True)
     features = fit_features(rows, measured_columns(schema))
-    areas = _areas(features.matrix(rows), features.are_levels, n_folds, n_repeats, seed)
-    return TwoSampleAuc(_mean(areas), areas, n_rows)
+    return _auc(features.matrix(rows), features.are_levels, n_folds, n_repeats, seed)
 
 
 def c2st_fine(
@@ -240,16 +187,13 @@ def c2st_fine(
         train: The training table, from which regressions and pairs of levels are computed.
         held_out: Real rows that were not used in training, as the real class. Default: the training
             rows, whose own occurrence of a pair of levels does not count.
-        n_folds: Number of folds of a cross-validation.
-        n_repeats: Number of cross-validations.
 
     Raises:
         TableError: A table has fewer rows than there are folds.
     """
     real = train if held_out is None else held_out
-    n_rows = _fewest_rows(real, synthetic, n_folds)
+    parts = _subsampled((real, synthetic), n_folds, seed)
     features = fit_fine_features(train, schema)
-    parts = _subsampled((real, synthetic), n_rows, seed)
     x = np.concatenate(
         [
             features.matrix(parts[0], are_training_rows=held_out is None),
@@ -259,29 +203,24 @@ def c2st_fine(
     varies = np.array([len(np.unique(column)) > 1 for column in x.T])
     n_derived = x.shape[1] - len(features.plain.columns)
     are_levels = np.array([*features.plain.are_levels, *[False] * n_derived])
-    areas = _areas(x[:, varies], are_levels[varies].tolist(), n_folds, n_repeats, seed)
-    return TwoSampleAuc(_mean(areas), areas, n_rows)
-
-
-def _fewest_rows(real: pd.DataFrame, synthetic: pd.DataFrame, n_folds: int) -> int:
-    n_rows = min(len(real), len(synthetic))
-    if n_rows < n_folds:
-        raise TableError(f"a table of {n_rows} rows cannot be cut into {n_folds} folds")
-    return n_rows
+    return _auc(x[:, varies], are_levels[varies].tolist(), n_folds, n_repeats, seed)
 
 
 def _subsampled(
-    tables: tuple[pd.DataFrame, pd.DataFrame], n_rows: int, seed: int
+    tables: tuple[pd.DataFrame, pd.DataFrame], n_folds: int, seed: int
 ) -> list[pd.DataFrame]:
+    """Returns equally many random rows of both tables."""
+    n_rows = min(map(len, tables))
+    if n_rows < n_folds:
+        raise TableError(f"a table of {n_rows} rows cannot be cut into {n_folds} folds")
     random = np.random.default_rng(seed)
     return [table.iloc[random.permutation(len(table))[:n_rows]] for table in tables]
 
 
-def _areas(
-    x: npt.NDArray[np.float64], are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
-) -> tuple[float, ...]:
-    """Returns the AUC of each fold. Shape of x: (2n, d), n real rows followed by n synthetic rows
-    with d features."""
+def _auc(
+    x: Numbers, are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
+) -> TwoSampleAuc:
+    """Returns the AUC between the n real rows of x and the n synthetic rows that follow them."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold
@@ -293,26 +232,24 @@ def _areas(
         trees = HistGradientBoostingClassifier(categorical_features=are_levels, random_state=seed)
         chances = trees.fit(x[fit], y[fit]).predict_proba(x[judge])[:, 1]
         areas.append(float(roc_auc_score(y[judge], chances)))
-    return tuple(areas)
+    return TwoSampleAuc(_mean(areas), tuple(areas), len(x) // 2)
 
 
-def _mean(values: object) -> float:
-    listed = list(values)  # type: ignore[call-overload]
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
     return float(np.mean(listed)) if listed else 0.0
 
 
 def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
     """Returns sup_x |P(X ≤ x) − Q(X ≤ x)|, in which NaN counts as larger than every number."""
-    a, b = np.sort(real[~np.isnan(real)]), np.sort(synthetic[~np.isnan(synthetic)])
-    places = np.concatenate([a, b])
-    p = np.searchsorted(a, places, side="right") / len(real)
-    q = np.searchsorted(b, places, side="right") / len(synthetic)
-    return float(np.abs(p - q).max(initial=0.0))
+    from scipy.stats import ks_2samp
+
+    numbers = (np.where(np.isnan(x), np.inf, x) for x in (real, synthetic))
+    return float(ks_2samp(*numbers, method="asymp").statistic)
 
 
 def _equal_width_codes(numbers: Numbers) -> Codes:
-    """Returns the bin of each number, 1 to 10 from minimum to maximum; 11 is the maximum itself and
-    12 missing."""
+    """Returns the bin of each number, 1 to 10; 11 is the maximum itself and 12 missing."""
     missing = np.isnan(numbers)
     present = numbers[~missing]
     largest = float(np.abs(present).max(initial=0.0))
@@ -326,37 +263,21 @@ def _equal_width_codes(numbers: Numbers) -> Codes:
 
 
 def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tuple[Codes, ...]:
-    """Returns the bin of each cell of a column in (real, synthetic), for `two_way_tv`; 0 is
-    missing."""
-    if not is_number(column):
-        in_real, in_synthetic = level_codes((real, synthetic), column)
-        size = int(max(in_real.max(initial=0), in_synthetic.max(initial=0))) + 1
-        bin_of_code = _frequent_first(np.bincount(in_real, minlength=size))
-        return bin_of_code[in_real], bin_of_code[in_synthetic]
-    numbers = numbers_of(real, column), numbers_of(synthetic, column)
-    present = numbers[0][~np.isnan(numbers[0])]
-    shares = np.arange(1, N_BINS) / N_BINS
-    edges = np.unique(np.quantile(present, shares)) if len(present) else np.zeros(0)
-    return tuple(
-        np.where(np.isnan(x), 0, 1 + np.searchsorted(edges, x, side="left")) for x in numbers
-    )
-
-
-def _frequent_first(counts: npt.NDArray[np.int64]) -> Codes:
-    """Returns the bin of each code: 0 for code 0, 1 to 10 for the most frequent codes, 11 for all
-    others."""
-    order = np.argsort(-counts[1:], kind="stable") + 1
-    bins = np.full(len(counts), N_BINS + 1, dtype=np.int64)
-    bins[0] = 0
-    bins[order[:N_BINS]] = np.arange(1, len(order[:N_BINS]) + 1)
-    return bins
+    """Returns the bin of each cell in (real, synthetic) for `two_way_tv`; 0 is missing."""
+    if is_number(column):
+        numbers = numbers_of(real, column), numbers_of(synthetic, column)
+        edges = quantile_edges(numbers[0], N_BINS)
+        return tuple(np.where(np.isnan(x), 0, 1 + np.searchsorted(edges, x)) for x in numbers)
+    codes = level_codes((real, synthetic), column)
+    counts = np.bincount(codes[0], minlength=1 + max(int(x.max(initial=0)) for x in codes))
+    by_frequency = np.argsort(-counts[1:], kind="stable")
+    rank = np.argsort(by_frequency) + 1
+    bins = np.append(0, np.minimum(rank, N_BINS + 1))
+    return tuple(bins[x] for x in codes)
 
 
 def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
-    """Returns the total variation distance of two columns' joint distributions.
-
-    The arguments are the codes of each column, as (real, synthetic).
-    """
+    """Returns the distance of the pairs of two columns, given codes in (real, synthetic)."""
     width = 1 + max(int(codes.max(initial=0)) for codes in b)
     real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
     return total_variation(real, synthetic)

@@ -6,7 +6,7 @@ alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -19,11 +19,12 @@ from gcvae.arrays import Codes, Numbers
 from gcvae.evaluation.columns import (
     correlation,
     is_number,
+    level_codes,
     measured_columns,
     numbers_of,
 )
 from gcvae.evaluation.features import Features, fit_features
-from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.columns import TableSchema
 
 MODULI = (1, 5, 10, 100)
 """Divisors for remainders, in the number's unit and in units of the column's last decimal."""
@@ -40,13 +41,9 @@ _FEWEST_ROWS = 20
 
 @dataclass(frozen=True)
 class LinearFit:
-    """Least-squares fit y ≈ intercept + Σ_t slope_t x_t, computed on the training rows.
+    """Least-squares fit y ≈ intercept + Σ_t slope_t x_t of columns x_t, the terms.
 
-    Attributes:
-        terms: Names of the columns x_t.
-        intercept: Intercept, in the unit of y.
-        slopes: Slope of each term. Shape: (T,) for T terms.
-        unit: Residuals are rounded to multiples of this number, to hide floating-point errors.
+    Residuals are rounded to multiples of `unit`, to hide floating-point errors.
     """
 
     terms: tuple[str, ...]
@@ -55,12 +52,7 @@ class LinearFit:
     unit: float
 
     def remainder(self, y: Numbers, numbers: Mapping[str, Numbers]) -> Numbers:
-        """Returns the residuals of y; NaN where y or a term is missing.
-
-        Args:
-            y: Values of the fitted column. Shape: (n,).
-            numbers: Values of the other columns, by name. Shape: (n,) each.
-        """
+        """Returns the residuals of y; NaN where y or a term (of `numbers`, by name) is missing."""
         fit = np.full(len(y), self.intercept)
         for name, slope in zip(self.terms, self.slopes, strict=True):
             fit += slope * numbers[name]
@@ -69,55 +61,28 @@ class LinearFit:
 
 
 @dataclass(frozen=True)
-class KnownPairs:
-    """Counts of training rows for each pair of levels of two columns.
-
-    Attributes:
-        levels: Integer code of each level, for each of the two columns; missing is a level (None).
-        counts: Number of training rows by `a * len(levels[1]) + b` for the codes a and b of a pair.
-    """
-
-    levels: tuple[Mapping[Any, int], Mapping[Any, int]]
-    counts: Mapping[int, int]
-
-    def in_other_rows(self, a: pd.Series[Any], b: pd.Series[Any], *, own: int) -> Numbers:
-        """Returns 1 for each row whose pair of levels occurs in other training rows, else 0.
-
-        Args:
-            a: Cells of the first column. Shape: (n,).
-            b: Cells of the second column. Shape: (n,).
-            own: How often each row itself is among the training rows: 1 or 0.
-        """
-        pairs = self._keys(_codes(a, self.levels[0]), _codes(b, self.levels[1]))
-        distinct, places = np.unique(pairs, return_inverse=True)
-        known = [self.counts.get(int(pair), 0) > own for pair in distinct]
-        return np.array(known, dtype=np.float64)[places]
-
-    def _keys(self, a: Codes, b: Codes) -> Codes:
-        return np.where((a < 0) | (b < 0), -1, a * len(self.levels[1]) + b)
-
-
-@dataclass(frozen=True)
 class FineFeatures:
     """Encoder of rows as a matrix of their columns and of features derived from them.
 
     Attributes:
         plain: Encoder of the columns without derived features.
-        schema: Schema of the table.
+        train: Training rows.
         decimals: Number of decimals of each number column that is not a date.
         fits: Linear fit of each number column that is not a date.
         date_pairs: Pairs of date columns whose difference is a feature.
         year_pairs: Pairs of a date column and a number column, for the feature year − number.
-        level_pairs: Counts of pairs of levels in the training rows, by pair of level columns.
+        level_pairs: Pairs of level columns, for the feature whether another training row has the
+            same pair of levels.
     """
 
     plain: Features
+    train: pd.DataFrame
     schema: TableSchema
     decimals: Mapping[str, int]
     fits: Mapping[str, LinearFit]
     date_pairs: tuple[tuple[str, str], ...]
     year_pairs: tuple[tuple[str, str], ...]
-    level_pairs: Mapping[tuple[str, str], KnownPairs]
+    level_pairs: tuple[tuple[str, str], ...]
 
     def matrix(self, frame: pd.DataFrame, *, are_training_rows: bool) -> npt.NDArray[np.float64]:
         """Returns the encoded columns followed by the derived features; NaN is missing.
@@ -125,35 +90,21 @@ class FineFeatures:
         Shape: (n, F) for n rows and F features.
 
         Args:
-            frame: Rows with the columns of the schema.
             are_training_rows: Whether these are the training rows. Then the row itself does not
                 count as an occurrence of its pair of levels.
         """
-        numbers = _numbers(frame, self.schema)
-        derived = [
-            *self._remainders(numbers),
-            *self._linear_remainders(numbers),
-            *self._calendars(frame, numbers),
-            *self._pairs(frame, own=int(are_training_rows)),
-        ]
+        derived = self._derived(frame, own=int(are_training_rows))
         return np.column_stack([self.plain.matrix(frame), *derived])
 
-    def _remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """Yields x mod m and x mod (m 10^-d) for each number column with d decimals and each
-        modulus m."""
-        for name, d in self.decimals.items():
-            yield from (_remainder(numbers[name], m, d) for m in MODULI)
-            if d > 0:
-                yield from (_remainder(numbers[name], m * 10.0**-d, d) for m in MODULI)
-
-    def _linear_remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
+    def _derived(self, frame: pd.DataFrame, own: int) -> Iterator[Numbers]:
+        """Yields the derived features; a pair of levels must be in over `own` training rows."""
+        numbers = _numbers(frame, self.schema)
+        for name, d in self.decimals.items():  # with units of 1, and of the last decimal
+            for unit in (1.0, 10.0**-d) if d > 0 else (1.0,):
+                yield from (_remainder(numbers[name], m * unit, d) for m in MODULI)
         for name, fit in self.fits.items():
             remainder = fit.remainder(numbers[name], numbers)
-            yield remainder
-            yield np.abs(remainder)
-
-    def _calendars(self, frame: pd.DataFrame, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
-        """Yields the calendar parts of dates, the differences of dates, and year minus number."""
+            yield from (remainder, np.abs(remainder))
         for name in _dates(self.schema):
             dates = frame[name].dt
             for part in (dates.weekday, dates.day, dates.hour, dates.minute, dates.second):
@@ -162,20 +113,28 @@ class FineFeatures:
             yield numbers[a] - numbers[b]
         for date, number in self.year_pairs:
             yield _floats(frame[date].dt.year) - numbers[number]
-
-    def _pairs(self, frame: pd.DataFrame, *, own: int) -> Iterable[Numbers]:
-        for (a, b), known in self.level_pairs.items():
-            yield known.in_other_rows(frame[a], frame[b], own=own)
+        names = {name for pair in self.level_pairs for name in pair}
+        codes = {name: level_codes((self.train, frame), self.schema[name]) for name in names}
+        for a, b in self.level_pairs:
+            width = 1 + max(int(x.max(initial=0)) for x in codes[b])
+            known, pairs = (x * width + y for x, y in zip(codes[a], codes[b], strict=True))
+            found, counts = np.unique(known, return_counts=True)
+            yield np.isin(pairs, found[counts > own]).astype(np.float64)
 
 
 def fit_fine_features(train: pd.DataFrame, schema: TableSchema) -> FineFeatures:
     """Returns the encoder of columns and derived features, fitted to a training table."""
-    numbers = _numbers(train, schema)
-    dates = _dates(schema)
+    numbers, dates = _numbers(train, schema), _dates(schema)
     of_numbers = [name for name in numbers if name not in dates]
     years = {name: _floats(train[name].dt.year) for name in dates}
+    levels = {
+        column.name: level_codes((train,), column)[0]
+        for column in measured_columns(schema)
+        if not column.kind.is_real
+    }
     return FineFeatures(
         plain=fit_features(train, measured_columns(schema)),
+        train=train,
         schema=schema,
         decimals={name: _decimals(numbers[name]) for name in of_numbers},
         fits={name: _linear_fit(name, numbers) for name in of_numbers},
@@ -185,7 +144,9 @@ def fit_fine_features(train: pd.DataFrame, schema: TableSchema) -> FineFeatures:
         year_pairs=_strongest(
             {(a, b): abs(correlation(years[a], numbers[b])) for a in dates for b in of_numbers}
         ),
-        level_pairs=_level_pairs(train, schema),
+        level_pairs=_strongest(
+            {(a, b): _mutual_information(levels[a], levels[b]) for a, b in combinations(levels, 2)}
+        ),
     )
 
 
@@ -208,12 +169,8 @@ def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, s
     return tuple(pair for pair in strengths if pair in kept)
 
 
-# Remainders
-
-
 def _decimals(x: Numbers) -> int:
-    """Returns the smallest number of decimals with which 90 % of the numbers can be written, at
-    most 12."""
+    """Returns with how many decimals 90 % of the numbers can be written, at most 12."""
     x = x[np.isfinite(x)]
     for d in range(_MOST_DECIMALS):
         scaled = x * 10.0**d
@@ -229,9 +186,6 @@ def _remainder(x: Numbers, modulus: float, decimals: int) -> Numbers:
     units = np.rint(x * grid)
     with np.errstate(invalid="ignore"):
         return np.mod(units, np.rint(modulus * grid)) / grid
-
-
-# Residuals
 
 
 def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:
@@ -253,10 +207,7 @@ def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:
 
 
 def _least_squares(cells: Numbers, terms: tuple[str, ...]) -> LinearFit:
-    """Fits the first column of `cells` to all others, after standardising them.
-
-    Shape of cells: (n, 1 + T) for n rows and T terms.
-    """
+    """Fits the first column of `cells` to all others, the terms, after standardising them."""
     if not len(cells):
         return LinearFit((), 0.0, np.zeros(0), 1.0)
     means, deviations = cells.mean(axis=0), cells.std(axis=0)
@@ -269,43 +220,8 @@ def _least_squares(cells: Numbers, terms: tuple[str, ...]) -> LinearFit:
     return LinearFit(terms, intercept, slopes, float(1e-8 * deviations[0]))
 
 
-# Pairs of levels
-
-
-def _level_pairs(train: pd.DataFrame, schema: TableSchema) -> dict[tuple[str, str], KnownPairs]:
-    names = [column.name for column in measured_columns(schema) if _has_levels(column)]
-    levels = {name: _levels(train[name]) for name in names}
-    codes = {name: _codes(train[name], levels[name]) for name in names}
-    information = {
-        (a, b): _mutual_information(codes[a], codes[b]) for a, b in combinations(names, 2)
-    }
-    pairs = {}
-    for a, b in _strongest(information):
-        keys, counts = np.unique(codes[a] * len(levels[b]) + codes[b], return_counts=True)
-        known = dict(zip(keys.tolist(), counts.tolist(), strict=True))
-        pairs[a, b] = KnownPairs((levels[a], levels[b]), known)
-    return pairs
-
-
-def _has_levels(column: Column) -> bool:
-    return not column.kind.is_real
-
-
-def _levels(series: pd.Series[Any]) -> dict[Any, int]:
-    """Returns the integer code of each level, counted from 1; None, for missing, has code 0."""
-    found = series.dropna().astype(object).unique()
-    return {None: 0} | {level: code for code, level in enumerate(found, start=1)}
-
-
-def _codes(series: pd.Series[Any], levels: Mapping[Any, int]) -> Codes:
-    """Returns the code of each cell; −1 for levels not in the training rows. Shape: (n,)."""
-    places, found = pd.factorize(series.astype(object))
-    return np.array([*(levels.get(level, -1) for level in found), levels[None]])[places]
-
-
 def _mutual_information(a: Codes, b: Codes) -> float:
-    """Returns the mutual information of two columns' codes in nats, with the Miller-Madow bias
-    correction. Shape: (n,) for a and for b."""
+    """Returns the mutual information in nats, with the Miller-Madow bias correction."""
     n, width = len(a), int(b.max(initial=0)) + 1
     entropies, sizes = [], []
     for codes in (a, b, a * width + b):

@@ -34,16 +34,9 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
-    """Context manager in which a picture is drawn and saved, by one thread at a time.
-
-    Sets matplotlib's fonts for the block, because matplotlib shares them between threads.
-
-    Args:
-        texts: All strings of the picture, for which fonts are selected.
-        format: `png` or `svg`.
-
-    Yields:
-        Object whose method `drawn` shortens strings and escapes characters that cannot be drawn.
+    """Context manager in which a picture is drawn and saved, by one thread at a time, because
+    matplotlib shares its fonts between threads. Yields the fonts for `texts`, all strings of the
+    picture.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -95,11 +88,8 @@ def save_figure(
 ) -> None:
     """Saves a figure to a file; call it in a `drawing` block. Equal figures give equal files.
 
-    Args:
-        format: `png` or `svg`.
-        dpi: Dots per inch.
-        title: Description for screen readers, stored in the file's metadata; empty to omit it.
-        box: `tight` crops the picture to the figure's contents; None keeps the figure's size.
+    The title is a description for screen readers in the file's metadata. With the box `tight`, the
+    picture is cropped to the figure's contents.
     """
     metadata: dict[str, Any] = {"Title": title} if title else {}
     if format == "svg":

@@ -42,13 +42,10 @@ class Lettering:
 
     @classmethod
     def of(cls, texts: Iterable[str], *, is_svg: bool) -> Lettering:
-        """Selects fonts for a picture, and the characters to replace by code points.
+        """Selects fonts for the strings of a picture, and the characters to replace by code points.
 
-        Warns with `FontWarning` if a PNG contains characters that are in no font.
-
-        Args:
-            texts: All strings of the picture.
-            is_svg: Whether the picture is an SVG, whose viewer can use other fonts.
+        Warns with `FontWarning` if a PNG contains characters that are in no font; the viewer of an
+        SVG can use other fonts.
         """
         found = fonts_with(frozenset("".join(texts)))
         control = {c for c in found if unicodedata.category(c) in _NO_TEXT}

@@ -40,7 +40,7 @@ from gcvae.linked.table_model import (
 from gcvae.linked.totals import find_totals
 from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind

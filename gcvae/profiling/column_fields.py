@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.cells.levels import are_numeric, boolean_pair, boolean_partner, find_levels, read_levels
-from gcvae.errors import Problem
-from gcvae.profiling.column_steps import completed_steps
+from gcvae.errors import Problem, SchemaError
 from gcvae.profiling.warnings import why_respelled
+from gcvae.rules.grids import Grid
+from gcvae.rules.splits import Split, step_of
+from gcvae.rules.step_search import with_steps
 from gcvae.schema.columns import Bound, Column, Draft, Level
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.spelling.date_text import (
@@ -36,8 +39,7 @@ _ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype", "person
 
 @dataclass
 class Completion:
-    """State of the inference of one column: its cells, the user's schema, problems and warnings so
-    far.
+    """State of the inference of one column.
 
     Attributes:
         column: The column so far: name, kind and missing values.
@@ -45,8 +47,8 @@ class Completion:
         has_missing: Whether the column contains missing cells.
         draft: Properties of the column that the user specified.
         pointer: JSON pointer of these properties in the user's schema; empty without any.
-        problems: Contradictions between the user's schema and the cells.
-        warnings: Data-quality warnings.
+        problems: Contradictions between the user's schema and the cells, so far.
+        warnings: Data-quality warnings, so far.
     """
 
     column: Column
@@ -58,15 +60,10 @@ class Completion:
     warnings: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Mask, message: str, key: str, expected: str) -> bool:
-        """Records a problem with the user's schema if the mask selects a cell. Returns whether it
-        does.
+        """Records a problem if a distinct cell is in the mask `wrong`, and returns whether one is.
 
-        Args:
-            wrong: Mask of those of the U distinct cells that contradict the schema; the problem
-                names the first. Shape: (U,).
-            message: Message of the problem; `{}` stands for the cell.
-            key: Property of the user's schema that the cell contradicts, such as `minimum`.
-            expected: What would be right.
+        In `message`, `{}` stands for the first such cell. `key` is the property of the user's
+        schema that it contradicts, such as `minimum`; `expected` says what is right.
         """
         if wrong.any():
             place = f"{self.pointer}/{key}" if self.pointer else None
@@ -84,7 +81,7 @@ class Completion:
 
 def complete_column(work: Completion) -> Column:
     """Returns the column with all properties of its kind, taken from the user's schema or inferred.
-    `work` contains its cells and what the user specified; problems and warnings are added to it."""
+    Problems and warnings are added to `work`."""
     kind = work.column.kind
     for key in sorted(work.draft.keys() - kind.members - _ANY_KIND):
         work.refuse_field(f"{key} does not apply to kind {kind}", key)
@@ -113,17 +110,43 @@ def _complete_real(work: Completion) -> Column:
 
 
 def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> Column:
-    """Returns the column with its steps and endings; unchanged if there are problems."""
+    """Returns the column with its steps (spacings of its values) and endings (common remainders).
+
+    If some cells do not lie on the steps that the user specified, finer steps are added until all
+    do. With problems, the column is unchanged.
+    """
     if work.problems:
         return column
-    values = values.astype(column.kind.dtype)
-    codes = work.cells.codes
-    return completed_steps(column, values, codes, work.draft, work.pointer, work.problems)
+    draft, series = work.draft, pd.Series(values.astype(column.kind.dtype))
+    if "steps" not in draft and "endings" not in draft:
+        return with_steps(series, work.cells.codes, column)
+    given = replace(column, steps=draft.get("steps"), endings=draft.get("endings"))
+    try:
+        split = Split.of(given)
+    except SchemaError as error:
+        place = f"{work.pointer}/{'steps' if 'steps' in draft else 'endings'}"
+        work.problems += [replace(problem, pointer=place) for problem in error.problems]
+        return column
+    if split is None or not split.has_ending:
+        return given
+    left = split.reduced(series.to_frame(column.name), blanks_unknown=False)
+    are_kept = left[split.part_names[-1]] == split.ending
+    return given if are_kept.all() else _with_grid(given, split.grid)
+
+
+def _with_grid(column: Column, grid: Grid) -> Column:
+    """Returns the column with steps down to its grid, so that every cell lies on them."""
+    endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
+    steps = list(column.steps or ())
+    if steps == ["1 month"] and grid.step is not None:
+        steps.append("1 day")
+    unit = step_of(1, grid)
+    steps += [unit] if steps[-1:] != [unit] else []
+    return replace(column, steps=tuple(steps), endings=tuple(endings) or None)
 
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
-    """Returns decimals, padding and notation: as the user specified, else as the cells are
-    written."""
+    """Returns decimals, padding and notation, as specified or as the cells are written."""
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
@@ -133,24 +156,16 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
     if not (spelling.exact and come_back):
         work.warnings.append(why_respelled(work.cells))
     decimals: int | None = draft.get("decimals", spelling.decimals)
-    if (
-        decimals is not None
-        and "decimals" in draft
-        and (spelling.decimals is None or decimals < spelling.decimals)
-    ):
-        found = spelling.decimals if spelling.decimals is not None else "more"
-        work.refuse_field(
-            f"decimals is {decimals}, but the cells have {found}", "decimals", f"at least {found}"
-        )
+    most = spelling.decimals
+    if decimals is not None and "decimals" in draft and (most is None or decimals < most):
+        found = "more" if most is None else most
+        message = f"decimals is {decimals}, but the cells have {found}"
+        work.refuse_field(message, "decimals", f"at least {found}")
     if is_whole and decimals == 0:
         decimals = None
-    same = decimals == spelling.decimals
-    return {
-        "decimals": decimals,
-        "padded": draft.get("padded", spelling.padded and same),
-        "notation": draft.get("notation", spelling.notation),
-        "number_format": cells.number_format,
-    }
+    fields = _number_fields(spelling, work)
+    is_padded = draft.get("padded", spelling.padded and decimals == spelling.decimals)
+    return fields | {"decimals": decimals, "padded": is_padded}
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
@@ -286,19 +301,16 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
     if spelling is None:
         return {}
     draft = work.draft
-    decimals = draft.get("decimals", spelling.decimals or None)
-    padded = draft.get("padded", spelling.padded)
     return {
-        "decimals": decimals,
-        "padded": padded,
+        "decimals": draft.get("decimals", spelling.decimals or None),
+        "padded": draft.get("padded", spelling.padded),
         "notation": draft.get("notation", spelling.notation),
         "number_format": work.cells.number_format,
     }
 
 
 def _levels_as_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
-    """Converts the user's levels to numbers if the cells are numbers, and to texts if they are
-    texts."""
+    """Converts the user's levels to numbers or texts, as the cells are."""
     if numeric and not are_numeric(given):
         texts = pa.array([str(level) for level in given], pa.string())
         if cells.number_format is not None:
@@ -361,8 +373,7 @@ def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def _complete_identifier(work: Completion) -> Column:
-    """Completes an identifier: `decimals` is 0 if all cells are whole numbers, and None for
-    texts."""
+    """Completes an identifier: `decimals` is 0 for whole numbers, None for texts."""
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
@@ -398,8 +409,7 @@ def _complete_constant(work: Completion) -> Column:
 
 
 def _with_one_spelling(work: Completion) -> Completion:
-    """Returns the work with only the most frequent text if all cells are one number, such as 0 and
-    -0."""
+    """Returns the work with the most frequent text alone if all are one number (0 and -0)."""
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work

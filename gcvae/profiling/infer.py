@@ -7,10 +7,10 @@ checked against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,25 +32,20 @@ from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import boolean_pair
 from gcvae.errors import Problem, SchemaError, TableError
 from gcvae.files.header_lines import MOST_NAME_CHARACTERS
-from gcvae.files.source_columns import SourceColumns
+from gcvae.files.source_columns import SourceColumns, source_columns
+from gcvae.files.table_reader import Rows
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
-from gcvae.profiling.column_notes import column_notes
-from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases
-from gcvae.profiling.key_numbers import reading_of
+from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases, reading_of
 from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
 from gcvae.profiling.table_notes import TableNotes
-from gcvae.profiling.table_rules import (
-    refuse_misfits,
-    search_notes,
-    shown_finding,
-    with_rules,
-)
+from gcvae.profiling.table_rules import refuse_misfits, search_notes, shown_finding, with_rules
 from gcvae.profiling.warnings import (
     IDENTIFIER_WARNING,
     NUMBERING_WARNING,
     PHRASES_WARNING,
     UNDECIDED_WARNING,
+    column_notes,
     markers_warning,
     merged_numbers,
     two_readings,
@@ -83,6 +78,27 @@ LEVEL_SHARE = 0.1  # distinct values per row above which levels get a warning
 MOST_LEVEL_CHARACTERS = 1_000  # longer text is not a level; every model file would contain it
 
 
+def infer_schema(
+    rows: Rows, given: Mapping[str, Any] | TableSchema | None = None, *, rules: bool = True
+) -> InferredSchema:
+    """Infers the schema of a table from all its rows; what the user specified in `given` is kept.
+
+    Args:
+        rows: Data frame of pandas, polars or Arrow; or a file, a path or a TableReader, which is
+            read one column at a time.
+        given: Schema, or JSON document of one, which may be incomplete; if None, everything is
+            inferred.
+        rules: Whether to infer rules between columns, and to count the rows that satisfy the rules
+            in `given`.
+
+    Raises:
+        SchemaError: `given` is malformed or contradicts the table, or rows violate hard rules.
+        TableError: The table has no rows, no columns, or only constants.
+    """
+    with source_columns(rows) as source:
+        return complete_schema(source, given, rules=rules)
+
+
 def complete_schema(
     source: SourceColumns,
     given: Mapping[str, Any] | TableSchema | None,
@@ -90,14 +106,10 @@ def complete_schema(
     *,
     rules: bool = True,
 ) -> InferredSchema:
-    """Returns the complete schema of a table, with data-quality warnings: what the user specified
-    is checked against the cells, the rest is inferred.
+    """Infers the schema of a table, as `infer_schema` does.
 
     Args:
-        given: Schema, or JSON document of one, that the user specified; it may be incomplete.
         report: Function that receives the fraction of the columns that is done.
-        rules: Whether to infer rules between columns, and to count the rows that satisfy the rules
-            in `given`.
     """
     _check_shape(source)
     document = given.to_json() if isinstance(given, TableSchema) else given
@@ -136,12 +148,8 @@ def _judged(
 ) -> tuple[list[Column], list[str], list[Problem]]:
     """Returns (columns, warnings, problems of the user's schema).
 
-    Args:
-        source: Cells of the table.
-        places: By column that the user specified: its JSON pointer and properties.
-        notes: Collects warnings on the table.
-        typed: Collects the parsed values of each column; None if they are not needed.
-        report: Receives the fraction of the columns that is done.
+    `places` has the JSON pointer and the properties of each column that the user specified. `notes`
+    collects warnings on the table, `typed` the parsed values of each column.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
     for i, name in enumerate(source.names):
@@ -173,18 +181,11 @@ def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
     return replace(column, parquet_type=parquet_type, dtype=dtype)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Result of schema inference for one column: its properties, its cells, warnings and problems.
+class Judged(NamedTuple):
+    """Result of schema inference for one column.
 
-    Attributes:
-        column: The column with all properties of its kind.
-        cells: All cells.
-        missing: Mask of those of the U distinct cells that mean "missing". Shape: (U,).
-        present: Cells that are not missing.
-        warnings: Data-quality warnings on the column.
-        problems: Contradictions between the user's schema and the cells.
-        is_numbering: Whether the column has no name and only counts the rows.
+    `missing` is the mask of those of the distinct `cells` that mean "missing"; `present` are the
+    other cells. A column that `is_numbering` has no name and only counts the rows.
     """
 
     column: Column
@@ -290,7 +291,7 @@ def _unknown_names(drafts: list[Draft], names: list[str]) -> list[Problem]:
         for i, draft in enumerate(drafts)
         if draft["name"] not in names
     ]
-    return unknown_names("the table has no such column", places, [str(name) for name in names])
+    return unknown_names("the table has no such column", places, list(map(str, names)))
 
 
 def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
@@ -345,34 +346,25 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
 
 
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
-    """Returns the markers of missing cells by descending frequency; those that do not occur come
-    last."""
+    """Returns the markers of missing cells, the most frequent first."""
     given = draft.get("missing", {})
-    found = _by_frequency(cells, missing, given.get("markers", ()))
-    return Missing(given.get("allowed", has_missing), found, given.get("is_value", False))
-
-
-def _by_frequency(cells: Cells, chosen: Mask, given: Sequence[str]) -> tuple[str, ...]:
-    """Returns the chosen texts by descending frequency, followed by `given` ones that do not
-    occur."""
-    places = np.flatnonzero(chosen)
+    places = np.flatnonzero(missing)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
-    found = [cells.texts[int(i)].as_py() for i in order]
-    return tuple(dict.fromkeys([*found, *given]))
+    found = cells.texts.take(order).to_pylist()
+    markers = tuple(dict.fromkeys([*found, *given.get("markers", ())]))
+    return Missing(given.get("allowed", has_missing), markers, given.get("is_value", False))
 
 
 def _forbidden_missing(cells: Cells, missing: Mask, draft: Draft, pointer: str) -> list[Problem]:
     if draft.get("missing", {}).get("allowed", True):
         return []
-    place = f"{pointer}/missing/allowed"
+    place = {"pointer": f"{pointer}/missing/allowed", "expected": "allowed: true"}
     message = "missing cells are not allowed, but the cell is {}"
     if missing.any():
-        return [cells.problem(missing, message, pointer=place, expected="allowed: true")]
+        return [cells.problem(missing, message, **place)]
     if cells.n_blank:
         row = int(np.argmax(cells.codes < 0))
-        return [
-            cells.problem_at(row, message.format("blank"), pointer=place, expected="allowed: true")
-        ]
+        return [cells.problem_at(row, message.format("blank"), **place)]
     return []
 
 
@@ -417,8 +409,7 @@ def _unread_numbers(
 def _two_readings(
     cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
-    """Yields a warning on ambiguous numbers: in 1,234 and 1.234 the sign may group digits or be
-    decimal."""
+    """Yields a warning on numbers such as 1,234, whose sign may group digits or be decimal."""
     given = draft.get("number_format") or {}
     if cells.source != "text" or not kind.may_be_numbers or {"decimal", "thousands"} & set(given):
         return
@@ -512,8 +503,7 @@ def _n_distinct(values: npt.NDArray[Any]) -> int:
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
-    """Returns whether numbers are whole. A float column counts as fractional unless cells are
-    missing."""
+    """Returns whether numbers are whole; a float column only if cells are missing."""
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":
@@ -531,7 +521,7 @@ def _text_kind(cells: Cells, found: InferredFormat | None, warnings: list[str]) 
         return ColumnKind.DATETIME
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     warnings += why_text(cells, found)
-    if are_names(cells, n_rows):
+    if are_names(cells):
         warnings.append(IDENTIFIER_WARNING + (PHRASES_WARNING if are_phrases(cells) else ""))
         return ColumnKind.IDENTIFIER
     if n_levels > MANY_LEVELS or (n_levels > FEW_VALUES and n_levels > LEVEL_SHARE * n_rows):

@@ -1,34 +1,80 @@
-"""Detects columns that identify rows: keys, addresses and other unique texts."""
+"""Detects columns that identify rows: keys, addresses and other unique texts or whole numbers.
+
+Whole numbers are told from quantities by counting equal and adjacent ones. For independent values
+with any distribution p, the expected number of pairs that differ by one is at most twice that of
+equal pairs, because sum p_v p_(v+1) <= sum p_v². If many pairs differ by one and almost none are
+equal, each number was assigned once. Numbers too sparse for this test are judged by the column's
+name.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
+from scipy.special import pdtr
 
 from gcvae.cells.distinct_cells import Cells
 from gcvae.files.header_lines import is_unnamed
-from gcvae.profiling.key_numbers import (
-    FEWEST_DIGITS,
-    FEWEST_NAMES,
-    IDENTIFIER_ROWS,
-    IDENTIFIER_SHARE,
-    KEY_NAME,
-)
 from gcvae.spelling.number_text import are_whole
 
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+IDENTIFIER_SHARE = 0.9  # minimum number of distinct values per row of an identifier
+IDENTIFIER_ROWS = 50  # with fewer rows uniqueness counts only for names of keys
+FEWEST_NAMES = 3
+FEWEST_DIGITS = 4  # of a key
+KEY_SPREAD = 4  # whole numbers that never repeat in a range this many times their number are keys
+YEARS = (1500, 2200)  # whole numbers in this range may be years, and are no keys
+EPOCH_SECONDS = (946_684_800, 2_051_222_400)  # from 2000 to 2035, since 1970
+KEY_NAME = re.compile(
+    r"(^|[_\W])(id|uuid|guid|key|idx|index|serial|row|rowid|row_?number)$|(?-i:[a-z](Id|ID)$)",
+    re.IGNORECASE,
+)
+_NUMBER_NAME = re.compile(
+    r"(^|[_\W\d])(no|n°|num|nbr|numer|núm)\.?$|(?-i:[a-z](No|Num|Nbr)$)"
+    r"|(nr|number|nummer|numero|número|numéro|номер|번호|番号|番號|编号|編號|号码|號碼|رقم)\.?$"
+    r"|^(номер|numero|número|numéro|n°|رقم)(?=[_\W])",
+    re.IGNORECASE,
+)
+"""Column names of numbers that identify something."""
+_OWNER_NAME = re.compile(
+    r"(invoice|rechnung|facture|factura|fattura|faktura|receipt|beleg|policy|police|póliza|полис"
+    r"|contract|vertrag|contrat|contrato|договор|order|auftrag|bestellung|commande|pedido|заказ"
+    r"|account|konto|compte|cuenta|счет|счёт|customer|kunde|client|cliente|клиент|patient|пациент"
+    r"|member|mitglied|employee|ticket|claim|booking|buchung|transaction|code|código|код|barcode"
+    r"|passport|matricule|phone|telefon|订单|發票|发票|客户|合同|注文|顧客)$"
+    r"|(^|[_\W])(ean|isbn|imei|ssn|upc)$",
+    re.IGNORECASE,
+)
+"""Column names that may mean an amount, or the number of something such as an invoice."""
+_GIVEN_OUT_SHARE = 0.98  # minimum share of distinct values of keys judged by distances only
+_CHANCE = 1e-6  # probability that independent values look as if assigned once
+_APART = 8  # neighbours per equal pair; independent values have two at most
+_AS_MANY = 0.5  # relative to the neighbours of randomly assigned numbers
+_GROUP = 16  # neighbouring numbers over which a density is taken
+_EXPECTED_EQUALS = 20  # if so many equal pairs are expected, their absence is significant
+_FLAT = 3.0  # standard errors
+_MANY_DIGITS = 9  # numbers that all have this number of digits or more are rarely quantities
+_DAY_DIGITS = 8
+_DATE_WIDTHS = (6, 8, 10, 12, 14)
+_DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
+
+Reading = Literal["keys", "quantities", "undecided"]
+Values = npt.NDArray[Any]
 
 
-def are_names(cells: Cells, n_rows: int) -> bool:
-    """Returns whether the cells of a column identify rows, as keys and e-mail addresses do.
+def are_names(cells: Cells) -> bool:
+    """Returns whether cells that are not missing identify rows, as keys and e-mail addresses do.
 
     Of 50 or more cells, 90 % must be distinct; of fewer, all must be, and the column's name or the
     format of the cells must suggest it.
-
-    Args:
-        cells: Cells that are not missing.
-        n_rows: Number of these cells.
     """
-    n_levels = len(cells.texts)
+    n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     if n_rows >= IDENTIFIER_ROWS:
         return n_levels >= IDENTIFIER_SHARE * n_rows
     if n_levels < max(n_rows, FEWEST_NAMES):
@@ -55,3 +101,164 @@ def are_numbering(cells: Cells) -> bool:
     if not is_unnamed(cells.name) or (cells.counts > 1).any():
         return False
     return bool(are_whole(cells.stripped).all())
+
+
+def reading_of(cells: Cells, values: Values) -> Reading:
+    """Returns "keys" if the whole numbers of a column identify rows, "quantities" if they do not,
+    and "undecided" if they may be keys.
+
+    Money, shares, years and times are quantities. `cells` are those that are not missing, `values`
+    the numbers of the U distinct ones. Shape: (U,).
+    """
+    number_format = cells.number_format
+    if number_format is not None and (
+        number_format.prefix or number_format.suffix or number_format.duration
+    ):
+        return "quantities"
+    n_rows, n_texts = int(cells.counts.sum()), len(cells.texts)
+    is_named = KEY_NAME.search(cells.name) is not None
+    if n_rows < IDENTIFIER_ROWS:
+        return "keys" if is_named and n_texts >= max(n_rows, FEWEST_NAMES) else "quantities"
+    if n_texts < IDENTIFIER_SHARE * n_rows:
+        return "quantities"
+    if is_named:
+        return "keys"
+    low, high = int(values.min()), int(values.max())
+    if (YEARS[0] <= low and high <= YEARS[1]) or _are_dates(values, low, high):
+        return "quantities"
+    is_dense = high - low < KEY_SPREAD * n_rows
+    if n_texts == n_rows and (is_dense or _are_days_with_numbers(values, low, high)):
+        return "keys"
+    is_grouped = number_format is not None and bool(number_format.thousands)
+    if low < 0 or is_grouped or _are_epochs(low, high):
+        return "quantities"
+    spacing = _Spacing.of(values, cells.counts)
+    if spacing.is_given_out and n_texts >= _GIVEN_OUT_SHARE * n_rows:
+        return "keys"
+    return _reading_of_sparse(cells, values, spacing)
+
+
+def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Reading:
+    """Returns whether sparse numbers are keys or quantities, by column name, digits and repeats."""
+    name = unicodedata.normalize("NFKC", cells.name).strip()
+    width, is_flat = _width(cells), _is_flat(values)
+    if _NUMBER_NAME.search(name):
+        return "keys" if width or is_flat else "undecided"
+    if spacing.n_equal:
+        return "undecided" if spacing.has_few_equals else "quantities"
+    if _OWNER_NAME.search(name) and (width or is_flat):
+        return "keys" if width and is_flat else "undecided"
+    looks_so = width and (is_flat or width >= _MANY_DIGITS or _are_padded(cells))
+    return "undecided" if looks_so or spacing.has_few_equals else "quantities"
+
+
+def _width(cells: Cells) -> int:
+    """Returns the number of digits if all numbers have the same and at least four; else 0."""
+    lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
+    least: int = lengths["min"]
+    return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
+
+
+def _are_padded(cells: Cells) -> bool:
+    """Returns whether any number has a leading zero."""
+    found = pc.match_substring_regex(cells.numerals, "^0[0-9]")
+    return bool(pc.any(found).as_py())
+
+
+@dataclass(frozen=True)
+class _Spacing:
+    """Statistics of the distances between whole numbers.
+
+    Attributes:
+        n_equal, n_apart: Number of pairs of numbers that are equal, and that differ by one.
+        n_gaps: Number of distinct values v for which v + 1 occurs too.
+        n_expected: Expected `n_gaps` for numbers placed at random with the same density.
+        unit: Greatest common divisor of all differences.
+    """
+
+    n_equal: int
+    n_apart: int
+    n_gaps: int
+    n_expected: float
+    unit: int
+
+    @classmethod
+    def of(cls, values: Values, counts: npt.NDArray[np.int64]) -> _Spacing:
+        """Counts pairs of equal and of adjacent numbers, given distinct numbers and how many rows
+        have each."""
+        order = np.argsort(values)
+        ordered = values[order].astype(np.int64)
+        firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        numbers = ordered[firsts]
+        times = np.add.reduceat(counts[order], firsts).astype(np.float64)
+        gaps = np.diff(numbers)
+        are_next = gaps == 1
+        ends = numbers[::_GROUP]
+        widths = np.diff(ends).astype(np.float64)
+        return cls(
+            n_equal=int((times * (times - 1) / 2).sum()),
+            n_apart=int((times[1:] * times[:-1])[are_next].sum()),
+            n_gaps=int(are_next.sum()),
+            n_expected=float((_GROUP**2 / widths).sum()),
+            unit=int(np.gcd.reduce(gaps)) if len(gaps) else 1,
+        )
+
+    @property
+    def is_given_out(self) -> bool:
+        """Whether nearly every number was assigned only once, as keys are: many pairs differ by
+        one, and almost none are equal."""
+        return (
+            self.n_apart >= _APART * self.n_equal
+            and self.n_gaps >= _AS_MANY * self.n_expected
+            and bool(pdtr(self.n_equal, self.n_expected / 2) < _CHANCE)
+        )
+
+    @property
+    def has_few_equals(self) -> bool:
+        """Whether almost no two numbers of the column are equal, although many would be by
+        chance."""
+        expected = self.n_expected / 2
+        return self.unit == 1 and expected >= _EXPECTED_EQUALS and self.n_equal * _APART <= expected
+
+
+def _is_flat(values: Values) -> bool:
+    """Returns whether mean and variance are those of a uniform distribution."""
+    low, high = float(values.min()), float(values.max())
+    from_middle = (values.astype(np.float64) - low) / max(high - low, 1.0) - 0.5
+    slack = _FLAT / np.sqrt(len(values))
+    is_centred = abs(from_middle.mean()) < slack * np.sqrt(1 / 12)
+    return bool(is_centred and abs((from_middle**2).mean() - 1 / 12) < slack * np.sqrt(1 / 180))
+
+
+def _are_epochs(low: int, high: int) -> bool:
+    """Returns whether numbers may be times since 1970, in seconds to nanoseconds."""
+    first, last = EPOCH_SECONDS
+    return any(
+        first * unit <= low and high <= last * unit and high - low >= 60 * unit
+        for unit in (1, 10**3, 10**6, 10**9)
+    )
+
+
+def _are_dates(values: Values, low: int, high: int) -> bool:
+    """Returns whether all numbers are dates in digits, such as 202401 and 20240131."""
+    width = len(str(low))
+    digits = min(width, _DATE_WIDTHS[-1])
+    has_width = len(str(high)) == width and digits in _DATE_WIDTHS
+    return has_width and _begin_with_dates(values, width, digits)
+
+
+def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
+    """Returns whether all numbers are a date followed by digits, such as 201912150547."""
+    width = len(str(low))
+    is_longer = len(str(high)) == width > _DAY_DIGITS
+    return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)
+
+
+def _begin_with_dates(values: Values, width: int, digits: int) -> bool:
+    """Returns whether all numbers of `width` digits begin with a date of `digits` digits."""
+    rest = values.astype(np.int64) // 10 ** (width - digits)
+    for least, most in reversed(_DATE_PARTS[: (digits - 4) // 2]):
+        rest, part = np.divmod(rest, 100)
+        if part.min() < least or part.max() > most:
+            return False
+    return bool(YEARS[0] <= rest.min() and rest.max() <= YEARS[1])

@@ -12,9 +12,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from gcvae.cells.distinct_cells import Cells
 from gcvae.codec.check_digits import is_card, is_iban
@@ -129,25 +128,17 @@ _STREET = _name(
 )
 
 
-@dataclass(frozen=True)
-class DetectedPersonal:
-    """Kind of personal data that was detected in a column, and why.
-
-    Attributes:
-        reason: Reason as a clause for the warning, such as "its name says so".
-    """
+class DetectedPersonal(NamedTuple):
+    """Kind of personal data that was detected in a column, and the reason as a clause."""
 
     kind: PersonalKind
     reason: str
 
 
 def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
-    """Returns the kind of personal data in a column; None if it contains none.
+    """Returns the kind of personal data in the cells that are not missing; None if there is none.
 
-    Args:
-        cells: Cells that are not missing.
-        draft: Properties of the column that the user specified; if they include `personal`, it
-            decides alone.
+    Of the properties that the user specified (`draft`), `personal` decides alone.
     """
     said = draft.get("personal")
     if said is not None:
@@ -322,8 +313,7 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text contains a street and a town: in several lines or parts, or as in East
-    Asia."""
+    """Returns whether a text has a street and a town: in parts, or as in East Asia."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -342,8 +332,7 @@ def _is_address_by_form(text: str) -> bool:
 
 
 def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields kinds of names of people, if the lists or the column's name match, as (kind,
-    reason)."""
+    """Yields kinds of names of people, if they match, as (kind, reason)."""
     says = [kind for kind in _OF_NAMES if column.says(kind)]
     others = _SAYS_OTHERWISE.search(column.name) is not None
     if (others and not says) or len(column.texts) < _FEWEST_NAMED:
@@ -364,10 +353,8 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     says_person = bool(says) or _SAYS_PERSON.search(column.name) is not None
     least = _FEWEST_NAMED if says_person else _FEWEST
     if full[0] >= _MOSTLY and len(column.texts) >= least:
-        yield (
-            PersonalKind.NAME,
-            f"{_percent(full[0])} of its texts are names in the lists of {full[1]}",
-        )
+        reason = f"{_percent(full[0])} of its texts are names in the lists of {full[1]}"
+        yield PersonalKind.NAME, reason
         return
     single = max((first, PersonalKind.FIRST_NAME), (last, PersonalKind.LAST_NAME))
     (share, locale), kind = single
@@ -386,10 +373,8 @@ def _best(
     ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
 ) -> tuple[float, str]:
     """Returns (largest share of texts that are in the lists of a locale, that locale)."""
-    return max(
-        ((column.share(_reader(names_of(locale), kind)), locale) for _, locale in ranked),
-        key=lambda found: found[0],
-    )
+    found = ((column.share(_reader(names_of(locale), kind)), locale) for _, locale in ranked)
+    return max(found, key=lambda share_and_locale: share_and_locale[0])
 
 
 def _reader(names: NameList, kind: PersonalKind) -> Callable[[str], Any]:
@@ -406,8 +391,7 @@ def _percent(share: float) -> str:
 
 
 def personal_warning(found: DetectedPersonal) -> str:
-    """Returns the warning that a column is treated as personal, which names the schema property by
-    which the user can prevent it."""
+    """Returns the warning that a column is treated as personal, and how to prevent it."""
     return (
         f"contains {found.kind.plural} ({found.reason}): its values are replaced by generated ones"
         ' in synthetic rows; "personal": false in the schema treats it like any other column'

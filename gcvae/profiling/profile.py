@@ -30,10 +30,7 @@ def profile_table(
 
     A dropped column appears by name only. A rule appears with its JSON document, its formula, the
     numbers of rows to which it applies and that satisfy it, and the first rows that violate it.
-
-    Args:
-        table: Parsed table; in files, it is read one column at a time.
-        line_of: Function from a row index to the line in the table's file; None without a file.
+    `line_of` returns the line of a row in the table's file; it is None without a file.
     """
     columns = [
         {"name": c.name, "drop": True} if c.drop else profile_column(table[c.name], c)
@@ -113,11 +110,9 @@ def _written(microseconds: list[float], column: Column) -> list[str]:
 
 def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
     """Returns counts of the most frequent levels, and the sum for all other levels."""
-    counts = present.astype(object).value_counts(sort=True)
-    shown = counts.iloc[:MOST_LEVELS]
+    counts = present.astype(object).value_counts()
     levels = [
-        {"level": _plain(level), "count": int(n)}
-        for level, n in zip(shown.index, shown, strict=True)
+        {"level": _plain(level), "count": int(n)} for level, n in counts.iloc[:MOST_LEVELS].items()
     ]
     return {"levels": levels, "other_count": int(counts.iloc[MOST_LEVELS:].sum())}
 

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.source_columns import FrameColumns, SourceColumns
 from gcvae.schema.columns import Column
@@ -39,24 +35,6 @@ _HASH = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products keep every bit
 _SEPARATORS = ((";", "a semicolon"), ("\t", "a tab"), ("|", "a bar"), (",", "a comma"))
 
 
-@dataclass
-class _LastRow:
-    """Properties of the last row, which may contain totals.
-
-    Attributes:
-        sums, means: Columns whose last cell is the sum or the mean of the cells above.
-        others: Other numeric columns.
-        label: (column, word) of a cell that says "total"; None if there is none.
-        blank: Number of missing cells.
-    """
-
-    sums: list[str]
-    means: list[str]
-    others: list[str]
-    label: tuple[str, str] | None = None
-    blank: int = 0
-
-
 class TableNotes:
     """Collects data-quality warnings on a table, whose columns are passed one after the other.
 
@@ -69,32 +47,32 @@ class TableNotes:
         """Prepares for the first column of `source`."""
         self._source = source
         self._n_seen = 0
-        self._last = _LastRow([], [], [])
-        self._repeats_header: Mask | None = None
-        self._is_blank: Mask | None = None
+        self._last_cells: dict[str, list[str]] = {"sums": [], "means": [], "others": []}
+        self._total_label: tuple[str, str] | None = None  # column and word of the last row
+        self._n_last_blank = 0
+        self._repeats_header = np.ones(len(source), dtype=bool)
+        self._is_blank = np.ones(len(source), dtype=bool)
         self._hashes = np.zeros(len(source), dtype=np.uint64)
-        self._single_texts: list[str] = []
+        self._single_texts: list[str] = []  # columns in which each level occurs in one row
         self._most_distinct = 0
         self._chance = 1.0  # probability that two rows are equal, for independent columns
         self.hidden_separator: str | None = None
 
     def see(self, cells: Cells, present: Cells, column: Column) -> None:
-        """Collects data-quality warnings on one column, and what is needed for those on whole rows.
-
-        Args:
-            cells: All cells.
-            present: Cells that are not missing.
-        """
+        """Collects warnings on one column, and what those on whole rows need, from all its cells
+        and from those `present`, which are not missing."""
         self._n_seen += 1
         if len(self._source.names) == 1:
             self.hidden_separator = _hidden_separator(cells)
         self._see_last(cells, present, column)
-        self._repeats_header = _and(self._repeats_header, lambda: _equal_name(cells))
-        self._is_blank = _and(self._is_blank, lambda: present.codes < 0)
+        place = pc.index(cells.stripped, cells.name.strip()).as_py()
+        self._repeats_header &= (cells.codes == place) & (place >= 0)
+        self._is_blank &= present.codes < 0
         self._hashes *= _HASH
         self._hashes += cells.codes.view(np.uint64)
         self._most_distinct = max(self._most_distinct, len(cells.texts))
-        if _names_rows(present, column):
+        is_nominal = column.kind.outcomes is Outcomes.NOMINAL_LEVELS
+        if is_nominal and len(present.texts) > 2 and (present.counts == 1).all():
             self._single_texts.append(column.name)
         n_blank = int((cells.codes < 0).sum())
         self._chance *= float((cells.counts**2).sum() + n_blank**2) / len(self._source) ** 2
@@ -116,18 +94,18 @@ class TableNotes:
         if len(self._source) <= FEWEST_ABOVE_TOTAL:
             return
         if present.codes[-1] < 0:
-            self._last.blank += 1
+            self._n_last_blank += 1
             return
         text = cells.texts[int(cells.codes[-1])].as_py()
         if cells.counts[cells.codes[-1]] == 1 and _TOTAL.fullmatch(text.strip().rstrip(":")):
-            self._last.label = (cells.name, text)
+            self._total_label = (cells.name, text)
         elif not column.kind.is_modelled or not column.kind.may_be_numbers:
             return
         elif (found := _against_above(present)) is not None:
-            getattr(self._last, found).append(cells.name)
+            self._last_cells[found].append(cells.name)
 
     def _header_again(self) -> str | None:
-        rows = _rows_of(self._repeats_header)
+        rows = np.flatnonzero(self._repeats_header)
         if not len(rows) or self._n_seen < 2:
             return None
         what = "repeats the header" if len(rows) == 1 else "repeats the header, the first of"
@@ -135,7 +113,7 @@ class TableNotes:
         return f"{self._place(rows[0])} {what}{more}; remove it from the file, or it is a row"
 
     def _blank_rows(self) -> str | None:
-        rows = _rows_of(self._is_blank)
+        rows = np.flatnonzero(self._is_blank)
         if not len(rows) or self._n_seen < 2:
             return None
         return (
@@ -144,31 +122,32 @@ class TableNotes:
         )
 
     def _total(self) -> str | None:
-        last = self._last
-        sure = last.label is not None and (last.sums or last.means)
-        rest_is_blank = last.blank == self._n_seen - len(last.sums) > 0
-        by_sums = not last.others and not last.means and (len(last.sums) > 1 or rest_is_blank)
-        if not sure and not (last.sums and by_sums):
+        sums, means, others = self._last_cells.values()
+        label = self._total_label
+        rest_is_blank = self._n_last_blank == self._n_seen - len(sums) > 0
+        by_sums = sums and not others and not means and (len(sums) > 1 or rest_is_blank)
+        if not by_sums and (label is None or not (sums or means)):
             return None
-        kept = [_column_list(last.sums, "sum"), _column_list(last.means, "mean")]
-        label = "" if last.label is None else f", and {last.label[1]!r} in {last.label[0]!r}"
+        found = (("sum", sums), ("mean", means))
+        kept = [f"the {what} in {_shown_names(names)}" for what, names in found if names]
+        named = "" if label is None else f", and {label[1]!r} in {label[0]!r}"
         return (
             f"{self._place(len(self._source) - 1)}, the last, looks like a row of totals: it has"
-            f" {' and '.join(filter(None, kept))} of the cells above{label};"
+            f" {' and '.join(kept)} of the cells above{named};"
             " remove it from the file, or it is used in training like any other row"
         )
 
     def _copies(self) -> str | None:
         n_rows = len(self._source)
-        ordered = np.sort(self._hashes)
-        n_copies = int((ordered[1:] == ordered[:-1]).sum())
+        order = np.argsort(self._hashes, kind="stable")
+        ordered = self._hashes[order]
+        is_copy = ordered[1:] == ordered[:-1]
+        n_copies = int(is_copy.sum())
         by_chance = BEYOND_CHANCE * self._chance * n_rows * (n_rows - 1) / 2
         enough = max(REPEATED_SHARE * n_rows, EXPLAINED * (n_rows - self._most_distinct), by_chance)
         if n_copies < enough or n_rows < FEW_ROWS:
             return None
-        order = np.argsort(self._hashes, kind="stable")
-        again = self._hashes[order][1:] == self._hashes[order][:-1]
-        second = int(order[1:][again].min())
+        second = int(order[1:][is_copy].min())
         first = int(np.argmax(self._hashes == self._hashes[second]))
         return (
             f"{_counted(n_copies, 'row')} exact copies of earlier ones ({n_copies / n_rows:.1%}),"
@@ -179,16 +158,6 @@ class TableNotes:
     def _place(self, row: int) -> str:
         line = self._source.line_of(int(row))
         return f"row {row}" if line is None else f"line {line}"
-
-
-def _names_rows(present: Cells, column: Column) -> bool:
-    """Returns whether each level occurs in one row, so that synthetic rows would reveal real
-    ones."""
-    return (
-        column.kind.outcomes is Outcomes.NOMINAL_LEVELS
-        and len(present.texts) > 2
-        and bool((present.counts == 1).all())
-    )
 
 
 def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
@@ -208,8 +177,7 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 
 def _hidden_separator(cells: Cells) -> str | None:
-    """Returns a warning if the cells of the only column look like rows with a separator; else
-    None."""
+    """Returns a warning if the cells of the only column look like rows with a separator."""
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
@@ -232,36 +200,9 @@ def _index_of_frame(source: SourceColumns) -> str | None:
     return f"the frame's {what} is not a column and is ignored; reset_index() makes it one"
 
 
-def _and(held: Mask | None, found: Any) -> Mask | None:
-    """Returns the conjunction of two masks.
-
-    Args:
-        held: Mask so far; None before the first column.
-        found: Function that returns the second mask; it is called only if needed.
-    """
-    if held is None:
-        return found()  # type: ignore[no-any-return]
-    if held.any():
-        held &= found()
-    return held
-
-
-def _equal_name(cells: Cells) -> Mask:
-    """Returns a mask of the rows in which the cell equals the column's name."""
-    place = pc.index(cells.stripped, cells.name.strip()).as_py()
-    return cells.codes == place if place >= 0 else np.zeros(len(cells.codes), dtype=bool)
-
-
-def _rows_of(mask: Mask | None) -> npt.NDArray[np.int64]:
-    return np.flatnonzero(mask) if mask is not None else np.zeros(0, dtype=np.int64)
-
-
 def _against_above(present: Cells) -> str | None:
     """Returns whether the last cell is the sum ("sums") or mean ("means") of the cells above, or
-    "others".
-
-    Returns None if the column has no or too few numbers above, or they are too large to add.
-    """
+    "others"; None if there are too few numbers above, or they are too large to add."""
     if present.numbers is None:
         return None
     values = present.numbers.astype(np.float64)
@@ -291,15 +232,8 @@ def _unit(text: str) -> float:
     return float(10.0 ** (int(exponent or 0) - decimals))
 
 
-def _column_list(names: list[str], what: str) -> str | None:
-    """Returns a text such as "the sum in 'price', 'weight', 'tax' and 2 more"; None without
-    names."""
-    if not names:
-        return None
-    return f"the {what} in {_shown_names(names)}"
-
-
 def _shown_names(names: list[str]) -> str:
+    """Returns a text such as "'price', 'weight', 'tax' and 2 more"."""
     shown = ", ".join(shortened(name) for name in names[:3])
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

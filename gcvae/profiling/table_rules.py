@@ -38,11 +38,7 @@ def with_rules(
     """Returns (schema with rules, findings): the rules of the schema, inferred ones, or both.
 
     Rules are inferred if the schema has none (None), or if its `find_rules` is true. A finding
-    counts the rows that satisfy a rule.
-
-    Args:
-        line_of: Function from a row index to the line in the table's file; None without a line.
-        report: Function that receives the fraction of the search that is done.
+    counts the rows that satisfy a rule. `report` receives the fraction of the search that is done.
 
     Raises:
         SchemaError: Rows of the table violate a hard rule, a formula of the schema has a value in
@@ -77,11 +73,8 @@ def with_rules(
 
 
 def search_notes(schema: TableSchema) -> tuple[str, ...]:
-    """Returns sentences on the columns that the search for rules leaves out if there are too many.
-
-    Args:
-        schema: Complete schema, before `with_rules`.
-    """
+    """Returns sentences on the columns that the search for rules in `with_rules` leaves out because
+    there are too many."""
     if schema.rules is not None and not schema.find_rules:
         return ()
     numbers = [column.name for column in schema if column.is_modelled and column.has_numbers]
@@ -147,17 +140,17 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
         key = asked.get(name)
         if key is None:
             raise ValueError(f"the expression does not ask table {name!r}")
-        levels = schema[key.id].levels if isinstance(key, ast.Name) else None
-        if levels is None:
+        column = schema[key.id] if isinstance(key, ast.Name) else None
+        if column is None or column.levels is None:
             continue
-        known = [number_key(x) if isinstance(x, float) else str(x) for x in levels]
-        if schema[key.id].kind.outcomes is Outcomes.TRUTH_VALUES:  # type: ignore[attr-defined]
+        known = [number_key(x) if isinstance(x, float) else str(x) for x in column.levels]
+        if column.kind.outcomes is Outcomes.TRUTH_VALUES:
             known = ["true", "false"]
         unknown = [entry for entry in entries if entry not in known]
         if unknown:
             meant = nearest(unknown[0], known)
             hint = f"; did you mean {meant!r}?" if meant else ""
-            raise ValueError(f"table {name!r} has {unknown[0]!r}, no level of {key.id}{hint}")  # type: ignore[attr-defined]
+            raise ValueError(f"table {name!r} has {unknown[0]!r}, no level of {column.name}{hint}")
 
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
@@ -188,10 +181,8 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
 def _senseless_combinations(
     number: int, rule: Rule, form: Combination, table: TypedTable, schema: TableSchema
 ) -> list[Problem]:
-    """Returns the problem of a hard rule whose combinations of numbers or dates hardly repeat.
-
-    Generated rows could only repeat rows of the table.
-    """
+    """Returns the problem of a hard rule whose combinations of numbers or dates hardly repeat, so
+    that generated rows could only repeat rows of the table."""
     names = [name for name in form.columns if schema[name].is_modelled]
     if not any(schema[name].kind.is_real for name in names):
         return []
@@ -209,7 +200,7 @@ def _senseless_combinations(
 
 
 def _without_value(number: int, rule: Rule, table: TypedTable, line_of: LineOf) -> Problem:
-    """The problem of a given formula that no row can keep or break, since it has no value."""
+    """Returns the problem of a formula that has a value in no row, so that no row can break it."""
     whole = rows_at(table, slice(None), rule.columns)
     known = np.flatnonzero(whole.notna().all(axis=1))
     if not len(known):

@@ -1,21 +1,28 @@
-"""Warnings on the cells of a column, such as why they were not read as numbers or dates."""
+"""Data-quality warnings on a column: why its cells were not read as numbers or dates, sentinel
+values, repeated keys, and levels that are written in two ways."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
-from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats
+from gcvae.files.header_lines import is_unnamed
+from gcvae.schema.columns import Column, Draft
+from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats, is_time_of_day
 from gcvae.spelling.format_inference import NEARLY, InferredFormat
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import read_number
@@ -26,15 +33,24 @@ MOST_WORDS = 3
 FEWEST_NUMBERS = 20  # minimum number of distinct numbers; fewer may be levels
 _LOOKED_AT_TEXTS = 100  # may be dates of an unknown format
 MOST_FORMATS = 4  # maximum number of date formats in a column
+FEWEST_VALUES = 20  # minimum number of other values for a lone negative number to count
+FEWEST_OTHERS = 3  # minimum number of other distinct values, to tell what is far from them
+MOST_SHOWN = 3
+_NINES = [float("9" * n) for n in range(3, 13)]
+_NEGATIVE_NINES = [-99.0, -99.9, -99.99, *(-nines for nines in _NINES)]
+_LIMITS = [-32768.0, 32767.0, 65535.0, -2147483648.0, 2147483647.0]  # of integers
+_MARKERS = [*_NINES, 999.9, 999.99, 9999.99, *_NEGATIVE_NINES, -999.9, -999.99, *_LIMITS]
+_ROUND_DAY = re.compile(r"-(01-01|12-30|12-31)$")
+
+Values = npt.NDArray[Any]
 
 NUMBERING_WARNING = (
     "has no name and only numbers the rows, as written by DataFrame.to_csv() without index=False;"
     ' it is dropped; "drop": false in the schema keeps it'
 )
 IDENTIFIER_WARNING = (
-    "is treated as an identifier: it is not modelled, and new values are generated; if "
-    "it is not an "
-    "identifier, set its kind in the schema"
+    "is treated as an identifier: it is not modelled, and new values are generated; if it is not an"
+    " identifier, set its kind in the schema"
 )
 UNDECIDED_WARNING = (
     "has whole numbers that are as distinct as keys and is treated as a quantity, so that synthetic"
@@ -49,9 +65,8 @@ PHRASES_WARNING = (
 def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
     """Yields reasons why a column is read as text, although most cells are numbers or dates.
 
-    Args:
-        cells: Cells that are not missing; at least one.
-        found: The number format that reads most cells; None if there is none.
+    `cells` are those that are not missing, at least one; `found` is the number format that reads
+    most of them, if there is one.
     """
     if (mixed := _mixed_dates(cells)) is not None:
         return iter((mixed,))
@@ -65,9 +80,9 @@ def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
 
 
 def markers_warning(cells: Cells, missing: Mask) -> str:
-    """Returns the warning that several different strings in a column mean "missing": those of the U
-    distinct cells in the mask `missing`. Shape: (U,)."""
-    texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
+    """Returns the warning that several different strings in a column mean "missing": the distinct
+    cells in the mask `missing`."""
+    texts = cells.texts.filter(pa.array(missing)).to_pylist()
     most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
     return (
         f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}; the model"
@@ -76,18 +91,17 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
 
 
 def words_warning(cells: Cells, words: Mask) -> str:
-    """Returns the warning that words such as "unknown" among numbers or dates count as missing:
-    those of the U distinct cells in the mask `words`. Shape: (U,)."""
-    shown = [_with_count(cells, int(i)) for i in np.flatnonzero(words)]
+    """Returns the warning that words such as "unknown" among numbers or dates count as missing: the
+    distinct cells in the mask `words`."""
+    texts, counts = cells.texts.filter(pa.array(words)).to_pylist(), cells.counts[words].tolist()
+    shown = [
+        f"{text!r} ({n:,} {'cell' if n == 1 else 'cells'})"
+        for text, n in zip(texts, counts, strict=True)
+    ]
     return (
         f"has {' and '.join(shown)} among numbers or dates, which is treated as missing; set"
         " missing.markers in the schema to the texts that mean missing, or to [] for none"
     )
-
-
-def _with_count(cells: Cells, i: int) -> str:
-    n = int(cells.counts[i])
-    return f"{cells.texts[i].as_py()!r} ({n:,} {'cell' if n == 1 else 'cells'})"
 
 
 def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
@@ -96,8 +110,8 @@ def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
     texts = cells.stripped
     sign = taken.thousands or taken.decimal
     text = texts[pc.index(pc.match_substring(texts, sign), True).as_py()].as_py()
-    values = [read_number(text, replace(f, prefix=taken.prefix, suffix=taken.suffix))
-              for f in (taken, other)]  # fmt: skip
+    other = replace(other, prefix=taken.prefix, suffix=taken.suffix)
+    values = [read_number(text, number_format) for number_format in (taken, other)]
     name, member = ("thousands", other.thousands) if other.thousands else ("decimal", other.decimal)
     said = json.dumps({name: member}, ensure_ascii=False)
     stands = "the thousands separator" if taken.thousands else "the decimal separator"
@@ -145,15 +159,15 @@ def _share(cells: Cells, chosen: Mask) -> float:
 
 
 def _row_of_first(cells: Cells, chosen: Mask) -> int:
-    """Returns the index of the chosen text that occurs first in the table."""
-    row = int(np.argmax(np.append(chosen, False)[cells.codes]))
-    return int(cells.codes[row])
+    """Returns the first row whose text is chosen."""
+    return int(np.argmax(np.append(chosen, False)[cells.codes]))
 
 
 def _first(cells: Cells, chosen: Mask) -> str:
     """Returns the first cell whose text is chosen, with its location."""
-    row = int(np.argmax(np.append(chosen, False)[cells.codes]))
-    return f"{cells.place(row)} holds {cells.problem(chosen, '{}').message}"
+    return (
+        f"{cells.place(_row_of_first(cells, chosen))} holds {cells.problem(chosen, '{}').message}"
+    )
 
 
 def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
@@ -167,7 +181,7 @@ def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | No
         f"is treated as text although {_percent(_share(cells, found.fits))} of its cells are"
         f" {are_alike}: {_first(cells, ~found.fits)}"
     )
-    if (found.looks & ~found.fits)[_row_of_first(cells, ~found.fits)]:
+    if found.looks[cells.codes[_row_of_first(cells, ~found.fits)]]:
         return f"{reason}; use one format to have them modelled as numbers"
     return f"{reason}; add it to missing.markers if it means missing"
 
@@ -183,7 +197,7 @@ def _few_words_among_numbers(cells: Cells, found: InferredFormat | None) -> str 
         return None
     shown = [
         f"{cells.texts[int(i)].as_py()!r} ({cells.counts[i]} cells, the first in"
-        f" {cells.place(int(np.argmax(cells.codes == i)))})"
+        f" {_place(cells, int(i))})"
         for i in words
     ]
     return (
@@ -212,8 +226,7 @@ def _percent(share: float) -> str:
 
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
-    """Returns the warning on cells that are not dates in a column of dates; None if it is not
-    one."""
+    """Returns the warning on cells that are not dates in a column of dates."""
     readable, date_format = nearest_format(cells)
     if date_format is None:
         return None
@@ -233,16 +246,11 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
 
 
 def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
-    """Returns (mask of those of the U distinct cells that are dates in a format, that format).
-    Shape: (U,) for the mask.
+    """Returns (mask of the distinct cells that are dates in a format, that format).
 
     Of the date formats that read the most frequent cell, it is the one that reads most distinct
-    cells. It is None if that cell does not look like a date.
-
-    Args:
-        cells: At least one cell.
-        as_written: Whether a cell counts only if the format writes it identically, with leading
-            zeros.
+    cells. It is None if that cell does not look like a date. With `as_written`, a cell counts only
+    if the format writes it identically, with leading zeros.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
     if not formats:
@@ -288,8 +296,7 @@ def _mixed_dates(cells: Cells) -> str | None:
         chosen = left.copy()
         chosen[left] = written
         left &= ~chosen
-        n = int(cells.counts[chosen].sum())
-        row = int(np.argmax(chosen[cells.codes] & (cells.codes >= 0)))
+        n, row = int(cells.counts[chosen].sum()), _row_of_first(cells, chosen)
         first = cells.texts[int(cells.codes[row])].as_py()
         count = "1 cell" if n == 1 else f"{n} cells, the first"
         shown.append(f"{first} ({date_format}, {count} in {cells.place(row)})")
@@ -305,3 +312,134 @@ def _mixed_dates(cells: Cells) -> str | None:
 def _matches(texts: pa.Array, pattern: str) -> Mask:
     found = pc.match_substring_regex(texts, pattern)
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
+    """Yields data-quality warnings on the cells that are not missing, except on properties that the
+    user has specified in `draft`."""
+    says = set(draft)
+    if is_unnamed(column.name) and says <= {"name"}:
+        yield ("has no name in the table and is named as in pandas; name it there, or drop it")
+    if "markers" not in draft.get("missing", {}):
+        yield from _like_markers(cells, column)
+    if column.kind.outcomes is Outcomes.KEYS and "kind" not in says:
+        yield from _copies_of_keys(cells)
+    if column.kind.outcomes is Outcomes.NOMINAL_LEVELS and not says & {"kind", "levels"}:
+        yield from _spellings_of_levels(cells)
+
+
+def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
+    values, may_be = _values_and_candidates(cells, column)
+    candidates = np.flatnonzero(may_be).tolist()
+    chosen = [i for i in candidates if _is_outlier(i, values, may_be, cells)]
+    if not chosen:
+        return
+    chosen.sort(key=lambda i: -cells.counts[i])
+    texts = cells.texts.take(chosen).to_pylist()
+    found = [
+        f"{text} in {cells.counts[i]} cells (the first in {_place(cells, i)})"
+        for text, i in zip(texts[:MOST_SHOWN], chosen, strict=False)
+    ]
+    listed = ", ".join(f'"{marker}"' for marker in [*column.missing.markers, *texts])
+    yield (
+        f"has {', '.join(found)}, far from all other values; if it means missing, set"
+        f" missing.markers to [{listed}]"
+    )
+
+
+def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values, Mask]:
+    """Returns (values of the distinct texts, mask of those that look like sentinel values)."""
+    nothing = np.zeros(len(cells.texts)), np.zeros(len(cells.texts), dtype=bool)
+    if len(cells.texts) < 3:
+        return nothing
+    if column.kind.is_real and column.datetime_format is not None:
+        if is_time_of_day(column.datetime_format):
+            return nothing
+        times = cells.times(column.datetime_format)
+        values, candidates = times.astype("datetime64[s]").astype(np.float64), nothing[1]
+        for i in (int(times.argmin()), int(times.argmax())):
+            day = str(times[i].astype("datetime64[D]"))
+            candidates[i] = bool(_ROUND_DAY.search(day)) and cells.counts[i] > 1
+        return values, candidates
+    if not column.kind.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
+        return nothing
+    values = cells.numbers.astype(np.float64)
+    may_be = cells.counts > 1
+    may_be[may_be] = np.isin(values[may_be], _MARKERS)
+    return values, may_be | ((cells.counts > 1) & _lone_negative(values, cells))
+
+
+def _lone_negative(values: Values, cells: Cells) -> Mask:
+    """Returns a mask of the only negative value, if it is frequent and whole."""
+    found = np.zeros(len(values), dtype=bool)
+    negative = values < 0
+    negative[negative] = ~np.isin(values[negative], _MARKERS)
+    rest = values >= 0
+    if negative.sum() == 1 and rest.sum() >= FEWEST_VALUES:
+        place = int(np.argmax(negative))
+        nearest = int(np.flatnonzero(rest)[values[rest].argmin()])
+        is_frequent = bool(cells.counts[place] >= 3 * cells.counts[nearest])
+        found[place] = is_frequent and values[place] == np.floor(values[place])
+    return found
+
+
+def _is_outlier(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
+    """Returns whether a value lies far outside of all values that are not candidates."""
+    others = values[~may_be]
+    if len(others) < FEWEST_OTHERS:
+        return False
+    low, high = float(others.min()), float(others.max())
+    gap = max(low - float(values[i]), float(values[i]) - high)  # silently infinite
+    most_frequent = cells.counts[~may_be].max()
+    is_far = gap >= high - low > 0
+    is_frequent = gap >= (high - low) / 4 and cells.counts[i] >= 3 * most_frequent
+    is_lone_negative = values[i] < 0 <= low and len(others) >= FEWEST_VALUES
+    return bool(gap > 0 and (is_far or is_frequent or is_lone_negative))
+
+
+def _copies_of_keys(cells: Cells) -> Iterator[str]:
+    """Yields a warning on keys that repeat; texts of several words may."""
+    is_copied = cells.counts > 1
+    if not is_copied.any() or pc.any(pc.match_substring_regex(cells.stripped, r"\s")).as_py():
+        return
+    code = int(np.argmax(is_copied))  # the first in the table
+    rows = np.flatnonzero(cells.codes == code)[:2]
+    n = int(is_copied.sum())
+    which = "one of its values occurs" if n == 1 else f"{n} of its values occur"
+    yield (
+        f"looks like a key, but {which} more than once, {'' if n == 1 else 'first '}"
+        f"{_shown(cells, code)} in {cells.place(int(rows[0]))} and"
+        f" {cells.place(int(rows[1]))}; synthetic rows have each value once"
+    )
+
+
+def _spellings_of_levels(cells: Cells) -> Iterator[str]:
+    plain = pc.utf8_lower(pc.replace_substring_regex(cells.stripped, r"\s+", " "))
+    codes = plain.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    sizes = np.bincount(codes)
+    alike = np.flatnonzero(sizes > 1)
+    if not len(alike):
+        return
+    members = np.flatnonzero(codes == alike[0])
+    members = members[np.argsort(-cells.counts[members], kind="stable")]
+    usual, rare = int(members[0]), int(members[1])
+    more = "" if len(alike) == 1 else f"; so do those of {len(alike) - 1} more"
+    yield (
+        "has categories that differ only by spaces or capitals and count as different:"
+        f" {_shown(cells, usual)} ({_n_cells(cells, usual)}) and {_shown(cells, rare)}"
+        f" ({_n_cells(cells, rare)}, the first in {_place(cells, rare)}){more}"
+    )
+
+
+def _shown(cells: Cells, i: int) -> str:
+    return shortened(cells.texts[i].as_py())
+
+
+def _n_cells(cells: Cells, i: int) -> str:
+    n = int(cells.counts[i])
+    return f"{n} cell" if n == 1 else f"{n} cells"
+
+
+def _place(cells: Cells, i: int) -> str:
+    """Returns the location of the first cell with the text of index `i`."""
+    return cells.place(int(np.argmax(cells.codes == i)))

@@ -15,6 +15,7 @@ hard rule depends on them.
 from __future__ import annotations
 
 import ast
+from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,8 +41,7 @@ RowIndices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LearnedTable:
-    """A table for training in which frequent levels (categories) replace rare ones, so that the
-    model does not contain the rare ones.
+    """A table for training in which frequent levels (categories) replace rare ones.
 
     Attributes:
         schema: Schema without rare levels.
@@ -57,12 +57,8 @@ class LearnedTable:
     lost_rules: tuple[Rule, ...] = ()
 
     def notes(self, rows: int) -> tuple[str, ...]:
-        """Returns warnings on columns in which most cells were replaced because their levels are
-        rare.
-
-        Args:
-            rows: Minimum number of rows of a level that is kept.
-        """
+        """Returns warnings on columns in which most cells were replaced because their levels have
+        fewer than `rows` rows."""
         others = (
             f"column {name!r}: most cells have categories of fewer than {rows} rows, which are"
             f" suppressed: the model and its rows have {OTHER!r} instead (rare_level_rows)"
@@ -110,9 +106,11 @@ def without_rare_levels(
     following_last = sorted(
         functions, key=lambda rule: (rule.column in found, table[rule.column].nunique())
     )
-    for name in _determining_first([name for name in found if name not in copies], functions):
-        known = _Overlaid(table, cells)
-        of_functions = FunctionLevels.of(name, following_last, known)  # type: ignore[arg-type]
+    known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
+    determined = {rule.column for rule in functions}
+    originals = [name for name in found if name not in copies]
+    for name in sorted(originals, key=lambda name: name in determined):
+        of_functions = FunctionLevels.of(name, following_last, known)
         cells[name] = found[name].replaced(table[name], others, of_functions)
     _replace_determined(functions, table, cells, found)
     cells |= {copy: cells[source] for copy, source in copies.items()}
@@ -121,11 +119,9 @@ def without_rare_levels(
 
 @dataclass(frozen=True)
 class _Levels:
-    """Levels of a column, and which of them are rare.
+    """The K levels of a column, and which of them are rare.
 
     Attributes:
-        name: Name of the column.
-        levels: All K levels.
         at: Index of each cell's level, -1 for missing. Shape: (n,).
         counts: Number of rows of each level. Shape: (K,).
         are_rare: Mask of the levels to replace. Shape: (K,).
@@ -180,7 +176,7 @@ class _Levels:
     def _replacements(
         self, rows: RowIndices, others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> RowIndices:
-        """Returns the index of the replacement level for each of `rows`. Shape: (m,) -> (m,).
+        """Returns the index of the replacement level for each of `rows`.
 
         Levels of a class determine the same levels of other columns. A rare level is replaced by
         levels of its finest class that contains frequent levels. To keep their shares, each
@@ -204,24 +200,6 @@ class _Levels:
         return found
 
 
-@dataclass(frozen=True)
-class _Overlaid:
-    """A table in which `cells` override some columns."""
-
-    table: TypedTable
-    cells: Mapping[str, pd.Series[Any]]
-
-    def __getitem__(self, name: str) -> pd.Series[Any]:
-        """Returns the cells of a column."""
-        return self.cells[name] if name in self.cells else self.table[name]
-
-
-def _determining_first(names: Sequence[str], functions: Sequence[Rule]) -> list[str]:
-    """Returns the columns that no rule determines, followed by the determined ones."""
-    fixed = {rule.column for rule in functions}
-    return sorted(names, key=lambda name: name in fixed)
-
-
 def _replace_determined(
     functions: Sequence[Rule],
     table: TypedTable,
@@ -229,10 +207,10 @@ def _replace_determined(
     found: Mapping[str, _Levels],
 ) -> None:
     """Replaces determined levels according to the replaced levels that determine them."""
+    known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
     for rule in [*functions, *functions]:  # follows chains of dependencies
         if rule.column not in found or cells.keys().isdisjoint(rule.parents):
             continue
-        known = _Overlaid(table, cells)
         of = [known[name].astype(object) for name in rule.parents]
         moved = np.any(
             [(cells[n] != table[n]).fillna(False) for n in rule.parents if n in cells], axis=0
@@ -258,20 +236,15 @@ def _learned(
 
     Functional dependencies of columns with mostly replaced cells are dropped.
     """
-    columns, withheld = [], {}
-    for column in schema:
-        if column.name in found:
-            levels = found[column.name]
-            kept = [x for x, rare in zip(levels.levels, levels.are_rare, strict=True) if not rare]
-            if levels.are_most and OTHER not in kept:
-                kept.append(OTHER)
-            column = replace(column, levels=tuple(kept))
-            is_rare = np.append(levels.are_rare, False)[levels.at]
-            stand_ins = cells[column.name][is_rare].value_counts()
-            withheld[column.name] = dict(
-                zip(stand_ins.index.tolist(), stand_ins.tolist(), strict=True)
-            )
-        columns.append(column)
+    columns = {column.name: column for column in schema}
+    withheld: dict[str, dict[Any, int]] = {}
+    for name, levels in found.items():
+        kept = [x for x, rare in zip(levels.levels, levels.are_rare, strict=True) if not rare]
+        if levels.are_most and OTHER not in kept:
+            kept.append(OTHER)
+        columns[name] = replace(columns[name], levels=tuple(kept))
+        is_rare = np.append(levels.are_rare, False)[levels.at]
+        withheld[name] = cells[name][is_rare].value_counts().to_dict()
     lost = {name for name, levels in found.items() if levels.are_most}
     gone = tuple(
         rule
@@ -279,24 +252,20 @@ def _learned(
         if rule.is_dependency and not lost.isdisjoint(rule.columns)
     )
     rules = schema.rules and tuple(rule for rule in schema.rules if rule not in gone)
-    schema = replace(schema, columns=tuple(columns), rules=rules)
+    schema = replace(schema, columns=tuple(columns.values()), rules=rules)
     return LearnedTable(schema, with_levels(table, cells), withheld, gone)
 
 
 def _has_words(column: Column) -> bool:
     """Returns whether a column has unordered levels that are words, so that "(other)" can replace
-    them.
-
-    Columns that the file's type makes dates or numbers do not count.
-    """
+    them; not so if the file's type makes them dates or numbers."""
     is_nominal = column.is_modelled and column.kind.outcomes is Outcomes.NOMINAL_LEVELS
     holds_texts = column.parquet_type is None or "string" in column.parquet_type
     return is_nominal and holds_texts and not are_numeric(column.levels or ())
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Returns the columns whose levels a hard rule depends on: a rule of combinations, or a
-    functional dependency."""
+    """Returns the columns of hard rules of combinations and of hard dependencies."""
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name

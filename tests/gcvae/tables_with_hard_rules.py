@@ -16,7 +16,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from gcvae.cells.values import parse_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.expressions import quoted_name
 

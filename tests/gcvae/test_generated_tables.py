@@ -22,7 +22,7 @@ from gcvae.arrays import TIMES
 from gcvae.cells.values import format_table, parse_table
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.number_formats import numerals

@@ -24,7 +24,7 @@ from gcvae.cells.values import format_table, parse_table
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import HardRuleError, InputError
 from gcvae.files.delimited import write_delimited
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
 from gcvae.training.settings import PRESETS

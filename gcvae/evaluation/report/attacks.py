@@ -15,9 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
-from gcvae.evaluation.columns import is_number, measured_columns
+from gcvae.evaluation.columns import evenly_spaced, is_number, measured_columns
 from gcvae.evaluation.features import fit_features
-from gcvae.evaluation.privacy import row_keys
 from gcvae.evaluation.report.row_space import Points, Space, axes_of, fit_space, nearest
 from gcvae.schema.columns import TableSchema
 
@@ -30,61 +29,45 @@ _PREDICATES, _TRIES = 500, 5_000
 _COLUMNS_OF_A_PREDICATE = 4
 _MOST_TREE_ROWS = 10_000
 
+Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
+
 
 @dataclass(frozen=True)
 class Targets:
-    """The rows that membership attacks try to classify, and the rows that the attacker knows, as
-    tables and as points in a metric space.
+    """The rows that membership attacks try to classify, and the rows that the attacker knows.
 
     Attributes:
-        schema: Schema of the tables.
-        tables: Members, as many unseen rows, reference rows (other real rows, which the attacker
+        tables: n members, as many unseen rows, reference rows (other real rows, which the attacker
             knows) and synthetic rows.
         space: Embedding of rows in A dimensions, in which similar rows are near each other.
-        members: Members as points. Shape: (n, A).
-        unseen: Unseen rows as points. Shape: (n, A).
-        reference: Reference rows as points. Shape: (r, A).
-        drawn: Synthetic rows as points. Shape: (m, A).
-        seed: Seed of the attacks.
+        attacked: Points of the members, then of the unseen rows. Shape: (2 n, A).
+        reference: Points of the reference rows. Shape: (r, A).
+        drawn: Points of the synthetic rows. Shape: (m, A).
     """
 
     schema: TableSchema
-    tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
+    tables: Tables
     space: Space
-    members: Points
-    unseen: Points
+    attacked: Points
     reference: Points
     drawn: Points
     seed: int
 
     @classmethod
-    def of(
-        cls,
-        schema: TableSchema,
-        tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame],
-        seed: int,
-    ) -> Targets:
+    def of(cls, schema: TableSchema, tables: Tables, seed: int) -> Targets:
         """Returns the targets, embedded in a space fitted to reference and synthetic rows only."""
         space = fit_space(pd.concat(tables[2:], ignore_index=True), schema)
         members, unseen, reference, drawn = (space.embed(table) for table in tables)
-        return cls(schema, tables, space, members, unseen, reference, drawn, seed)
+        attacked = np.concatenate([members, unseen])
+        return cls(schema, tables, space, attacked, reference, drawn, seed)
 
     @property
     def n_rows(self) -> int:
         """Number of members, which is also the number of unseen rows."""
-        return len(self.members)
-
-    @property
-    def attacked(self) -> Points:
-        """Points of the members, then of the unseen rows. Shape: (2 n, A), A
-        dimensions."""
-        return np.concatenate([self.members, self.unseen])
+        return len(self.tables[0])
 
     def are_isolated(self) -> Mask:
-        """Returns True for the 10 % of attacked rows farthest from any reference row.
-
-        Shape: (2 n,), n members first, then n unseen rows.
-        """
+        """Returns True for the 10 % of attacked rows farthest from any reference row."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)
@@ -96,7 +79,7 @@ def nearness_scores(targets: Targets) -> dict[str, Numbers]:
     """Returns two scores of each attacked row, which are high if a synthetic row is near.
 
     `distance` is -d, with d the distance to the nearest synthetic row; `distance_ratio` is log(r /
-    d), with r the distance to the nearest reference row. Shape: (2 n,) each, n members first.
+    d), with r the distance to the nearest reference row. Shape: (2 n,) each.
     """
     to_drawn = nearest(targets.attacked, targets.drawn)[0][:, 0].astype(np.float64)
     to_reference = nearest(targets.attacked, targets.reference)[0][:, 0].astype(np.float64)
@@ -106,8 +89,6 @@ def nearness_scores(targets: Targets) -> dict[str, Numbers]:
 
 def density_ratio_scores(targets: Targets) -> Numbers:
     """Returns log (p(synthetic) / p(reference)) of each attacked row, estimated by boosted trees.
-
-    Shape: (2 n,), n members first, then n unseen rows.
 
     Source: van Breugel et al., DOMIAS (2023).
     """
@@ -131,60 +112,38 @@ def density_ratio_scores(targets: Targets) -> Numbers:
     return found
 
 
-def copied_rows(
-    members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
-) -> tuple[Mask, Mask]:
-    """Returns two masks, of the members and of the unseen rows: True for rows that equal a
-    synthetic row.
-
-    Shape: (number of members,), (number of unseen rows,).
-    """
-    of_members, of_unseen, made = row_keys((members, unseen, drawn), schema)
-    return np.isin(of_members, made), np.isin(of_unseen, made)
-
-
-def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
+def inference_gains(targets: Targets) -> Numbers:
     """Returns by how much synthetic rows improve an attacker's guesses of unknown cells.
 
     Up to eight columns are treated as unknown, one at a time. The attacker finds the synthetic row
     that is nearest in all other columns and guesses its cell; for comparison, the nearest reference
-    row is used. The gain of a row is the difference in the share of correct guesses, from -1 to 1.
-    Returns the gains of the n members and of the n unseen rows. Shape: (n,), (n,).
+    row is used. The gain of an attacked row is the difference in the share of correct guesses, from
+    -1 to 1. Shape: (2 n,).
     """
-    secrets = _evenly_spaced(range(len(targets.space.slices)), _MOST_SECRETS)
+    secrets = evenly_spaced(len(targets.space.slices), _MOST_SECRETS)
     gains = [
         _are_guessed(targets, secret, targets.drawn)
         - _are_guessed(targets, secret, targets.reference)
         for secret in secrets
     ]
     mean: Numbers = np.mean(gains, axis=0)
-    return mean[: targets.n_rows], mean[targets.n_rows :]
+    return mean
 
 
 def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
-    """Returns 1 for each attacked row whose unknown cell is guessed correctly, else 0.
-
-    Shape: (2 n,), members first.
-
-    Args:
-        targets: The attacked rows.
-        secret: Index of the unknown column.
-        known: Rows from which the cell is guessed. Shape: (k, A).
-    """
-    axes = targets.space.slices[secret]
-    others = np.delete(np.arange(targets.drawn.shape[1]), np.arange(axes.start, axes.stop))
-    attacked = targets.attacked
+    """Returns 1 for each attacked row whose cell in column `secret` is guessed from `known`."""
+    axes, attacked = targets.space.slices[secret], targets.attacked
+    others = np.delete(np.arange(attacked.shape[1]), axes)
     at = nearest(attacked[:, others], np.ascontiguousarray(known[:, others]))[1][:, 0]
     gaps = np.abs(attacked[:, axes] - known[at][:, axes]).max(axis=1)
     return np.where(gaps <= _NEAR, 1.0, 0.0)
 
 
-def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns two arrays, for n members and n unseen rows: 1 if the two halves of a row can be
-    linked, else 0.
+def linked_rows(targets: Targets) -> Numbers:
+    """Returns 1 for each attacked row whose two halves can be linked, else 0. Shape: (2 n,).
 
     The columns are divided at random into two halves. A row's halves are linked if a synthetic row
-    is among the five nearest ones by the first half and by the second half. Shape: (n,), (n,).
+    is among the five nearest ones by the first half and by the second half.
 
     Source: Giomi et al., A unified framework for quantifying privacy risk (2023).
     """
@@ -196,19 +155,18 @@ def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
         axes = axes_of(targets.space, half.tolist())
         drawn = np.ascontiguousarray(targets.drawn[:, axes])
         found.append(nearest(targets.attacked[:, axes], drawn, _LINKS)[1])
-    linked = (found[0][:, :, None] == found[1][:, None, :]).any(axis=(1, 2)).astype(np.float64)
-    return linked[: targets.n_rows], linked[targets.n_rows :]
+    linked: Numbers = (found[0][:, :, None] == found[1][:, None, :]).any(axis=(1, 2)).astype(float)
+    return linked
 
 
-def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
-    """Returns two arrays, for n members and n unseen rows: 1 if a predicate singles the row out,
-    else 0.
+def singled_out(targets: Targets) -> Numbers:
+    """Returns 1 for each attacked row that a predicate singles out, else 0. Shape: (2 n,).
 
     A predicate is a conjunction of conditions on up to four columns, taken from a synthetic row:
     equal to its level, at least its number, or at most its number. Predicates that only one
     synthetic row satisfies are tested on members and on unseen rows; a row is singled out if it is
     the only member, or the only unseen row, that satisfies the predicate. Rows are counted instead
-    of predicates, because predicates for the same row are not independent. Shape: (n,), (n,).
+    of predicates, because predicates for the same row are not independent.
 
     Source: Giomi et al. (2023), multivariate; control table of equal size.
     """
@@ -227,7 +185,7 @@ def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
                 hits[rows] = 1.0 if len(rows) == 1 else hits[rows]
         if n_tried == _PREDICATES:
             break
-    return found[0], found[1]
+    return found.ravel()
 
 
 Condition = tuple[int, float, int]
@@ -259,10 +217,3 @@ def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.in
         else:
             hold &= (x == value) if side == 0 else (x >= value) if side > 0 else (x <= value)
     return np.flatnonzero(hold)
-
-
-def _evenly_spaced(numbers: range, most: int) -> list[int]:
-    """Returns at most `most` evenly spaced elements of a range."""
-    if len(numbers) <= most:
-        return list(numbers)
-    return [numbers[i] for i in np.linspace(0, len(numbers) - 1, most).astype(int)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gcvae.evaluation.report.decisions import decisions, headline
@@ -28,8 +28,7 @@ class TableReport:
         settings: Sample sizes and options with which the report was made.
         seed: Seed of the report; the same seed gives the same report.
         not_covered: Limitations of the report, one sentence each.
-        are_from_model: True if the model generated the synthetic rows, False if they were given as
-            a table.
+        are_from_model: Whether the model generated the synthetic rows; else they were given.
     """
 
     parts: Mapping[str, Part]
@@ -79,8 +78,7 @@ class TableReport:
             "version": VERSION,
             "headline": self.headline,
             "decisions": [
-                found.to_json()
-                for found in decisions(self.parts, are_from_model=self.are_from_model)
+                asdict(found) for found in decisions(self.parts, are_from_model=self.are_from_model)
             ],
             "judged": self.judged,
             **{name: self.parts[name].to_json() for name in PARTS},

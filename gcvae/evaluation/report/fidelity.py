@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ import pandas as pd
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.dependencies import Dependency, least_visible, strongest_dependencies
 from gcvae.evaluation.fidelity import (
-    ColumnErrors,
     TwoSampleAuc,
     c2st_fine,
     classifier_two_sample_auc,
@@ -24,22 +23,18 @@ from gcvae.evaluation.fidelity import (
     trend_error,
     two_way_tv,
 )
-from gcvae.evaluation.report.coverage import coverage
 from gcvae.evaluation.report.histograms import column_shares, pair_shares
 from gcvae.evaluation.report.parts import (
-    AMBER,
-    GREEN,
     MORE_UNSEEN,
     MOST_VISIBLE,
-    NOT_MEASURED,
-    RED,
-    SHOWN,
     Figure,
     Part,
+    Verdict,
     not_measured,
     percent,
     worst,
 )
+from gcvae.evaluation.report.row_space import coverage
 from gcvae.evaluation.report.rows import KeptRule, ReportRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
@@ -60,14 +55,11 @@ _RARE = 0.01
 """Share of synthetic rows below which violations of a rule do not make the verdict red."""
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(NamedTuple):
     """Three tables of the same size, from which a difference and its floor are measured.
 
-    Attributes:
-        real: Real rows.
-        other: Other real rows; their difference from `real` is the floor.
-        drawn: Synthetic rows; their difference from `real` is the measured value.
+    The measured value is the difference between `real` and the synthetic rows, `drawn`; the floor
+    is the difference between `real` and other real rows.
     """
 
     real: pd.DataFrame
@@ -76,11 +68,11 @@ class Compared:
 
     def head(self, n_rows: int) -> Compared:
         """Returns the first `n_rows` rows of each table."""
-        return Compared(*(t.head(n_rows) for t in (self.real, self.other, self.drawn)))
+        return Compared(*(table.head(n_rows) for table in self))
 
 
-def compared_rows(rows: ReportRows, most: int) -> Compared:
-    """Returns equally many real, other real and synthetic rows, at most `most` of each.
+def _compared_rows(rows: ReportRows) -> Compared:
+    """Returns equally many real, other real and synthetic rows, at most `MOST_ROWS` of each.
 
     The first table contains unseen rows if the report has them, else half of the training rows.
     """
@@ -89,7 +81,7 @@ def compared_rows(rows: ReportRows, most: int) -> Compared:
     else:
         half = len(rows.members) // 2
         real, other = rows.members.iloc[:half], rows.members.iloc[half:]
-    n = min(len(real), len(other), len(rows.drawn), most)
+    n = min(len(real), len(other), len(rows.drawn), MOST_ROWS)
     return Compared(*(t.head(n).reset_index(drop=True) for t in (real, other, rows.drawn)))
 
 
@@ -104,19 +96,19 @@ def fidelity_part(
     Args:
         report: Called with the fraction of the work that is done, 0 to 1.
     """
-    tables = compared_rows(rows, MOST_ROWS)
+    tables = _compared_rows(rows)
     if len(tables.real) < LEAST_ROWS:
         few = f"{len(tables.real)} rows are too few; {LEAST_ROWS} are needed"
         return not_measured(few, MORE_UNSEEN), None
     schema = rows.schema
-    distances = _distances(tables, schema)
+    distances, (columns, pairs, _) = _distances(tables, schema)
     report(0.2)
     told = _classifier_figures(tables.head(MOST_TREE_ROWS), rows, seed)
     report(0.8)
     found, n_rows = _dependencies(rows)
     figures = (
         _kept_dependencies(found, n_rows),
-        *(distances[name] for name in ("columns", "pairs", "trends")),
+        *distances,
         *told,
         *_tau(tables, schema),
         *_coverage(tables.head(MOST_TREE_ROWS), schema),
@@ -124,47 +116,47 @@ def fidelity_part(
     )
     report(1.0)
     verdict = worst(figure.verdict for figure in figures)
-    if verdict == GREEN and _undecided(figures):
-        verdict = NOT_MEASURED
-    more = {
-        "columns": distances["all_columns"],
-        "pairs": distances["all_pairs"],
+    if verdict == "green" and _undecided(figures):
+        verdict = "not_measured"
+    more: dict[str, Any] = {
+        "columns": columns,
+        "pairs": pairs,
         "rules": _rule_lines(rows),
         "moved_by_hard_rules": list(rows.moved),
         "dependencies": [each.to_json() for each in found],
+        "worst_columns": [
+            column_shares(tables.real, tables.drawn, schema, each["column"])
+            for each in columns[:_N_SHOWN]
+        ],
+        "worst_pairs": [
+            pair_shares(tables.real, tables.drawn, schema, *each["columns"])
+            for each in pairs[:_N_SHOWN]
+        ],
     }
-    said = _sentences(verdict, figures, more)
-    part = Part(verdict, *said, figures, _pictures(tables, schema, more))
+    part = Part(verdict, *_sentences(verdict, figures, more), figures, more)
     return part, _drift(told[0], rows, min(len(tables.real), MOST_TREE_ROWS))
 
 
-def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
-    """Returns figures of the mean error of columns and pairs, by name, with their floors.
-
-    `all_columns`, `all_pairs` and `all_trends` list the error of each column or pair, the largest
-    first.
-    """
-    found: dict[str, Any] = {}
-    for name, label, measure, excess in (
-        ("columns", "Difference of single columns, mean", shape_error, (0.02, 0.1)),
-        ("pairs", "Difference of two-way tables, mean over all pairs", two_way_tv, (0.03, 0.08)),
-        ("trends", "Difference of dependence, mean over all pairs", trend_error, (0.03, 0.08)),
+def _distances(
+    tables: Compared, schema: TableSchema
+) -> tuple[list[Figure], list[list[dict[str, Any]]]]:
+    """Returns (figures of mean errors, errors of each column or pair)."""
+    figures, differences = [], []
+    for name, label, measure, amber, red in (
+        ("columns", "Difference of single columns, mean", shape_error, 0.02, 0.1),
+        ("pairs", "Difference of two-way tables, mean over all pairs", two_way_tv, 0.03, 0.08),
+        ("trends", "Difference of dependence, mean over all pairs", trend_error, 0.03, 0.08),
     ):
         drawn = measure(tables.real, tables.drawn, schema)
-        floor = measure(tables.real, tables.other, schema)
-        amber, red = (floor.value + more for more in excess)
-        note = (
-            f"amber {100 * excess[0]:g} percentage points above the floor, red {100 * excess[1]:g}"
+        other = measure(tables.real, tables.other, schema)
+        floor = other.value
+        note = f"amber {100 * amber:g} percentage points above the floor, red {100 * red:g}"
+        limits = floor + amber, floor + red
+        figures.append(
+            Figure(name, label, drawn.value, floor, None, *limits, note=note, unit="share")
         )
-        found[name] = Figure(
-            name, label, drawn.value, floor.value, None, amber, red, note=note, unit="share"
-        )
-        each, floors = (
-            errors.columns if isinstance(errors, ColumnErrors) else errors.pairs
-            for errors in (drawn, floor)
-        )
-        found[f"all_{name}"] = _largest_first(each, floors)
-    return found
+        differences.append(_largest_first(drawn.each, other.each))
+    return figures, differences
 
 
 def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
@@ -184,8 +176,8 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
     if not found:
         is_blind = least_visible(n_rows) > _LEAST_VISIBLE
         note = f"no dependency exceeds its sampling error in {n_rows:,} rows"
-        value, judged = (None, NOT_MEASURED) if is_blind else (None, SHOWN)
-        return Figure("dependencies", label, value, note=note, judged=judged)
+        judged: Verdict = "not_measured" if is_blind else "shown"
+        return Figure("dependencies", label, None, note=note, judged=judged)
     least = min(found, key=lambda each: each.most_kept)
     reach = least.error / least.real
     return Figure(
@@ -205,50 +197,40 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
 
 def _undecided(figures: Sequence[Figure]) -> list[Figure]:
     """Returns the figures whose sample is too small to detect a relevant difference."""
-    return [figure for figure in figures if figure.judged == NOT_MEASURED]
+    return [figure for figure in figures if figure.judged == "not_measured"]
 
 
 def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
-    """Returns a JSON object for each column or pair (name, error, floor), sorted by error − floor,
-    the largest first."""
-    order = sorted(each, key=lambda name: floors[name] - each[name])
+    """Returns a JSON object for each column or pair, the largest error − floor first."""
     return [
         {
             **({"column": name} if isinstance(name, str) else {"columns": list(name)}),
             "value": each[name],
             "floor": floors[name],
         }
-        for name in order
+        for name in sorted(each, key=lambda name: floors[name] - each[name])
     ]
 
 
 def _classifier_figures(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
-    """Returns the figures of classifiers that distinguish synthetic from real rows, with the AUC
-    between two samples of real rows as floor."""
+    """Returns the figures of classifiers that distinguish synthetic from real rows."""
     schema = rows.schema
-    plain = [
+    found, floor = (
         classifier_two_sample_auc(tables.real, against, schema, n_folds=_N_FOLDS, seed=seed)
         for against in (tables.drawn, tables.other)
-    ]
-    figures = [
-        _area(
-            "c2st",
-            "Detection: boosted trees tell synthetic rows from real rows (C2ST)",
-            plain[0],
-            plain[1],
-            (0.6, 0.8),
-        )
-    ]
+    )
+    label = "Detection: boosted trees tell synthetic rows from real rows (C2ST)"
+    figures = [_area("c2st", label, found, floor, (0.6, 0.8))]
     label = "Detection with finer features: last digits, differences, pairs of categories"
     if len(measured_columns(schema)) > _MOST_COLUMNS_OF_FINE:
         note = f"not computed for more than {_MOST_COLUMNS_OF_FINE} columns"
         return [*figures, Figure("c2st_fine", label, None, note=note)]
     known = rows.reference if len(rows.reference) > LEAST_ROWS else rows.members
-    fine, floor = (
+    found, floor = (
         c2st_fine(known, against, schema, held_out=tables.real, n_folds=_N_FOLDS, seed=seed)
         for against in (tables.drawn, tables.other)
     )
-    return [*figures, _area("c2st_fine", label, fine, floor, (0.65, 0.9))]
+    return [*figures, _area("c2st_fine", label, found, floor, (0.65, 0.9))]
 
 
 def _area(
@@ -272,8 +254,8 @@ def _area(
         ),
         unit="share",
     )
-    is_blind = figure.verdict == GREEN and reach > _MOST_REACH
-    return replace(figure, judged=NOT_MEASURED) if is_blind else figure
+    is_blind = figure.verdict == "green" and reach > _MOST_REACH
+    return replace(figure, judged="not_measured") if is_blind else figure
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
@@ -307,36 +289,22 @@ def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
     """Returns the figures of alpha-precision and beta-recall, with their floors."""
+    names = "alpha_precision", "beta_recall"
+    labels = (
+        "Synthetic rows that lie where real rows do (alpha-precision, 1 is best)",
+        "Real rows that lie where synthetic rows do (beta-recall, 1 is best)",
+    )
     found = coverage(tables.real, tables.drawn, schema)
     floors = coverage(tables.real, tables.other, schema)
+    note = "amber from 0.1 below the floor, red from 0.3"
     return [
-        Figure(
-            name,
-            label,
-            value,
-            floor,
-            None,
-            floor - 0.1,
-            floor - 0.3,
-            worse="lower",
-            note="amber from 0.1 below the floor, red from 0.3",
-        )
-        for name, label, value, floor in zip(
-            ("alpha_precision", "beta_recall"),
-            (
-                "Synthetic rows that lie where real rows do (alpha-precision, 1 is best)",
-                "Real rows that lie where synthetic rows do (beta-recall, 1 is best)",
-            ),
-            found,
-            floors,
-            strict=True,
-        )
+        Figure(name, label, value, floor, None, floor - 0.1, floor - 0.3, "lower", note)
+        for name, label, value, floor in zip(names, labels, found, floors, strict=True)
     ]
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """Returns the figure of the rule that synthetic rows satisfy least often, compared with real
-    rows."""
+    """Returns the figure of the rule that synthetic rows satisfy least often."""
     label = "Synthetic rows that satisfy the table's rules"
     if not rows.rules_kept:
         return [Figure("rules", label, None, note="the table has no rules")]
@@ -359,24 +327,8 @@ def _noise(rule: KeptRule) -> float:
     return 1.96 * math.sqrt(rule.real * (1 - rule.real) / rule.n_drawn)
 
 
-def _pictures(
-    tables: Compared, schema: TableSchema, more: Mapping[str, list[dict[str, Any]]]
-) -> dict[str, Any]:
-    """Returns `more` with histograms of the three columns and three pairs that differ most."""
-    columns = [
-        column_shares(tables.real, tables.drawn, schema, found["column"])
-        for found in more["columns"][:_N_SHOWN]
-    ]
-    pairs = [
-        pair_shares(tables.real, tables.drawn, schema, *found["columns"])
-        for found in more["pairs"][:_N_SHOWN]
-    ]
-    return {**more, "worst_columns": columns, "worst_pairs": pairs}
-
-
 def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
-    """Returns a JSON object for each rule, with the shares of synthetic and real rows that satisfy
-    it."""
+    """Returns a JSON object for each rule, with the shares of rows that satisfy it."""
     kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
     return [
         {
@@ -392,22 +344,20 @@ def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
 
 
 def _sentences(
-    verdict: str, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
+    verdict: Verdict, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
 ) -> tuple[str, str]:
     """Returns (findings, advice) as sentences, from the figures with the part's verdict."""
-    if verdict == GREEN:
+    if verdict == "green":
         return (
-            "The synthetic rows look like real rows: they differ from them no more, or "
-            "only a little"
-            " more, than other real rows do.",
+            "The synthetic rows look like real rows: they differ from them no more, or only a"
+            " little more, than other real rows do.",
             "No action needed.",
         )
-    if verdict == NOT_MEASURED:
+    if verdict == "not_measured":
         named = "; ".join(figure.label for figure in _undecided(figures))
         return (
-            "Too few rows to judge: no difference was found, but a difference that "
-            "matters would not"
-            f" be detected in so few rows ({named}).",
+            "Too few rows to judge: no difference was found, but a difference that matters would"
+            f" not be detected in so few rows ({named}).",
             MORE_UNSEEN,
         )
     deciding = {figure.name: figure for figure in figures if figure.verdict == verdict}
@@ -416,7 +366,7 @@ def _sentences(
     if deciding.keys() - {"rules"}:
         named = ", ".join(f"“{each['column']}”" for each in more["columns"][:_N_SHOWN])
         advice.append(f"Review the columns that differ most: {named}.")
-    if any(figure.name == "rules" and figure.verdict in (AMBER, RED) for figure in figures):
+    if any(figure.name == "rules" and figure.verdict in ("amber", "red") for figure in figures):
         rule = more["rules"][0]
         advice.append(
             f"The rule “{rule['rule']}” is broken by {rule['broken']:,} of {rule['of']:,} synthetic"
@@ -424,13 +374,13 @@ def _sentences(
             f" {percent(1 - rule['floor'], 1)} of real rows. If it must hold in every row, make it"
             " hard in the schema (member rules, keep: hard) and train again."
         )
-    if verdict == RED and deciding.keys() - {"rules"}:
+    if verdict == "red" and deciding.keys() - {"rules"}:
         advice.append("Check that each has the right kind in the schema.")
     if not deciding.keys() - {"rules"}:
         return "The synthetic rows look like real rows, but some break a rule.", " ".join(advice)
     start = (
         "The synthetic rows are not similar to real rows"
-        if verdict == RED
+        if verdict == "red"
         else "The synthetic rows differ somewhat from real rows"
     )
     return f"{start}: {'; '.join(found)}.", " ".join(advice)
@@ -438,10 +388,7 @@ def _sentences(
 
 _SENTENCES = (
     (("columns",), "the distributions of single columns differ"),
-    (
-        ("pairs", "trends", "tau", "dependencies"),
-        "dependencies between columns differ",
-    ),
+    (("pairs", "trends", "tau", "dependencies"), "dependencies between columns differ"),
     (("c2st", "c2st_fine"), "a classifier can tell them apart"),
     (("alpha_precision",), "some synthetic rows lie where there are no real rows"),
     (("beta_recall",), "some kinds of real rows are hardly generated"),

@@ -27,11 +27,8 @@ _EPOCH = np.datetime64("1970-01-01")
 def column_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, name: str
 ) -> dict[str, Any]:
-    """Returns a JSON object with the shares of real and synthetic rows in each bin of a column.
-
-    `labels` names the bins or levels; `real` and `drawn` are the shares; None for fewer than
-    `LEAST_SHOWN` real rows.
-    """
+    """Returns a JSON object with the shares of real and synthetic rows in each bin of a column
+    (`real`, `drawn`), and the names of the bins (`labels`)."""
     labels, codes = _binned(real, drawn, schema[name], _MOST_BARS)
     counts = [np.bincount(part, minlength=len(labels)) for part in codes]
     return {"column": name, "labels": labels} | _shares(counts, (len(labels),))
@@ -41,11 +38,7 @@ def pair_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, a: str, b: str
 ) -> dict[str, Any]:
     """Returns a JSON object with the shares of real and synthetic rows in each pair of bins of
-    columns a and b.
-
-    `labels` names the bins of a and of b; `real` and `drawn` are matrices with a row for each bin
-    of a and a column for each bin of b.
-    """
+    columns a and b, as matrices with a row for each bin of a and a column for each bin of b."""
     labels_a, codes_a = _binned(real, drawn, schema[a], _MOST_OF_A_PAIR)
     labels_b, codes_b = _binned(real, drawn, schema[b], _MOST_OF_A_PAIR)
     size = len(labels_a), len(labels_b)
@@ -92,7 +85,7 @@ def _binned(
 def _binned_numbers(
     cells: list[Numbers], column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
-    """Returns (labels of the bins, index of each cell's bin in both tables) for numbers.
+    """Returns the labels and bins of numbers as `_binned` does.
 
     Bins have equal width between the 1 % and 99 % quantiles; the outermost are unbounded. A
     frequent number far from all others, such as -9999, has a bin of its own.

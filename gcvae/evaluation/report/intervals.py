@@ -1,4 +1,7 @@
-"""Confidence intervals and p-values for the results of attacks: AUCs, rates and differences."""
+"""Confidence intervals and p-values for the results of attacks: AUCs, rates and differences.
+
+Scores, or successes as 0 and 1, of m members have shape (m,), those of n unseen rows (n,).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import expit
 from scipy.stats import beta, fisher_exact, norm, rankdata
 
 from gcvae.arrays import Numbers
@@ -16,10 +20,7 @@ POWER = 0.8
 
 
 def area(members: Numbers, unseen: Numbers) -> float:
-    """Returns the ROC AUC: P(a member's score is above an unseen row's), where ties count half.
-
-    Shape: (m,) for members, (n,) for unseen rows.
-    """
+    """Returns the ROC AUC: P(a member's score is above an unseen row's), where ties count half."""
     ranks = rankdata(np.concatenate([members, unseen]))
     m, n = len(members), len(unseen)
     return float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
@@ -29,11 +30,6 @@ def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
     """Returns the confidence interval of an AUC, computed on the log-odds scale.
 
     The standard error is DeLong's, but at least half a pair of m n pairs, so that it is never 0.
-
-    Args:
-        members: Scores of the members. Shape: (m,).
-        unseen: Scores of the unseen rows. Shape: (n,).
-        level: Confidence level, such as 0.95.
 
     Source: DeLong, DeLong and Clarke-Pearson 1988; Pepe 2003 for the scale.
     """
@@ -47,16 +43,13 @@ def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
     error = max(math.sqrt(variance), half) / (found * (1.0 - found))
     reach = float(norm.ppf(0.5 + level / 2)) * error
     log_odds = math.log(found / (1.0 - found))
-    return _logistic(log_odds - reach), _logistic(log_odds + reach)
+    return float(expit(log_odds - reach)), float(expit(log_odds + reach))
 
 
 def area_p_value(members: Numbers, unseen: Numbers) -> float:
     """Returns the two-sided p-value of an AUC under the hypothesis of equal score distributions.
 
-    Uses the normal approximation of the rank-sum test, with its correction for ties. Shape: (m,)
-    for members, (n,) for unseen rows.
-
-    Source: Mann and Whitney 1947.
+    Source: Mann and Whitney 1947, in the normal approximation with its correction for ties.
     """
     m, n = len(members), len(unseen)
     counts = np.unique(np.concatenate([members, unseen]), return_counts=True)[1].astype(float)
@@ -70,12 +63,8 @@ def area_p_value(members: Numbers, unseen: Numbers) -> float:
 
 
 def visible_area(n_rows: int, level: float) -> float:
-    """Returns the smallest AUC that a test detects with power 0.8.
-
-    Args:
-        n_rows: Number of members, and of unseen rows.
-        level: Confidence level of the test, such as 0.95.
-    """
+    """Returns the smallest AUC that a test at a confidence level detects with power 0.8, given
+    `n_rows` members and as many unseen rows."""
     error = math.sqrt((2 * n_rows + 1) / (12 * n_rows * n_rows))
     found = 0.5 + float(norm.ppf(0.5 + level / 2) + norm.ppf(POWER)) * error
     return min(found, 1.0)
@@ -92,7 +81,7 @@ def rate_interval(hits: int, n: int, level: float) -> Interval:
 def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
     """Returns the confidence interval of mean(a) − mean(b), or of a difference of rates.
 
-    The values are treated as rates if all of them are 0 or 1. Shape: (m,) for a, (n,) for b.
+    The values are treated as rates if all of them are 0 or 1.
 
     Source: Newcombe 1998, method 10, for rates.
     """
@@ -110,7 +99,7 @@ def difference_p_value(a: Numbers, b: Numbers) -> float:
     """Returns the two-sided p-value of the hypothesis that a and b have equal means.
 
     If all values are 0 or 1, the test is Fisher's exact test, else Welch's test with the normal
-    distribution. Shape: (m,) for a, (n,) for b.
+    distribution.
     """
     if _are_hits(a) and _are_hits(b):
         hits = [[int(x.sum()), len(x) - int(x.sum())] for x in (a, b)]
@@ -134,13 +123,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04])
     [0.02, 0.04]
     """
-    corrected = [1.0] * len(p_values)
-    largest = 0.0
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[i]))
-        corrected[i] = largest
-    return corrected
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(len(order), 0, -1)
+    corrected = np.empty(len(order))
+    corrected[order] = np.maximum.accumulate(factors * np.sort(p_values)).clip(max=1.0)
+    return corrected.tolist()
 
 
 def _error_of_difference(a: Numbers, b: Numbers) -> float:
@@ -152,7 +139,3 @@ def _wilson(hits: int, n: int, level: float) -> Interval:
     middle = (hits + z * z / 2) / (n + z * z)
     reach = z / (n + z * z) * math.sqrt(hits * (n - hits) / n + z * z / 4)
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
-
-
-def _logistic(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x)) if x > -700 else 0.0

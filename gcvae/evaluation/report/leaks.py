@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gcvae.evaluation.report.findings import Finding
-from gcvae.evaluation.report.parts import (
-    AMBER,
-    GREEN,
-    MORE_UNSEEN,
-    MOST_VISIBLE,
-    NOT_MEASURED,
-    RED,
-    percent,
-)
+from gcvae.evaluation.report.parts import MORE_UNSEEN, MOST_VISIBLE, Verdict, percent, worst
 
 NEVER_SAFE = (
     "That no leak was found is not a proof of safety. Before you share the data, read what this"
@@ -26,12 +18,8 @@ _FEW_MEMBERS = 3_000
 
 @dataclass(frozen=True)
 class Leaks:
-    """Joint result of the membership attacks that contribute to the privacy verdict of a report.
-
-    Attributes:
-        findings: Results of the attacks.
-        n_members: Number of training rows; with more training rows, leaks are smaller.
-    """
+    """Joint result of the membership attacks that contribute to the privacy verdict of a report,
+    given the number of training rows; with more of them, leaks are smaller."""
 
     findings: Sequence[Finding]
     n_members: int
@@ -42,90 +30,85 @@ class Leaks:
         return max(f.visible for f in self.findings if f.name in ("distance", "likelihood"))
 
     @property
-    def of_model(self) -> str:
+    def of_model(self) -> Verdict:
         """Verdict on sharing the model, from all attacks, because whoever has the model can also
         generate rows."""
         return self._verdict(self.findings)
 
     @property
-    def of_rows(self) -> str:
+    def of_rows(self) -> Verdict:
         """Verdict on sharing synthetic rows, from attacks that do not use the model's scores."""
         return self._verdict([f for f in self.findings if not f.is_of_model])
 
-    def _verdict(self, findings: Sequence[Finding]) -> str:
-        verdict = next((v for v in (RED, AMBER) if any(f.verdict == v for f in findings)), GREEN)
-        is_blind = verdict == GREEN and self.seen_from > MOST_VISIBLE
-        return NOT_MEASURED if is_blind else verdict
+    def _verdict(self, findings: Sequence[Finding]) -> Verdict:
+        verdict = worst(["green", *(f.verdict for f in findings)])
+        is_blind = verdict == "green" and self.seen_from > MOST_VISIBLE
+        return "not_measured" if is_blind else verdict
 
     def in_words(self) -> tuple[str, str]:
         """Returns (findings, advice) as sentences."""
-        n_rows = self.findings[0].n
-        if self.of_model == NOT_MEASURED:
+        n_rows, seen_from = self.findings[0].n, percent(self.seen_from)
+        if self.of_model == "not_measured":
             return (
-                f"Too few rows to judge: with {n_rows} unseen rows only a very large leak "
-                "would have"
-                " been detected, one that identifies the training row in"
-                f" {percent(self.seen_from)} of all pairs of a training row and an unseen row"
+                f"Too few rows to judge: with {n_rows} unseen rows only a very large leak would"
+                " have been detected, one that identifies the training row in"
+                f" {seen_from} of all pairs of a training row and an unseen row"
                 " (guessing: 50 %). None was found, which is no evidence of safety.",
                 MORE_UNSEEN,
             )
-        if self.of_model == GREEN:
+        if self.of_model == "green":
             return (
                 "No leak found. The attacks would have detected a leak that identifies the training"
-                f" row in {percent(self.seen_from)} or more of all pairs of a training row and an"
+                f" row in {seen_from} or more of all pairs of a training row and an"
                 " unseen row (guessing: 50 %).",
                 NEVER_SAFE,
             )
-        return f"{self._found_by_scores()}{self._found_by_rows(n_rows)}", self._advice()
-
-    def _found_by_scores(self) -> str:
-        found = [f for f in self._found if f.is_of_model]
-        if not found:
-            return ""
-        return (
-            "The model gives training rows higher scores than other rows. By its scores an attacker"
-            f" identifies the training row in {_right_in(found)}. "
-        )
-
-    def _found_by_rows(self, n_rows: int) -> str:
-        found = [f for f in self._found if not f.is_of_model]
-        if found:
-            said = "; ".join(
-                dict.fromkeys(_SENTENCES[f.name.removesuffix("_isolated")] for f in found)
+        found = [f for f in self.findings if f.verdict != "green"]
+        scores = [f for f in found if f.is_of_model]
+        rows = [f for f in found if not f.is_of_model]
+        said = []
+        if scores:
+            said.append(
+                "The model gives training rows higher scores than other rows. By its scores an"
+                f" attacker identifies the training row in {_right_in(scores)}."
             )
-            return (
-                f"The synthetic rows alone also reveal training rows: {said}. By them an attacker"
-                f" identifies the training row in {_right_in(found)}."
-                if len(found) < len(self._found)
-                else f"The synthetic rows reveal training rows: {said}. An attacker identifies the"
-                f" training row in {_right_in(found)}."
+        if rows:
+            how = "; ".join(
+                dict.fromkeys(_SENTENCES[f.name.removesuffix("_isolated")] for f in rows)
             )
-        if self.of_rows == NOT_MEASURED:
-            return (
+            said.append(
+                f"The synthetic rows alone also reveal training rows: {how}. By them an attacker"
+                f" identifies the training row in {_right_in(rows)}."
+                if scores
+                else f"The synthetic rows reveal training rows: {how}. An attacker identifies the"
+                f" training row in {_right_in(rows)}."
+            )
+        elif self.of_rows == "not_measured":
+            said.append(
                 f"The synthetic rows alone could not be judged: with {n_rows} unseen rows a leak"
-                f" below {percent(self.seen_from)} of the pairs would most likely not have been"
-                " detected."
+                f" below {seen_from} of the pairs would most likely not have been detected."
             )
-        return (
-            "No attack on the synthetic rows alone found a leak; a leak in"
-            f" {percent(self.seen_from)} or more of the pairs would have been detected."
-        )
+        else:
+            said.append(
+                f"No attack on the synthetic rows alone found a leak; a leak in {seen_from} or more"
+                " of the pairs would have been detected."
+            )
+        return " ".join(said), self._advice()
 
     def _advice(self) -> str:
         model, rows = self.of_model, self.of_rows
-        if rows == RED:
+        if rows == "red":
             keep = "Do not share these rows or the model."
-        elif model == RED and rows == AMBER:
+        elif model == "red" and rows == "amber":
             keep = f"Do not share the model. {_ASK_ABOUT_ROWS}"
-        elif rows == AMBER:
+        elif rows == "amber":
             keep = _ASK_ABOUT_ROWS
-        elif model == RED:
+        elif model == "red":
             keep = f"Do not share the model, and let no others score rows with it. {_ANOTHER}"
         else:
             keep = (
-                "Share the model and its scores only if the person responsible for the "
-                "data approves."
-                f" {_ANOTHER}"
+                "Share the model and its scores only if the person responsible for the data"
+                f" approves. {_ANOTHER}"
             )
         return f"{keep} {self._what_helps()} Then make a new report."
 
@@ -143,10 +126,6 @@ class Leaks:
             " differential_privacy, which limits every possible attack and makes them less similar"
             " still, least so for large tables. Other settings have little effect."
         )
-
-    @property
-    def _found(self) -> list[Finding]:
-        return [f for f in self.findings if f.verdict in (RED, AMBER)]
 
 
 def _right_in(found: Sequence[Finding]) -> str:

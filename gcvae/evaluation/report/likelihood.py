@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import kstest
@@ -40,8 +40,7 @@ def likelihood_part(
     """Returns the likelihood part of a report, which tells how well the model describes new rows.
 
     Args:
-        rows: Log-likelihoods; None if they could not be computed.
-        reason: Why they could not be computed, as a clause.
+        rows: Log-likelihoods; None if they could not be computed, for a `reason` given as a clause.
         mismatch: Why unseen rows are not comparable with training rows, as a clause; else None.
     """
     if rows is None:
@@ -74,9 +73,9 @@ def likelihood_part(
         _calibration(rows.percentiles[np.isfinite(rows.unseen)]),
         _impossible(rows.unseen),
     )
-    verdict = worst(figure.verdict for figure in figures)
     if mismatch is not None:
-        return Part("not_measured", f"Not measured: {mismatch}.", UNLIKE, figures)
+        return replace(not_measured(mismatch, UNLIKE), figures=figures)
+    verdict = worst(figure.verdict for figure in figures)
     return Part(verdict, *_sentences(figures), figures=figures)
 
 
@@ -102,8 +101,7 @@ def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = Fal
 
 
 def _gap(members: Numbers, unseen: Numbers) -> Figure:
-    """Returns the figure of the log-likelihood gap between training and unseen rows, a sign of
-    memorisation."""
+    """Returns the figure of the gap of log-likelihoods, a sign of memorisation."""
     error = math.hypot(
         float(members.std(ddof=1)) / math.sqrt(len(members)),
         float(unseen.std(ddof=1)) / math.sqrt(len(unseen)),

@@ -25,22 +25,14 @@ _NO_BREAK = "\u00a0"
 
 
 def html_page(report: Mapping[str, Any], subject: str = "") -> str:
-    """Returns a report as one HTML page without scripts or external files.
-
-    Args:
-        report: The report as JSON, from `TableReport.to_json`.
-        subject: Line under the title, such as file names and a date.
-    """
+    """Returns a report (JSON, from `TableReport.to_json`) as one HTML page without scripts or
+    external files; `subject` is a line under the title, such as file names and a date."""
     return _templates().get_template("page.html.jinja").render(report=report, subject=subject)
 
 
 def database_page(report: Mapping[str, Any], pages: Mapping[str, str]) -> str:
-    """Returns the HTML page of a database's report that links to the pages of its tables.
-
-    Args:
-        report: The report as JSON.
-        pages: File name of each table's HTML page, by table.
-    """
+    """Returns the HTML page of a database's report (JSON) that links to the HTML files of its
+    tables, given by table in `pages`."""
     template = _templates().get_template("database.html.jinja")
     return template.render(report=report, pages=pages, parts=_PARTS)
 

@@ -11,13 +11,12 @@ not_measured    no statement is possible; the part's sentence gives the reason
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-GREEN, AMBER, RED, NOT_MEASURED = "green", "amber", "red", "not_measured"
-SHOWN = "shown"
-"""Verdict of a figure that is shown but does not contribute to a part's verdict."""
+Verdict = Literal["green", "amber", "red", "not_measured", "shown"]
+"""`shown` is the verdict of a figure that does not contribute to a part's verdict."""
 MOST_VISIBLE = 0.65
 """If the rows are so few that only an AUC above this one is detectable, a part is not measured."""
 MORE_UNSEEN = (
@@ -25,6 +24,8 @@ MORE_UNSEEN = (
     " were not used in training."
 )
 """Advice that is shown if there are too few unseen rows."""
+NO_UNSEEN = "Give a holdout, or train with report_share=0.1."
+"""Advice that is shown if there are no unseen rows."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class Figure:
     """One statistic of a report, such as an error or AUC, with the thresholds of its verdict.
 
     Attributes:
-        name: Key of the statistic, in lower case.
-        label: Description for readers.
+        name: Key of the statistic; `label` is its description for readers.
         value: Measured value; None if it could not be measured.
         floor: The same measure between two samples of real rows of the same size; None if it does
             not apply.
@@ -57,23 +57,24 @@ class Figure:
     worse: str = "higher"
     note: str = ""
     unit: str = ""
-    judged: str | None = None
+    judged: Verdict | None = None
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """`green`, `amber` or `red` by the thresholds; `not_measured` without a value, `shown` (no
         verdict) without thresholds."""
         if self.judged is not None:
             return self.judged
         if self.value is None:
-            return NOT_MEASURED
+            return "not_measured"
         if self.amber is None and self.red is None:
-            return SHOWN
+            return "shown"
         sign = 1.0 if self.worse == "higher" else -1.0
-        for threshold, verdict in ((self.red, RED), (self.amber, AMBER)):
-            if threshold is not None and sign * self.value >= sign * threshold:
-                return verdict
-        return GREEN
+        if self.red is not None and sign * self.value >= sign * self.red:
+            return "red"
+        if self.amber is not None and sign * self.value >= sign * self.amber:
+            return "amber"
+        return "green"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the statistic as a JSON object; NaN and infinity become None."""
@@ -98,14 +99,13 @@ class Part:
     """Part of a report: fidelity, utility, likelihood or privacy.
 
     Attributes:
-        verdict: `green`, `amber`, `red` or `not_measured`.
         sentence: Findings, in sentences for readers.
         advice: What to do about the findings.
         figures: All statistics, including those that do not contribute to the verdict.
         tables: Additional members of the part's JSON object, most of them tables.
     """
 
-    verdict: str
+    verdict: Verdict
     sentence: str
     advice: str = ""
     figures: tuple[Figure, ...] = ()
@@ -122,13 +122,9 @@ class Part:
 
 
 def not_measured(reason: str, advice: str = "") -> Part:
-    """Returns a part of a report with the verdict `not_measured` and no statistics.
-
-    Args:
-        reason: Why nothing could be measured, as a clause.
-        advice: What to do about it.
-    """
-    return Part(NOT_MEASURED, f"Not measured: {reason}.", advice)
+    """Returns a part without statistics; `reason` tells why nothing could be measured, as a
+    clause."""
+    return Part("not_measured", f"Not measured: {reason}.", advice)
 
 
 def percent(share: float, decimals: int = 0) -> str:
@@ -140,10 +136,11 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
-def worst(verdicts: Any) -> str:
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Returns the worst of some verdicts; `not_measured` if no verdict is green, amber or red."""
     found = set(verdicts)
-    return next((v for v in (RED, AMBER, GREEN) if v in found), NOT_MEASURED)
+    order: tuple[Verdict, ...] = ("red", "amber", "green")
+    return next((verdict for verdict in order if verdict in found), "not_measured")
 
 
 def _finite(value: float | None) -> float | None:

@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from gcvae.cells.levels import are_numeric
-from gcvae.evaluation.report.rows import ReportRows
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.personal import PersonalKind
@@ -43,14 +42,12 @@ class Replay:
     @property
     def sentence(self) -> str:
         """Sentence for the report that states the counts."""
-        found = [
-            f"{n:,} cells of {name!r}" for name, n in {**self.personal, **self.rare}.items() if n
-        ]
+        counts = self.personal | self.rare
+        found = [f"{n:,} cells of {name!r}" for name, n in counts.items() if n]
         if not found:
             return (
-                "Replay: no personal data and no rare text of the real table appears in "
-                "the synthetic"
-                " rows."
+                "Replay: no personal data and no rare text of the real table appears in the"
+                " synthetic rows."
             )
         return (
             "Replay: personal data or rare texts of the real table appear in the synthetic rows:"
@@ -70,11 +67,9 @@ def replayed(
     rare_rows: int,
     with_levels: bool = False,
 ) -> Replay:
-    """Counts synthetic cells that repeat personal data or a rare string of the real table.
+    """Counts synthetic cells that repeat personal data or a rare string of the training rows.
 
     Args:
-        real: Training rows, with cells of their columns' dtypes.
-        drawn: Synthetic rows, with cells of their columns' dtypes.
         rare_rows: A string is rare if fewer real rows contain it; with 1, no string is rare.
         with_levels: Whether the schema is that of a model. Its levels may then be generated, so
             they do not count as rare.
@@ -95,20 +90,8 @@ def replayed(
     return Replay(personal, {name: n for name, n in rare.items() if n})
 
 
-def replay_of(rows: ReportRows) -> Replay:
-    """Returns the counts for a report: its synthetic rows against all rows that training used."""
-    return replayed(
-        rows.schema,
-        rows.seen,
-        rows.drawn,
-        rare_rows=rows.rare_rows,
-        with_levels=rows.has_model_schema,
-    )
-
-
 def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
-    """Yields names of columns that are compared together: each personal column alone, but a first
-    and a last name as a pair."""
+    """Yields names of columns that are compared together: first and last names in pairs."""
     of_names = [c for c in columns if c.is_made_up and c.personal in _PARTS_OF_NAMES]
     first, last = ([c.name for c in of_names if c.personal is kind] for kind in _PARTS_OF_NAMES)
     yield from (list(pair) for pair in zip(first, last, strict=False))

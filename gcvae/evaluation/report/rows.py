@@ -20,13 +20,11 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True)
 class KeptRule:
-    """Shares of real and synthetic rows that satisfy a rule between columns.
+    """Shares of real and synthetic rows that satisfy a rule (`formula`) between columns.
 
     Attributes:
-        formula: The rule as a string.
-        real: Share of the real rows to which the rule applies that satisfy it, as recorded in
-            training.
-        drawn: Share of the synthetic rows to which the rule applies that satisfy it.
+        real: Share of the real rows to which the rule applies, as recorded in training.
+        drawn: Share of the synthetic rows to which the rule applies.
         n_drawn: Number of synthetic rows to which the rule applies.
         n_table: Number of all synthetic rows.
     """
@@ -45,14 +43,10 @@ class KeptRule:
 
 @dataclass(frozen=True)
 class ReportRows:
-    """The tables that a report compares, with their rows in random order.
+    """The tables that a report compares, with cells of the schema's dtypes and in random order.
 
     Attributes:
-        schema: Schema of all tables; their cells have its dtypes.
-        members: Training rows.
-        reference: Held-out rows, which decided when training stopped.
         unseen: Real rows that were not used in training; None if there are none.
-        drawn: Synthetic rows.
         is_training_table: Whether the real table is known to be the model's training table, so that
             it is known which rows are members.
         are_from_model: True if the model generated the synthetic rows, False if they were given as
@@ -85,9 +79,8 @@ class ReportRows:
         """Clause that tells why it is unknown which rows are members."""
         if self.is_minimal:
             return (
-                "Whether the real table is the one that the model was trained on is not "
-                "known, because"
-                " the model is a minimal file"
+                "Whether the real table is the one that the model was trained on is not known,"
+                " because the model is a minimal file"
             )
         return "The real table is not, row by row, the one that the model was trained on"
 

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Numbers
 from gcvae.errors import UnknownColumnError
-from gcvae.evaluation.columns import is_number, measured_columns, numbers_of, with_outcome
+from gcvae.evaluation.columns import (
+    evenly_spaced,
+    is_number,
+    measured_columns,
+    numbers_of,
+    with_outcome,
+)
 from gcvae.evaluation.features import fit_features
-from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, percent
+from gcvae.evaluation.report.parts import (
+    MORE_UNSEEN,
+    NO_UNSEEN,
+    Figure,
+    Part,
+    not_measured,
+    percent,
+)
 from gcvae.evaluation.report.row_space import fit_space
 from gcvae.evaluation.report.rows import ReportRows
-from gcvae.evaluation.utility import explained_variance, mean_area
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.suggestions import unknown_names
@@ -36,10 +48,9 @@ AMBER_SHARE, RED_SHARE = 0.9, 0.7
 
 @dataclass(frozen=True)
 class TargetScores:
-    """Scores of one learner that predicts one column of unseen real rows.
+    """Scores of one learner that predicts one column (`target`) of unseen real rows.
 
     Attributes:
-        target: Name of the predicted column.
         learner: `trees` (gradient boosting) or `linear` (ridge or logistic regression).
         measure: `auc` (two classes), `macro-auc` (several classes), or `r2` (numbers).
         drawn: Score after training on synthetic rows.
@@ -53,35 +64,16 @@ class TargetScores:
     real: float
 
     @property
-    def chance(self) -> float:
-        """Score of an uninformed prediction: 0.5 for AUCs, 0 for R²."""
-        return 0.0 if self.measure == "r2" else 0.5
-
-    @property
-    def real_skill(self) -> float:
-        """Skill after training on real rows: the score, scaled to 0 for chance and 1 at best."""
-        return (self.real - self.chance) / (1.0 - self.chance)
-
-    @property
     def kept(self) -> float | None:
         """Ratio of the skill after training on synthetic rows to that on real rows, 0 to 1.2.
 
-        None if the skill after training on real rows is below 0.05.
+        Skill is the score scaled to 0 for chance and 1 at best. The ratio is None if the skill
+        after training on real rows is below 0.05.
         """
-        if self.real_skill < _LEAST_SKILL:
+        chance = 0.0 if self.measure == "r2" else 0.5
+        if (self.real - chance) / (1.0 - chance) < _LEAST_SKILL:
             return None
-        return min(max((self.drawn - self.chance) / (self.real - self.chance), 0.0), 1.2)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the scores as a JSON object, a row of a table in the report."""
-        return {
-            "target": self.target,
-            "learner": self.learner,
-            "measure": self.measure,
-            "drawn": self.drawn,
-            "real": self.real,
-            "skill_kept": self.kept,
-        }
+        return min(max((self.drawn - chance) / (self.real - chance), 0.0), 1.2)
 
 
 def utility_part(
@@ -101,10 +93,7 @@ def utility_part(
     """
     chosen = _targets(rows.schema, targets)
     if rows.unseen is None:
-        return not_measured(
-            "it needs unseen rows, and there are none",
-            "Give a holdout, or train with report_share=0.1.",
-        )
+        return not_measured("it needs unseen rows, and there are none", NO_UNSEEN)
     n = min(len(rows.members), len(rows.drawn), MOST_ROWS)
     if min(n, len(rows.unseen)) < LEAST_ROWS:
         few = min(n, len(rows.unseen))
@@ -122,10 +111,7 @@ def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
     """Returns the columns to predict: the named ones, or up to 12 evenly spaced ones."""
     columns = measured_columns(schema)
     if named is None:
-        at = np.unique(
-            np.linspace(0, len(columns) - 1, min(len(columns), MOST_TARGETS)).astype(int)
-        )
-        return [columns[i] for i in at]
+        return [columns[i] for i in evenly_spaced(len(columns), MOST_TARGETS)]
     by_name = {column.name: column for column in columns}
     unknown = [name for name in named if name not in by_name]
     if unknown:
@@ -178,7 +164,7 @@ def _of_number(
     found = []
     for name, learner in (("trees", trees), ("linear", Ridge(1.0))):
         x = inputs[name]
-        scores = [explained_variance(learner, x[i], y[i], x[2], y[2]) for i in (0, 1)]
+        scores = [float(learner.fit(x[i], y[i]).score(x[2], y[2])) for i in (0, 1)]
         found.append(TargetScores(target.name, name, "r2", *(max(r2, -1.0) for r2 in scores)))
     return found
 
@@ -187,6 +173,7 @@ def _of_classes(
     target: Column, tables: Tables, others: TableSchema, seed: int
 ) -> list[TargetScores]:
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     labels = [table[target.name].astype(object) for table in tables]
@@ -204,7 +191,7 @@ def _of_classes(
     found = []
     for name, learner in (("trees", trees), ("linear", LogisticRegression(C=1.0, max_iter=200))):
         x = inputs[name]
-        with _without_convergence_warnings():
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             areas = [
                 mean_area(learner, x[i], y[i], x[2], y[2], range(len(classes))) for i in (0, 1)
             ]
@@ -212,25 +199,39 @@ def _of_classes(
     return found
 
 
-@contextmanager
-def _without_convergence_warnings() -> Iterator[None]:
-    """Suppresses scikit-learn's convergence warnings in the block."""
-    from sklearn.exceptions import ConvergenceWarning
+def mean_area(
+    learner: Any,
+    x: Numbers,
+    labels: npt.NDArray[Any],
+    x_test: Numbers,
+    truth: npt.NDArray[Any],
+    classes: Sequence[Any],
+) -> float:
+    """Fits a scikit-learn classifier and returns its mean one-against-rest ROC AUC on test rows.
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+    A class without training rows counts with an AUC of 0.5. Shape: x (n, d), labels (n,), x_test
+    (m, d), truth (m,), for d features.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    codes, known = pd.factorize(labels)
+    if len(known) < 2:  # every training row has the same class
+        return 0.5
+    columns = learner.fit(x, codes).predict_proba(x_test).T
+    chances = dict(zip(known, columns, strict=True))
+    nothing = np.zeros(len(truth))
+    return float(np.mean([roc_auc_score(truth == c, chances.get(c, nothing)) for c in classes]))
 
 
 def _judged(found: list[TargetScores], n_rows: int, n_unseen: int) -> Part:
     kept = [score.kept for score in found if score.kept is not None]
     tables = {
-        "targets": [score.to_json() for score in found],
+        "targets": [asdict(score) | {"skill_kept": score.kept} for score in found],
         "settings": {"rows_learned_from": n_rows, "rows_judged_on": n_unseen},
     }
     if not kept:
         reason = "no column can be predicted from the others, even with real rows"
-        return Part("not_measured", f"Not measured: {reason}.", tables=tables)
+        return replace(not_measured(reason), tables=tables)
     mean = float(np.mean(kept))
     error = float(np.std(kept, ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else None
     figure = Figure(

@@ -20,7 +20,7 @@ from gcvae.files.table_reader import TableReader
 from gcvae.files.table_stream import stream_table
 from gcvae.files.tables import read_table, write_table
 from gcvae.files.to_arrow import arrow_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.synthesizer import Synthesizer

@@ -18,7 +18,7 @@ from gcvae.files.delimited import write_delimited
 from gcvae.files.gzipped import UnzippedFile
 from gcvae.files.tables import read_table, write_table
 from gcvae.files.text_tables import text_rows
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import TableSchema
 from tests.gcvae.frames import KINDS, columns, frame_of
 from tests.lengths import first_of, tries

@@ -16,7 +16,7 @@ from gcvae.codec.name_lists import locales, names_of
 from gcvae.codec.personal import ip_of
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.personal import PersonalKind
 
 Cells = list[str]

@@ -20,7 +20,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec, _are_sentinels
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from tests.lengths import first_of, tries
 
 

@@ -15,7 +15,7 @@ from gcvae.codec.rare_levels import LEAST_ROWS_PER_LEVEL, MOST_OWN_CODES, Groupe
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
 from gcvae.numerics.generators import generator_for
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind
 from tests.lengths import first_of

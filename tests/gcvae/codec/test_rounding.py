@@ -18,7 +18,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.rounding import Rounding
 from gcvae.codec.table_codec import TableCodec
 from gcvae.numerics.generators import generator_for, normal
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from tests.lengths import tries
 
 

@@ -17,7 +17,7 @@ from gcvae.cells.values import format_table, parse_table
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from tests.gcvae.cells.test_values import TABLES
 from tests.gcvae.frames import KINDS, columns, frame_of
 from tests.lengths import first_of, tries

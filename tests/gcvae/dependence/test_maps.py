@@ -15,9 +15,14 @@ from scipy.stats import kendalltau
 from scipy.stats.contingency import association
 
 from gcvae.dependence.heat_map import CAPTIONS
-from gcvae.dependence.maps import DependencyMap, difference_of, map_of_copula, map_of_rows
+from gcvae.dependence.maps import (
+    DependencyMap,
+    clustered_order,
+    difference_of,
+    map_of_copula,
+    map_of_rows,
+)
 from gcvae.dependence.notes import KINDS
-from gcvae.dependence.order import clustered_order
 from gcvae.figures.fonts import FontWarning
 from gcvae.model.decoders import CopulaDecoder
 from gcvae.numerics.cramers_v import cramers_v, group

@@ -81,7 +81,7 @@ def test_each_columns_distance_is_one_less_its_score(
 ) -> None:
     found = shape_error(*tables, _SCHEMA)
     details = quality.get_details("Column Shapes").set_index("Column")
-    for name, error in found.columns.items():
+    for name, error in found.each.items():
         assert error == pytest.approx(1 - details.loc[name, "Score"], abs=1e-6), name
     scores = quality.get_properties().set_index("Property")["Score"]
     assert found.value == pytest.approx(1 - scores["Column Shapes"], abs=1e-6)
@@ -92,8 +92,8 @@ def test_each_pairs_difference_of_dependence_is_one_less_its_score(
 ) -> None:
     found = trend_error(*tables, _SCHEMA)
     details = quality.get_details("Column Pair Trends").set_index(["Column 1", "Column 2"])
-    assert len(details) == len(found.pairs)
-    for names, error in found.pairs.items():
+    assert len(details) == len(found.each)
+    for names, error in found.each.items():
         assert error == pytest.approx(1 - details.loc[names, "Score"], abs=1e-6), names
     scores = quality.get_properties().set_index("Property")["Score"]
     assert found.value == pytest.approx(1 - scores["Column Pair Trends"], abs=1e-6)

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.quality.measures import floor
 from gcvae.errors import TableError
 from gcvae.evaluation.fidelity import (
     classifier_two_sample_auc,
-    floor,
     shape_error,
     trend_error,
     two_way_tv,
@@ -85,7 +85,7 @@ def test_errors_are_shares(measure) -> None:
     synthetic["x"] = 1e300
     synthetic["k"] = "z"
     error = measure(real, synthetic, MIXED)
-    each = list(error.columns.values() if measure is shape_error else error.pairs.values())
+    each = list(error.each.values())
     assert all(0 <= value <= 1 for value in each)
     assert error.value == pytest.approx(np.mean(each))
 
@@ -98,8 +98,8 @@ def test_columns_shuffled_by_themselves_keep_their_shape_and_lose_their_trend() 
     for measure in (trend_error, two_way_tv):
         error = measure(real, shuffled, MIXED)
         assert error.value > 3 * floor(real, MIXED, measure, n_bootstraps=3).value
-        assert error.pairs["x", "n"] > 0.3
-        assert error.pairs["o", "b"] < 0.05
+        assert error.each["x", "n"] > 0.3
+        assert error.each["o", "b"] < 0.05
 
 
 def test_the_shape_of_numbers_is_the_largest_gap_between_two_distributions() -> None:
@@ -134,7 +134,7 @@ def test_the_trend_of_two_numbers_is_half_the_difference_of_correlations() -> No
     real = pd.DataFrame({"x": [1.0, 2.0, 3.0, np.nan], "y": [2.0, 4.0, 6.0, -50.0]})
     synthetic = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 3.0, 2.0]})  # r = 1/2
     error = trend_error(real, synthetic, schema_of(x="continuous", y="continuous"))
-    assert error.pairs == {("x", "y"): pytest.approx(0.25)}
+    assert error.each == {("x", "y"): pytest.approx(0.25)}
 
 
 def test_the_trend_of_a_constant_column_takes_its_correlation_for_zero() -> None:
@@ -208,7 +208,7 @@ def test_identifiers_constants_and_dropped_columns_are_not_measured() -> None:
     ]
     frame = mixed_frame(100, 0)
     error = shape_error(frame, frame, TableSchema.from_json(document))
-    assert set(error.columns) == set(MIXED.names)
+    assert set(error.each) == set(MIXED.names)
 
 
 def test_the_floor_is_what_a_second_sample_of_the_same_distribution_scores() -> None:
@@ -262,7 +262,9 @@ def test_text_in_a_column_of_numbers_is_named() -> None:
 
 
 def test_the_measures_load_without_torch_and_scikit_learn() -> None:
-    modules = ", ".join(f"gcvae.evaluation.{name}" for name in ("fidelity", "utility", "privacy"))
+    modules = ", ".join(
+        f"gcvae.evaluation.{name}" for name in ("fidelity", "report.utility", "report.privacy")
+    )
     check = f"import sys, {modules}; sys.exit('torch' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check]).returncode == 0
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gcvae.files.table_stream import stream_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")']
 HARMLESS = ["a", "1", "a=b", "x@y.z", "-5", "+49 30", "", "'=1", "-1,5", "-12.5%", "ü"]

@@ -12,7 +12,7 @@ from gcvae.cells.values import parse_table
 from gcvae.errors import TableError
 from gcvae.files.table_stream import MEDIA_TYPES, stream_table
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from tests.wordings import refuses
 
 NOTES = ["?", '"a, b"', "c", "c", "c"]

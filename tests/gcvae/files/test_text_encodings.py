@@ -14,7 +14,7 @@ import pytest
 from gcvae.errors import TableError
 from gcvae.files.table_reader import TableReader
 from gcvae.files.tables import read_table, write_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.synthesizer import Synthesizer
 from tests.wordings import refuses, same_wording
 

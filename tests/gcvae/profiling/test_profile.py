@@ -9,7 +9,7 @@ import pytest
 
 from gcvae.cells.values import parse_table
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.profiling.profile import profile_table
 
 

@@ -13,7 +13,7 @@ import pytest
 from gcvae.errors import TableError
 from gcvae.files.table_reader import TableReader
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.synthesizer import Synthesizer

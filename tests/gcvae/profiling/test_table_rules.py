@@ -12,7 +12,7 @@ import pytest
 from gcvae import Synthesizer
 from gcvae.errors import SchemaError
 from gcvae.files.table_reader import TableReader
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import TableSchema
 from tests.wordings import refuses
 

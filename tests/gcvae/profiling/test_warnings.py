@@ -14,7 +14,7 @@ from pyarrow import parquet
 from gcvae.cells.values import format_table
 from gcvae.files.table_reader import TableReader
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.synthesizer import Synthesizer
 

@@ -13,7 +13,7 @@ from gcvae import Synthesizer, TableReader, read_table
 from gcvae.cells.values import parse_table
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from tests.lengths import first_of

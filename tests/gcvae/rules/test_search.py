@@ -11,7 +11,7 @@ import pytest
 from benchmarks.known_truth.orders import draw_orders
 from gcvae.cells.values import parse_table
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.rules.search import RuleFinding, find_rules
 
 N = 1_500

@@ -13,7 +13,7 @@ import pytest
 
 from gcvae.cells.values import parse_table
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.rules.splits import Split, splits_of
 from gcvae.rules.step_search import with_steps
 from gcvae.schema.columns import Column

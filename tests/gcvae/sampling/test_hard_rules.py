@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gcvae.cells.values import parse_table
 from gcvae.errors import SchemaError
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.sampling.hard_rules import HardRules, KnownCombinations
 from gcvae.schema.columns import TableSchema
 from tests.lengths import tries

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 
 
 @pytest.mark.parametrize(

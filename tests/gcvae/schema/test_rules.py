@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gcvae.errors import SchemaError
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.expressions import written
 from gcvae.schema.rules import Condition, Dependency, Formula, Missingness, Rule

@@ -17,7 +17,7 @@ from gcvae.cells.levels import level_texts
 from gcvae.cells.values import parse_table
 from gcvae.errors import SchemaError, TableError, UnknownColumnError
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from tests.gcvae.frames import KINDS, columns, frame_of

@@ -11,7 +11,7 @@ from gcvae.cells.values import parse_table
 from gcvae.dependence.map_kinds import check_place
 from gcvae.errors import InputError, SettingError
 from gcvae.files.row_documents import rows_to_csv
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from gcvae.schema.suggestions import MOST_LISTED, listed, nearest, unknown_names
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.training.foreign_names import BESIDE_SETTINGS, FOREIGN_NAMES

@@ -18,7 +18,7 @@ from catalog import Job, JobKind, JobStatus
 from catalog.job_kinds import ImputeSpec, SampleSpec, ScoreSpec, TableSpec
 from catalog.object_keys import input_prefix
 from gcvae.files.tables import read_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from models_store.manifests import Manifest
 
 _ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]

@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 
 from gcvae import Synthesizer, TableReader
 from gcvae.cells.values import format_table
-from gcvae.profiling.infer_schema import infer_schema
+from gcvae.profiling.infer import infer_schema
 from tests.gcvae.codec.test_rounding import mixed, shares
 
 QUICK = {

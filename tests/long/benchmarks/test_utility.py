@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.quality.measures import utility
 from gcvae.errors import TableError, UnknownColumnError
-from gcvae.evaluation.utility import utility
 from gcvae.schema.columns import TableSchema
 from tests.wordings import refuses
 
