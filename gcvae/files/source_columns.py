@@ -6,10 +6,10 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +28,9 @@ from gcvae.files.temporary_files import temporary_files, written_to
 from gcvae.files.text_tables import TextRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column
+
+_LOOKED_AT_ROWS = 4096
+"""Number of first rows of a chunk that decide whether its column is stored by distinct texts."""
 
 
 @dataclass(frozen=True)
@@ -82,123 +85,33 @@ class FrameColumns:
         return self.frame[name]
 
 
-class TextFileColumns:
-    """Columns of a text file, stored as dictionary-encoded columns of an Arrow file that is mapped
-    into memory.
-
-    Attributes:
-        path: Path of the Arrow file.
-        names: Names of the columns.
-        lines: Line number of each row in the text file.
-        separator: Separator of the text file.
-    """
-
-    def __init__(self, chunks: Iterator[TextRows], path: Path) -> None:
-        """Writes at least one chunk of rows to the Arrow file at `path`."""
-        lines, sink = list[LineNumbers](), None
-        with ExitStack() as files:
-            files.enter_context(written_to(path))
-            file = files.enter_context(pa.OSFile(str(path), "wb"))
-            for chunk in chunks:
-                batch = pa.RecordBatch.from_arrays(
-                    [_encoded(column) for column in chunk.table.columns], chunk.table.column_names
-                )
-                sink = sink or files.enter_context(pa.ipc.new_stream(file, batch.schema))
-                sink.write_batch(batch)
-                lines.append(chunk.lines)
-        self.path, self.names, self.separator = path, batch.schema.names, chunk.separator
-        self.lines = LineNumbers.joined(lines)
-
-    def type(self, name: str) -> None:
-        """Returns None, because the columns of a text file have no types."""
-        return
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return len(self.lines)
-
-    def __getitem__(self, name: str) -> TextColumn:
-        """Returns the column with this name, whose texts are mapped from the file and not
-        copied."""
-        options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
-        with pa.memory_map(str(self.path)) as file:
-            column = pa.ipc.open_stream(file, options=options).read_all().column(0)
-        return TextColumn(name, column)
-
-
-_LOOKED_AT_ROWS = 4096
-"""Number of first rows of a chunk that decide whether its column is stored by distinct texts."""
-
-
-def _encoded(column: Any) -> Any:
-    """Returns a chunk of a column as a dictionary, which contains each distinct text once or, if
-    most texts are different, one text for each row."""
-    start = column.slice(0, _LOOKED_AT_ROWS)
-    if 2 * len(start.unique()) <= len(start):
-        return column.dictionary_encode().combine_chunks()
-    texts = column.combine_chunks()
-    return pa.DictionaryArray.from_arrays(np.arange(len(texts), dtype=np.int32), texts)
-
-
-@dataclass(frozen=True)
-class ParquetColumns:
-    """Columns of a Parquet file.
-
-    Attributes:
-        file: File that `opened_parquet` returned.
-        lines: None, because a Parquet file has no lines.
-        separator: Separator of the cells if the rows are written to a text file.
-    """
-
-    file: Any
-    lines = None
-    separator = ","
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.file.schema_arrow.names)
-
-    def type(self, name: str) -> str:
-        """Returns Arrow's name of the column's type in the file."""
-        return str(self.file.schema_arrow.field(name).type)
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return int(self.file.metadata.num_rows)
-
-    def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
-        """Returns the column with this name."""
-        return parquet_column(self.file, name)
-
-
 @dataclass(frozen=True)
 class FileColumns:
     """Columns of a text or Parquet file, restricted to m selected rows.
 
     Attributes:
-        file: Columns with all rows of the file.
+        names: Names of the columns.
+        read: Function that returns all rows of the column with this name.
+        n_rows: Number of rows in the file.
+        parquet_types: Arrow's name of each column's type in a Parquet file; empty for a text file.
+        lines_of_file: Line number of each row in a text file; None for a Parquet file.
+        separator: Character between the cells of the text file; a comma for a Parquet file.
         rows: Indices of the selected rows, ascending; None for all rows. Shape: (m,).
     """
 
-    file: TextFileColumns | ParquetColumns
+    names: list[str]
+    read: Callable[[str], pd.Series[Any] | TextColumn]
+    n_rows: int
+    parquet_types: Mapping[str, str] = field(default_factory=dict)
+    lines_of_file: LineNumbers | None = None
+    separator: str = ","
     rows: npt.NDArray[np.int64] | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return self.file.names
-
-    @property
-    def separator(self) -> str:
-        """Character between the cells of the text file; a comma for a Parquet file."""
-        return self.file.separator
 
     @cached_property
     def lines(self) -> LineNumbers | None:
         """For a text file, the line number of each selected row, by its index among these; else
         None."""
-        lines = self.file.lines
+        lines = self.lines_of_file
         return lines if lines is None or self.rows is None else lines.of(self.rows)
 
     def line_of(self, row: int) -> int | None:
@@ -212,20 +125,20 @@ class FileColumns:
 
         The first value is the dtype in data frames, which columns of files do not have.
         """
-        return None, self.file.type(column.name)
+        return None, self.parquet_types.get(column.name)
 
     def __len__(self) -> int:
         """Returns the number of selected rows."""
-        return len(self.file) if self.rows is None else len(self.rows)
+        return self.n_rows if self.rows is None else len(self.rows)
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
         """Returns the selected rows of the column with this name."""
-        cells = self.file[name]
+        cells = self.read(name)
         if self.rows is None:
             return cells
         if not isinstance(cells, TextColumn):
             return cells.iloc[self.rows].reset_index(drop=True)
-        is_selected = np.zeros(len(self.file), dtype=bool)
+        is_selected = np.zeros(self.n_rows, dtype=bool)
         is_selected[self.rows] = True
         return TextColumn(name, cells.texts.filter(pa.array(is_selected)).cast(pa.string()))
 
@@ -240,7 +153,7 @@ def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceCo
     kept = np.delete(np.arange(len(source)), rows)
     if isinstance(source, FrameColumns):
         return FrameColumns(source.frame.iloc[kept])
-    return FileColumns(source.file, kept if source.rows is None else source.rows[kept])
+    return replace(source, rows=kept if source.rows is None else source.rows[kept])
 
 
 @contextmanager
@@ -262,14 +175,49 @@ def source_columns(rows: Rows, report: Report = report_to_nobody) -> Iterator[So
         return
     with rows.opened() as file:
         if rows.is_parquet(file):
-            yield FileColumns(ParquetColumns(opened_parquet(file)))
+            parquet = opened_parquet(file)
+            types = {field.name: str(field.type) for field in parquet.schema_arrow}
+            n_rows = int(parquet.metadata.num_rows)
+            yield FileColumns([*types], partial(parquet_column, parquet), n_rows, types)
             return
         with temporary_files() as folder:
-            chunks = _reported(rows, file, report)
-            yield FileColumns(TextFileColumns(chunks, folder / "cells.arrow"))
+            yield _text_columns(_reported(rows, file, report), folder / "cells.arrow")
 
 
 def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[TextRows]:
     for chunk in reader.text_rows(file):
         yield chunk
         report(reader.fraction)
+
+
+def _text_columns(chunks: Iterator[TextRows], path: Path) -> FileColumns:
+    """Writes at least one chunk of rows to an Arrow file of dictionary-encoded columns, and returns
+    the columns, whose texts are mapped from the file and not copied."""
+    lines, sink = list[LineNumbers](), None
+    with ExitStack() as files:
+        files.enter_context(written_to(path))
+        file = files.enter_context(pa.OSFile(str(path), "wb"))
+        for chunk in chunks:
+            columns = [_encoded(column) for column in chunk.table.columns]
+            batch = pa.RecordBatch.from_arrays(columns, chunk.table.column_names)
+            sink = sink or files.enter_context(pa.ipc.new_stream(file, batch.schema))
+            sink.write_batch(batch)
+            lines.append(chunk.lines)
+    names, whole = batch.schema.names, LineNumbers.joined(lines)
+
+    def read(name: str) -> TextColumn:
+        options = pa.ipc.IpcReadOptions(included_fields=[names.index(name)])
+        with pa.memory_map(str(path)) as file:
+            return TextColumn(name, pa.ipc.open_stream(file, options=options).read_all().column(0))
+
+    return FileColumns(names, read, len(whole), {}, whole, chunk.separator)
+
+
+def _encoded(column: Any) -> Any:
+    """Returns a chunk of a column as a dictionary, which contains each distinct text once or, if
+    most texts are different, one text for each row."""
+    start = column.slice(0, _LOOKED_AT_ROWS)
+    if 2 * len(start.unique()) <= len(start):
+        return column.dictionary_encode().combine_chunks()
+    texts = column.combine_chunks()
+    return pa.DictionaryArray.from_arrays(np.arange(len(texts), dtype=np.int32), texts)
