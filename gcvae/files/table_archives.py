@@ -86,14 +86,10 @@ def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]
 def unpack(
     archive: ZipFile, member: ZipInfo, target: BinaryIO, check: Callable[[int], None]
 ) -> None:
-    """Writes a file of an archive to `target`, and rewinds `target`.
+    """Writes a file of an archive to `target`, an empty file, and rewinds `target`.
 
-    Args:
-        archive: Archive that `opened_archive` returned.
-        member: File in the archive.
-        target: Empty file, opened for writing.
-        check: Function that receives the number of bytes written so far, and may raise an exception
-            to stop, for example if the file is too large.
+    The function `check` receives the number of bytes written so far, and may raise an exception to
+    stop, for example if the file is too large.
 
     Raises:
         TableError: The data is damaged.
@@ -167,8 +163,7 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
 
 
 def _folded(table: str) -> str:
-    """Returns a table's name in the form in which file systems and databases that ignore case
-    compare it."""
+    """Returns a table's name in the form that file systems and databases compare."""
     return normalize("NFC", table).casefold()
 
 
