@@ -6,10 +6,10 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,117 +33,52 @@ _LOOKED_AT_ROWS = 4096
 """Number of first rows of a chunk that decide whether its column is stored by distinct texts."""
 
 
-@dataclass(frozen=True)
-class FrameColumns:
-    """Columns of a data frame, with the interface of `FileColumns`."""
+@dataclass(frozen=True, eq=False)
+class SourceColumns:
+    """Columns of n rows of a table in memory or in a file.
 
-    frame: pd.DataFrame
+    Attributes:
+        names: Names of the columns; those of a frame may be of any type.
+        n_rows: Number of rows.
+        read: Function that returns the column with this name; of a file, all rows.
+        types: Function that returns (dtype in data frames, type in Parquet files) that the schema
+            has to store for a column so that generated rows get the same types; either is None if
+            it follows from the column's kind.
+        lines: Line of each row in a text file, from 1, by the row's label; None for other tables.
+        separator: Character between the cells of the text file; a comma for other tables.
+        frame: The table if it is in memory, else None.
+        rows: Indices of the rows among those of a file, ascending; None for all. Shape: (n,).
+    """
 
-    @property
-    def names(self) -> list[Any]:
-        """Names of the columns, of any type."""
-        return list(self.frame.columns)
-
-    @property
-    def lines(self) -> Any:
-        """Line number of each row, by its label, if the frame was read from a text file; else
-        None."""
-        return self.frame.attrs.get("lines")
-
-    @property
-    def separator(self) -> str:
-        """Separator of the cells in the text file from which the frame was read; a comma for other
-        frames."""
-        return str(self.frame.attrs.get("separator", ","))
+    names: list[Any]
+    n_rows: int
+    read: Callable[[str], pd.Series[Any] | TextColumn]
+    types: Callable[[Column], tuple[str | None, str | None]]
+    lines: Any = None
+    separator: str = ","
+    frame: pd.DataFrame | None = None
+    rows: npt.NDArray[np.int64] | None = None
 
     def line_of(self, row: int) -> int | None:
-        """Returns the line, from 1, of the row with index `row` in the text file from which the
-        frame was read; None for other frames."""
-        return None if self.lines is None else self.lines[self.frame.index[row]]
-
-    def types(self, column: Column) -> tuple[str | None, str | None]:
-        """Returns (dtype in data frames, type in Parquet files) that the schema has to store so
-        that generated rows get the same types; either is None if it follows from the column's kind.
-
-        For a column read from a Parquet file only the latter is needed; for unchanged string cells
-        of a text file neither.
-        """
-        series = self.frame[column.name]
-        if self.lines is not None and series.dtype == object and is_text(series):
-            return None, None
-        read_as = self.frame.attrs.get("parquet_types", {}).get(column.name)
-        if read_as is not None and is_as_read(series, read_as):
-            return None, read_as
-        return frame_types(series, column)
+        """Returns the line, from 1, of the row with index `row` in the text file; None for other
+        tables."""
+        label = row if self.frame is None else self.frame.index[row]
+        return None if self.lines is None else self.lines[label]
 
     def __len__(self) -> int:
         """Returns the number of rows."""
-        return len(self.frame)
-
-    def __getitem__(self, name: str) -> pd.Series[Any]:
-        """Returns the column with this name."""
-        return self.frame[name]
-
-
-@dataclass(frozen=True)
-class FileColumns:
-    """Columns of a text or Parquet file, restricted to m selected rows.
-
-    Attributes:
-        names: Names of the columns.
-        read: Function that returns all rows of the column with this name.
-        n_rows: Number of rows in the file.
-        parquet_types: Arrow's name of each column's type in a Parquet file; empty for a text file.
-        lines_of_file: Line number of each row in a text file; None for a Parquet file.
-        separator: Character between the cells of the text file; a comma for a Parquet file.
-        rows: Indices of the selected rows, ascending; None for all rows. Shape: (m,).
-    """
-
-    names: list[str]
-    read: Callable[[str], pd.Series[Any] | TextColumn]
-    n_rows: int
-    parquet_types: Mapping[str, str] = field(default_factory=dict)
-    lines_of_file: LineNumbers | None = None
-    separator: str = ","
-    rows: npt.NDArray[np.int64] | None = None
-
-    @cached_property
-    def lines(self) -> LineNumbers | None:
-        """For a text file, the line number of each selected row, by its index among these; else
-        None."""
-        lines = self.lines_of_file
-        return lines if lines is None or self.rows is None else lines.of(self.rows)
-
-    def line_of(self, row: int) -> int | None:
-        """Returns the line in the text file, from 1, of the row with index `row` among the selected
-        ones; None for a Parquet file."""
-        return None if self.lines is None else self.lines[row]
-
-    def types(self, column: Column) -> tuple[None, str | None]:
-        """Returns (None, Arrow's name of the column's type) for a Parquet file, and (None, None)
-        for a text file.
-
-        The first value is the dtype in data frames, which columns of files do not have.
-        """
-        return None, self.parquet_types.get(column.name)
-
-    def __len__(self) -> int:
-        """Returns the number of selected rows."""
-        return self.n_rows if self.rows is None else len(self.rows)
+        return self.n_rows
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
-        """Returns the selected rows of the column with this name."""
+        """Returns the rows of the column with this name."""
         cells = self.read(name)
         if self.rows is None:
             return cells
         if not isinstance(cells, TextColumn):
             return cells.iloc[self.rows].reset_index(drop=True)
-        is_selected = np.zeros(self.n_rows, dtype=bool)
+        is_selected = np.zeros(len(cells.texts), dtype=bool)
         is_selected[self.rows] = True
         return TextColumn(name, cells.texts.filter(pa.array(is_selected)).cast(pa.string()))
-
-
-SourceColumns = FrameColumns | FileColumns
 
 
 def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceColumns:
@@ -151,9 +86,30 @@ def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceCo
     if not len(rows):
         return source
     kept = np.delete(np.arange(len(source)), rows)
-    if isinstance(source, FrameColumns):
-        return FrameColumns(source.frame.iloc[kept])
-    return replace(source, rows=kept if source.rows is None else source.rows[kept])
+    if source.frame is not None:
+        return frame_columns(source.frame.iloc[kept])
+    lines = None if source.lines is None else source.lines.of(kept)
+    rows = kept if source.rows is None else source.rows[kept]
+    return replace(source, n_rows=len(kept), lines=lines, rows=rows)
+
+
+def frame_columns(frame: pd.DataFrame) -> SourceColumns:
+    """Returns the columns of a data frame."""
+    names, types = list(frame.columns), partial(_types_in_frame, frame)
+    lines, separator = frame.attrs.get("lines"), str(frame.attrs.get("separator", ","))
+    return SourceColumns(names, len(frame), frame.__getitem__, types, lines, separator, frame)
+
+
+def _types_in_frame(frame: pd.DataFrame, column: Column) -> tuple[str | None, str | None]:
+    """Returns the types of a column of a frame: none of unchanged string cells of a text file, and
+    only that in Parquet files of a column that was read from one."""
+    series = frame[column.name]
+    if frame.attrs.get("lines") is not None and series.dtype == object and is_text(series):
+        return None, None
+    read_as = frame.attrs.get("parquet_types", {}).get(column.name)
+    if read_as is not None and is_as_read(series, read_as):
+        return None, read_as
+    return frame_types(series, column)
 
 
 @contextmanager
@@ -171,14 +127,11 @@ def source_columns(rows: Rows, report: Report = report_to_nobody) -> Iterator[So
     """
     rows = given_rows(rows)
     if isinstance(rows, pd.DataFrame):
-        yield FrameColumns(rows)
+        yield frame_columns(rows)
         return
     with rows.opened() as file:
         if rows.is_parquet(file):
-            parquet = opened_parquet(file)
-            types = {field.name: str(field.type) for field in parquet.schema_arrow}
-            n_rows = int(parquet.metadata.num_rows)
-            yield FileColumns([*types], partial(parquet_column, parquet), n_rows, types)
+            yield _parquet_columns(opened_parquet(file))
             return
         with temporary_files() as folder:
             yield _text_columns(_reported(rows, file, report), folder / "cells.arrow")
@@ -190,7 +143,17 @@ def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[T
         report(reader.fraction)
 
 
-def _text_columns(chunks: Iterator[TextRows], path: Path) -> FileColumns:
+def _parquet_columns(file: Any) -> SourceColumns:
+    types = {field.name: str(field.type) for field in file.schema_arrow}
+    return SourceColumns(
+        [*types],
+        int(file.metadata.num_rows),
+        partial(parquet_column, file),
+        lambda column: (None, types[column.name]),
+    )
+
+
+def _text_columns(chunks: Iterator[TextRows], path: Path) -> SourceColumns:
     """Writes at least one chunk of rows to an Arrow file of dictionary-encoded columns, and returns
     the columns, whose texts are mapped from the file and not copied."""
     lines, sink = list[LineNumbers](), None
@@ -210,7 +173,7 @@ def _text_columns(chunks: Iterator[TextRows], path: Path) -> FileColumns:
         with pa.memory_map(str(path)) as file:
             return TextColumn(name, pa.ipc.open_stream(file, options=options).read_all().column(0))
 
-    return FileColumns(names, read, len(whole), {}, whole, chunk.separator)
+    return SourceColumns(names, len(whole), read, lambda _: (None, None), whole, chunk.separator)
 
 
 def _encoded(column: Any) -> Any:
