@@ -43,22 +43,26 @@ class Readable(Protocol):
         ...
 
 
-def check_encoding(name: str) -> str | None:
-    """Returns Python's canonical name of an encoding, or None if it is UTF-8.
+def checked_encoding(name: str | None, pointer: str | None = None) -> str | None:
+    """Returns Python's canonical name of an encoding; None if it is UTF-8 or `name` is None.
 
-    >>> check_encoding("Windows-1252"), check_encoding("UTF8")
+    >>> checked_encoding("Windows-1252"), checked_encoding("UTF8")
     ('cp1252', None)
 
     Raises:
-        ValueError: The encoding does not exist; the message suggests one.
+        TableError: The encoding does not exist; the error suggests one, and names the JSON pointer
+            `pointer`, if it is not None.
     """
+    if name is None:
+        return None
     try:
         "".encode(name)  # codecs that are not for text, such as zip, raise an error
         found = codecs.lookup(name).name
     except (LookupError, ValueError):
         found = ""
     if not found or found.replace("-", "_") in _NO_FILE_ENCODINGS:
-        raise ValueError(_similar_encodings(name))
+        expected = _similar_encodings(name)
+        raise TableError(Problem(f"there is no encoding {name!r}", pointer, expected=expected))
     return None if found in ("utf-8", "utf-8-sig") else found
 
 
@@ -68,20 +72,6 @@ def _similar_encodings(name: str) -> str:
     letters = re.match("[a-z]*", name.strip().lower())
     near = _FAMILIES.get(letters[0] if letters else "") or nearest(name, _COMMON)
     return f"{near}, or another" if near else f"the name of one, such as {', '.join(_COMMON)}"
-
-
-def checked_encoding(name: str | None, pointer: str | None = None) -> str | None:
-    """Returns Python's canonical name of an encoding; None if it is UTF-8 or `name` is None.
-
-    Raises:
-        TableError: The encoding does not exist; the error names the JSON pointer `pointer`, if it
-            is not None.
-    """
-    try:
-        return None if name is None else check_encoding(name)
-    except ValueError as error:
-        message = f"there is no encoding {name!r}"
-        raise TableError(Problem(message, pointer, expected=str(error))) from None
 
 
 class UnzippedFile:
