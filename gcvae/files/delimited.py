@@ -22,14 +22,8 @@ _NUMBER = r"^[+-]?[0-9][0-9., ]*([eE][+-]?[0-9]+)?%?$"
 def write_delimited(
     frame: pd.DataFrame, *, separator: str = ",", header: bool = True
 ) -> Iterator[bytes]:
-    """Yields a frame as delimited text (CSV) with LF line ends, in chunks of bytes; cells are
-    quoted only if necessary.
-
-    Args:
-        frame: Frame whose cells are strings.
-        separator: Character between the cells.
-        header: Whether to begin with the column names.
-    """
+    """Yields a frame of strings as delimited text (CSV) with LF line ends, in chunks of bytes;
+    cells are quoted only if necessary."""
     if header:
         yield delimited_header(frame.columns, separator)
     for start in range(0, len(frame), ROWS_PER_CHUNK):
@@ -44,14 +38,10 @@ def delimited_header(names: Iterable[Any], separator: str) -> bytes:
 
 
 def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
-    """Returns rows as delimited text, without a header.
+    """Returns rows as delimited text, without a header, from an Arrow array of strings without
+    nulls for each column, which may be dictionary-encoded.
 
     If there is only one column, empty cells are quoted, because readers skip blank lines.
-
-    Args:
-        columns: Cells of each column, as Arrow arrays of strings without nulls; may be
-            dictionary-encoded.
-        separator: Character between the cells.
     """
     pattern = f'["\r\n{separator}]' + ("|^$" if len(columns) == 1 else "")
     *cells, last = (_quoted(column, pattern) for column in columns)
@@ -87,14 +77,11 @@ def has_texts(column: Column) -> bool:
 
 
 def without_formulas(cells: Any) -> Any:
-    """Returns string cells with an apostrophe put before each that a spreadsheet would evaluate as
-    a formula.
+    """Returns a dictionary-encoded Arrow array of strings with an apostrophe put before each that a
+    spreadsheet would evaluate as a formula.
 
     Formulas are strings that begin with =, +, -, @, a tab or a carriage return and are not plain
     numbers. Source: OWASP, CSV injection.
-
-    Args:
-        cells: Dictionary-encoded Arrow array of strings.
     """
     texts = cells.dictionary
     is_formula = pc.and_(

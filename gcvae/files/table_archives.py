@@ -107,11 +107,7 @@ def write_archive(
     target: BinaryIO, files: Iterable[tuple[str, Callable[[io.RawIOBase], object]]]
 ) -> dict[str, PackedTable]:
     """Writes files into a new, uncompressed archive; returns the byte range of each by its name.
-
-    Args:
-        target: Empty file.
-        files: Pairs of a name and a function that writes the content to the file it receives.
-    """
+    `files` are pairs of a name and a function that writes the content to the file it receives."""
     found = {}
     with ZipFile(target, "w", ZIP_STORED) as archive:
         for name, write in files:

@@ -149,11 +149,8 @@ class TableReader:
             yield file
 
     def text_rows(self, file: BinaryIO, most_unzipped: int | None = None) -> Iterator[TextRows]:
-        """Yields the rows of an opened text file in chunks of rows.
-
-        Args:
-            file: The file, which may be compressed by gzip.
-            most_unzipped: Maximum uncompressed size of a gzip file in bytes; None for no limit.
+        """Yields the rows of an opened text file in chunks of rows; a file that is compressed by
+        gzip may have `most_unzipped` uncompressed bytes, or any number if None.
 
         Raises:
             TableError: The file is not a table or has no rows; errors name the lines.

@@ -142,10 +142,8 @@ def text_rows(
     text = _TextFile(file if encoding is None else DecodedFile(file, encoding), check)
     window = text.more(window_bytes).removeprefix(BOM_UTF8)
     _refuse_no_text(window)
-    text.separator, start = separator_line(window) or (
-        _separator(window, is_whole=text.is_at_end),
-        0,
-    )
+    named = separator_line(window)
+    text.separator, start = named or (_separator(window, is_whole=text.is_at_end), 0)
     start = len(window) - len(window[start:].lstrip(b"\r\n"))
     text.pass_over(window[:start])
     header, held = text.split_header(window[start:])
@@ -211,12 +209,8 @@ class _TextFile:
         self._offset += len(data)
 
     def report(self, rows: TextRows | None = None, held: bytes = b"") -> None:
-        """Calls the caller's check function with statistics of the file as read so far.
-
-        Args:
-            rows: Rows since the last call; None if there are none.
-            held: Bytes of the incomplete row at the end.
-        """
+        """Calls the caller's check function with statistics of the file as read so far: the `rows`
+        since the last call, and the bytes of the incomplete row at the end."""
         self.n_rows += 0 if rows is None else len(rows)
         if self._check is None:
             return

@@ -36,7 +36,7 @@ from gcvae.cells.values import (
     read_column,
 )
 from gcvae.errors import Problem, TableError
-from gcvae.files.source_columns import FrameColumns, SourceColumns
+from gcvae.files.source_columns import SourceColumns
 from gcvae.files.temporary_files import temporary_files, written_to
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
@@ -186,9 +186,11 @@ def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
     column = None if isinstance(table, pd.DataFrame) else table.stored[name]
     if not isinstance(column, DistinctColumn):
         return pd.factorize(table[name])[0]
-    codes = column.codes.read()
+    codes: npt.NDArray[np.integer[Any]] = column.codes.read()
     # Cells that are written differently may have the same value, such as 1 and 1.0.
     of_values = pd.factorize(column.placed(np.arange(codes.max(initial=-1) + 1)))[0]
+    if len(of_values) == of_values.max(initial=-1) + 1:
+        return codes
     return np.asarray(np.append(of_values, -1)[codes])
 
 
@@ -202,10 +204,8 @@ def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterato
 def typed_columns(
     source: SourceColumns, schema: TableSchema, report: Report = report_to_nobody
 ) -> Iterator[TypedTable]:
-    """Context manager that returns a table with its cells parsed to the schema's types.
-
-    Args:
-        report: Function that receives the share of columns that have been parsed.
+    """Context manager that returns a table with its cells parsed to the schema's types; `report`
+    receives the share of columns that have been parsed.
 
     Raises:
         TableError: A cell is not valid for its column's kind.
@@ -223,7 +223,7 @@ def typed_columns(
 def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
     """Context manager that returns an empty table to which parsed columns can be added; its files
     are deleted afterwards."""
-    if isinstance(source, FrameColumns):
+    if source.frame is not None:
         yield GrowingColumns(source, None)
         return
     with temporary_files() as folder:
@@ -241,15 +241,8 @@ class GrowingColumns:
         self._problems: list[Problem] = []
 
     def add(self, column: Column, known: KnownCells | None = None) -> None:
-        """Parses a column and stores its values; errors in cells are collected, and the method
-        `table` raises them.
-
-        Args:
-            known: The column's cells if they have already been read, else None.
-
-        Raises:
-            OSError: The disk is full.
-        """
+        """Parses a column, whose cells may be `known`, and stores its values; errors in cells are
+        collected, and the method `table` raises them."""
         if self._folder is None:
             return
         path = self._folder / str(len(self._columns))
@@ -280,7 +273,7 @@ class GrowingColumns:
         Raises:
             TableError: A cell is not valid for its column's kind.
         """
-        if isinstance(self._source, FrameColumns):
+        if self._source.frame is not None:
             return parse_table(self._source.frame[list(schema.names)], schema)
         if self._problems:
             raise TableError(*self._problems)

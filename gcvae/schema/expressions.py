@@ -79,9 +79,8 @@ def parse_expression(text: str) -> ast.expr:
         )
         raise ValueError(f"{message}: {text[:40]} …")
     meant: dict[str, str | Percentage] = {}
-    longer: list[
-        int
-    ] = []  # ends of texts that are shorter than their Python code, once per character
+    # Ends of texts that are shorter than their Python code, once per character.
+    longer: list[int] = []
 
     def as_python(match: re.Match[str]) -> str:
         text, name, sign, number = match.groups()
