@@ -78,18 +78,19 @@ class ArrayFile:
 
 
 @dataclass(frozen=True)
-class DistinctColumn:
-    """A column of n rows stored as its U distinct values and the index of each row's value.
+class StoredColumn:
+    """A column of n rows, stored as values and the index of each row's value.
 
     Attributes:
-        values: Distinct values, in a file or as a list. Shape: (U,).
-        codes: Index of each row's value; -1 for a missing cell. Shape: (n,).
+        values: U distinct values, in a file or as a list; or the value of each row.
+        codes: Index of each row's value; -1 for a missing cell. None if `values` has one value for
+            each row, NaN or NaT for missing. Shape: (n,).
         nullable: Whether integers and booleans get a nullable dtype.
     """
 
     values: ArrayFile | list[Any]
-    codes: ArrayFile
-    nullable: bool
+    codes: ArrayFile | None
+    nullable: bool = False
 
     def placed(self, codes: npt.NDArray[np.integer[Any]]) -> pd.Series[Any]:
         """Returns the values at indices among the distinct values."""
@@ -98,28 +99,10 @@ class DistinctColumn:
 
     def at(self, places: RowIndices) -> pd.Series[Any]:
         """Returns the values of the rows with indices `places`."""
-        return self.placed(self.codes.read()[places])
-
-
-@dataclass(frozen=True)
-class PlainColumn:
-    """A column of numbers or times, stored as an array of the values of its n rows.
-
-    Attributes:
-        values: Values of the rows. Shape: (n,).
-        is_blank: Mask of the missing cells of an integer column; None if missing cells are NaN or
-            NaT in `values`. Shape: (n,).
-    """
-
-    values: ArrayFile
-    is_blank: ArrayFile | None
-
-    def at(self, places: RowIndices) -> pd.Series[Any]:
-        """Returns the values of the rows with indices `places`."""
-        values = np.array(self.values.read()[places])
-        if self.is_blank is None:
-            return pd.Series(values)
-        return pd.Series(pd.arrays.IntegerArray(values, np.array(self.is_blank.read()[places])))
+        if self.codes is not None:
+            return self.placed(self.codes.read()[places])
+        assert isinstance(self.values, ArrayFile), "lists are of distinct values"
+        return pd.Series(np.array(self.values.read()[places]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +114,7 @@ class TypedFiles:
         n_rows: Number of rows.
     """
 
-    stored: dict[str, DistinctColumn | PlainColumn]
+    stored: dict[str, StoredColumn]
     n_rows: int
 
     @property
@@ -161,11 +144,11 @@ def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> Typ
         return changed
     replaced = dict(table.stored)
     for name, series in columns.items():
-        old = replaced[name]
-        assert isinstance(old, DistinctColumn), "a column of levels"
+        old = replaced[name].codes
+        assert old is not None, "a column of levels"
         codes, distinct = pd.factorize(series)
-        kept = ArrayFile.of(codes.astype(np.int32), old.codes.path.with_suffix(".learned"))
-        replaced[name] = DistinctColumn(distinct.tolist(), kept, old.nullable)
+        kept = ArrayFile.of(codes.astype(np.int32), old.path.with_suffix(".learned"))
+        replaced[name] = replace(replaced[name], values=distinct.tolist(), codes=kept)
     return TypedFiles(replaced, len(table))
 
 
@@ -184,7 +167,7 @@ def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
     """Returns the index of each of n rows' values among the column's distinct values; -1 for
     missing. Shape: (n,)."""
     column = None if isinstance(table, pd.DataFrame) else table.stored[name]
-    if not isinstance(column, DistinctColumn):
+    if column is None or column.codes is None:
         return pd.factorize(table[name])[0]
     codes: npt.NDArray[np.integer[Any]] = column.codes.read()
     # Cells that are written differently may have the same value, such as 1 and 1.0.
@@ -237,7 +220,7 @@ class GrowingColumns:
         """Starts without columns; the folder of the files is None if the table is in memory, and is
         then parsed in `table`."""
         self._source, self._folder = source, folder
-        self._columns: dict[str, DistinctColumn | PlainColumn] = {}
+        self._columns: dict[str, StoredColumn] = {}
         self._problems: list[Problem] = []
 
     def add(self, column: Column, known: KnownCells | None = None) -> None:
@@ -262,10 +245,7 @@ class GrowingColumns:
             read = read_column(cells, column, self._problems)
             del cells
         values, codes = read
-        kept = ArrayFile.of(codes.astype(np.int32), path.with_name(f"{path.name}.codes"))
-        # Levels stay in memory.
-        distinct = values if isinstance(values, list) else ArrayFile.of(values, path)
-        self._columns[column.name] = DistinctColumn(distinct, kept, is_nullable(codes, column))
+        self._columns[column.name] = _stored(values, codes, is_nullable(codes, column), path)
 
     def table(self, schema: TableSchema) -> TypedTable:
         """Returns the table of the added columns.
@@ -312,9 +292,16 @@ class KnownCells:
         return READERS[column.kind](present, column, problems), present.codes
 
 
-def _plain(series: pd.Series[Any], path: Path) -> PlainColumn:
+def _plain(series: pd.Series[Any], path: Path) -> StoredColumn:
     if not isinstance(series.dtype, pd.Int64Dtype):
-        return PlainColumn(ArrayFile.of(series.to_numpy(), path), None)
-    values = ArrayFile.of(series.fillna(0).to_numpy(dtype=np.int64), path)
-    blank = ArrayFile.of(series.isna().to_numpy(), path.with_name(f"{path.name}.blank"))
-    return PlainColumn(values, blank)
+        return StoredColumn(ArrayFile.of(series.to_numpy(), path), None)
+    values = series.ffill().bfill().fillna(0).to_numpy(dtype=np.int64)
+    codes = np.where(series.isna(), -1, np.arange(len(series)))
+    return _stored(values, codes, True, path)
+
+
+def _stored(values: Values, codes: npt.NDArray[Any], nullable: bool, path: Path) -> StoredColumn:
+    kept = ArrayFile.of(codes.astype(np.int32), path.with_name(f"{path.name}.codes"))
+    # Levels stay in memory.
+    distinct = values if isinstance(values, list) else ArrayFile.of(values, path)
+    return StoredColumn(distinct, kept, nullable)
