@@ -27,6 +27,7 @@ from gcvae.files.other_files import refuse_office_file
 MEDIA_TYPE = "application/zip"
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet")
 """Extensions of files that are tables."""
+_LISTED = ", ".join(ENDINGS)
 
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _TABLE = re.compile(r"(.+?)\.(?:parquet|(?:csv|tsv|txt)(?:\.gz)?)", re.IGNORECASE)
@@ -141,12 +142,14 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
     problems = []
     for name in names:
         table = table_of_file(PurePosixPath(name).name)
+        # As file systems and databases that ignore case compare names.
+        same = normalize("NFC", table or "").casefold()
         if table is None:
-            problems.append(Problem(f"{name} is not a table", expected=f"files in {_listed()}"))
+            problems.append(Problem(f"{name} is not a table", expected=f"files in {_LISTED}"))
         elif len(table) > _MOST_NAME or not name.isprintable():
             expected = f"at most {_MOST_NAME} printable characters"
             problems.append(Problem(f"{name!r} cannot be the name of a table", expected=expected))
-        elif (same := _folded(table)) in known:
+        elif same in known:
             message = f"{known[same]} and {name} are the same table"
             expected = "one file for each table"
             expected += "" if table in found else ", whatever the case of its name"
@@ -158,18 +161,13 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _folded(table: str) -> str:
-    """Returns a table's name in the form that file systems and databases compare."""
-    return normalize("NFC", table).casefold()
-
-
 def _tables(archive: ZipFile) -> dict[str, ZipInfo]:
     """Returns the files of an archive by table name, without files that operating systems add."""
     listed = [one for one in archive.infolist() if not one.is_dir() and not _is_of_system(one)]
     refuse_office_file([one.orig_filename for one in listed])
     if not listed:
         message = "there is no table in the ZIP file"
-        raise TableError(Problem(message, expected=f"files in {_listed()}"))
+        raise TableError(Problem(message, expected=f"files in {_LISTED}"))
     members = {member.orig_filename: member for member in listed}
     problems = [
         Problem(f"{name} is in the ZIP file {n} times", expected="each file once")
@@ -208,10 +206,6 @@ def _member_problem(member: ZipInfo) -> Problem | None:
         message = f"{name} is packed by a method that is not read"
         return Problem(message, expected="a ZIP file that is deflated or stored, as most are")
     return None
-
-
-def _listed() -> str:
-    return ", ".join(ENDINGS)
 
 
 @contextmanager
