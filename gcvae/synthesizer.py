@@ -26,7 +26,7 @@ from gcvae.errors import ArtifactError, Problem, SettingError
 from gcvae.evaluation.report.documents import TableReport
 from gcvae.figures.html_tables import facts_table
 from gcvae.files.frame_dtypes import with_dtypes
-from gcvae.files.row_documents import Cell, pointing_at_row, row_to_frame
+from gcvae.files.row_documents import Cell, pointing, row_to_frame
 from gcvae.files.table_reader import Rows, given_frame, parsed_chunks
 from gcvae.latent.encodings import encoding_block
 from gcvae.latent.manifold import Manifold, manifold_of
@@ -625,7 +625,7 @@ class Synthesizer:
         """
         check_place(kind, row is not None, z is not None)
         if row is not None:
-            with pointing_at_row():
+            with pointing("/row", is_list=False):
                 typed = parse_table(row_to_frame(row, self.schema), self.schema)
             refuse_beyond_limits(typed, self.codec)
             return self._maps.at_row(self.codec.encode(typed, blanks_unknown=True), seed)

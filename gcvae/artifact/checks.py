@@ -66,11 +66,7 @@ class Allocation(TorchFunctionMode):
     """
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        """Computes the limit from the weights in the file.
-
-        Args:
-            tensors: Weights by name.
-        """
+        """Computes the limit from the weights in the file, by name."""
         super().__init__()
         self._left = 2 * sum(tensor.numel() for tensor in tensors.values()) + _SPARE_ELEMENTS
 
@@ -95,11 +91,8 @@ def _n_elements(factory: Any, args: Any, kwargs: Mapping[str, Any]) -> int:
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Loads the weights of a file into a model, in place.
-
-    Args:
-        model: Model constructed from the file's configuration.
-        tensors: Weights by name, as in the model's `state_dict`.
+    """Loads the weights of a file, by name, into a model that was constructed from its
+    configuration.
 
     Raises:
         ArtifactError: Names, shapes or dtypes differ from the model's, or a weight is NaN or

@@ -49,7 +49,10 @@ def unpack_tensors(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         ArtifactError: The bytes are not a model file, or are truncated or altered.
     """
-    _check_tensors(data)
+    n_tensors = _header(data).count(b'"data_offsets"')
+    if n_tensors > MOST_TENSORS:
+        message = f"the file's header names {n_tensors:,} tensors"
+        raise ArtifactError(f"{message} (expected: at most {MOST_TENSORS:,})")
     try:
         tensors = load(data)
         envelope = _envelope(data)
@@ -66,12 +69,8 @@ def unpack_tensors(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _read_manifest(text: str) -> dict[str, Any]:
-    """Parses the manifest.
-
-    Raises:
-        ArtifactError: The text is not a JSON object, or contains NaN, an infinite number or an
-            unpaired surrogate.
-    """
+    """Parses the manifest; raises an ArtifactError if it is not a JSON object, or contains NaN, an
+    infinite number or an unpaired surrogate."""
     try:
         manifest = json.loads(text, parse_constant=_finite, parse_float=_finite)
         json.dumps(manifest, ensure_ascii=False).encode()
@@ -132,18 +131,6 @@ def _header(data: bytes) -> bytes:
     """Returns the JSON header of a safetensors file, which follows eight bytes with its length."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     return data[_LENGTH_BYTES : _LENGTH_BYTES + length]
-
-
-def _check_tensors(data: bytes) -> None:
-    """Checks the number of tensors in a file before its header is parsed.
-
-    Raises:
-        ArtifactError: The header names more than `MOST_TENSORS`.
-    """
-    n_tensors = _header(data).count(b'"data_offsets"')
-    if n_tensors > MOST_TENSORS:
-        message = f"the file's header names {n_tensors:,} tensors"
-        raise ArtifactError(f"{message} (expected: at most {MOST_TENSORS:,})")
 
 
 def _envelope(data: bytes) -> dict[str, str]:

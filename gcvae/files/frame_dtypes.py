@@ -32,13 +32,8 @@ _NANOSECOND_YEARS = 1678, 2261
 
 
 def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str | None]:
-    """Returns (name of the dtype, name of the Parquet type) that a schema has to store for a column
-    in memory; either is None if it follows from the column's kind.
-
-    Args:
-        series: The user's column.
-        column: The same column in the schema.
-    """
+    """Returns (name of the dtype, name of the Parquet type) that a schema has to store for a user's
+    column in memory; either is None if it follows from the column's kind."""
     name = _name_of(series)
     if name is None or name == own_dtype(column):
         return None, None
@@ -60,14 +55,10 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Converts values of a column to the dtype that another series of the same column has.
+    """Converts values of a column to the dtype of another series of the same column, whose cells
+    are not strings.
 
     Dates outside the range of nanoseconds are converted to microseconds instead.
-
-    Args:
-        series: Values to convert.
-        own: Series whose dtype is used; its cells are not strings.
-        column: The column in the schema.
     """
     if str(own.dtype).startswith("datetime64[ns"):
         near = series.dropna().dt.year.between(*_NANOSECOND_YEARS)

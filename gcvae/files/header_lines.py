@@ -40,13 +40,8 @@ def separator_line(data: bytes) -> tuple[str, int] | None:
 
 
 def read_names(record: bytes, separator: str, line: int, offset: int) -> list[str]:
-    """Returns the column names in a header line.
-
-    Args:
-        record: Header line, which may span several lines of the file.
-        separator: Character between the names.
-        line: Line of the file at which the header begins, counted from 1.
-        offset: Number of bytes of the file before the header.
+    """Returns the column names in a header line, which begins at a line counted from 1, after
+    `offset` bytes, and may span several lines of the file.
 
     Raises:
         TableError: The header is not UTF-8, or a name is too long.
@@ -61,12 +56,8 @@ def read_names(record: bytes, separator: str, line: int, offset: int) -> list[st
 
 
 def check_names(names: Sequence[str], line: int) -> None:
-    """Checks that at least one column has a name, and that no name occurs twice. `line` is the line
-    of the header, for errors.
-
-    Raises:
-        TableError: No column has a name, or a name occurs twice.
-    """
+    """Raises a TableError about the header's line if no column has a name, or if a name occurs
+    twice."""
     if all(not name.strip() for name in names):
         message = "the header line contains no name"
         raise TableError(Problem(message, line=line, expected="the names of the columns"))
@@ -93,11 +84,8 @@ def is_unnamed(name: str) -> bool:
 
 
 def _with_names(names: list[str]) -> list[str]:
-    """Replaces missing names as pandas does, by `Unnamed: 0` and the like.
-
-    Missing names come from indexes that `DataFrame.to_csv` wrote, and from trailing commas. If no
-    column has a name, none is replaced.
-    """
+    """Replaces missing names, as of indexes that pandas wrote and of trailing commas, by `Unnamed:
+    0` and the like; if no column has a name, none."""
     if not any(name.strip() for name in names):
         return names
     given, taken = [], set(names)

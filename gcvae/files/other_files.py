@@ -12,6 +12,8 @@ _EXCEL = (
     'a CSV file: save the sheet as "CSV UTF-8", or write'
     ' pandas.read_excel("book.xlsx").to_csv("table.csv", index=False)'
 )
+_OFFICE = "an Excel workbook or another Office document", _EXCEL
+_OPEN_DOCUMENT = "an OpenDocument spreadsheet", _EXCEL.replace("book.xlsx", "book.ods")
 _PANDAS = 'a CSV or Parquet file, as pandas.{}.to_csv("table.csv", index=False) writes it'
 _UNPACKED = "the CSV file in it, unpacked; .csv.gz is read as it is"
 
@@ -50,28 +52,20 @@ def refuse_other_file(data: bytes) -> None:
 
 
 def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
-    """Checks that a ZIP file is neither a workbook nor another office document.
-
-    Args:
-        names: Names of the files in the ZIP file.
-        start: First bytes of the ZIP file, which contain the name of its first file.
+    """Checks that a ZIP file, given the names of its files and its first bytes, is neither a
+    workbook nor another office document.
 
     Raises:
         TableError: It is one; the error explains how to get a CSV file from it.
     """
-    what, expected = "", ""
+    what = ""
     if "[Content_Types].xml" in names or b"[Content_Types].xml" in start[:64]:
-        what, expected = _OFFICE, _EXCEL
+        what, expected = _OFFICE
     elif {"mimetype", "content.xml"} <= set(names):
-        what, expected = _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")
+        what, expected = _OPEN_DOCUMENT
     if what:
-        raise TableError(
-            Problem(f"the file is {what}, not a ZIP file of tables", expected=expected)
-        )
-
-
-_OFFICE = "an Excel workbook or another Office document"
-_OPEN_DOCUMENT = "an OpenDocument spreadsheet"
+        message = f"the file is {what}, not a ZIP file of tables"
+        raise TableError(Problem(message, expected=expected))
 
 
 def _other_file(data: bytes) -> tuple[str, str]:
@@ -95,10 +89,8 @@ def _other_file(data: bytes) -> tuple[str, str]:
 
 
 def _is_no_text(data: bytes, beginning: bytes) -> bool:
-    """Returns whether a file that begins with a format's magic bytes is really binary.
-
-    Magic words such as ORC or ARROW1 may also be column names of a text file.
-    """
+    """Returns whether a file that begins with a format's magic bytes is binary: words such as ORC
+    or ARROW1 may also be column names of a text file."""
     return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
 
 
@@ -106,7 +98,7 @@ def _zipped(head: bytes) -> tuple[str, str]:
     """Returns (description, how to convert it) of a ZIP file, by the file names at its
     beginning."""
     if b"opendocument.spreadsheet" in head:
-        return _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")
+        return _OPEN_DOCUMENT
     if b"[Content_Types].xml" in head or b"docProps/" in head or b"xl/" in head:
-        return _OFFICE, _EXCEL
+        return _OFFICE
     return "a zip archive", _UNPACKED

@@ -30,11 +30,8 @@ _ROWS_AT_ONCE = 1 << 9  # of one column, in longest_cells
 
 
 def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
-    """Returns the values of a Parquet file as a data frame.
-
-    Args:
-        source: Opened file.
-        dropped: Columns that are left out if their type is not supported.
+    """Returns the values of an opened Parquet file as a data frame, without those columns among
+    `dropped` whose type is not supported.
 
     Raises:
         TableError: The file is not a Parquet file, or a column has an unsupported type.
@@ -49,13 +46,10 @@ def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFram
 def parquet_chunks(
     source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
 ) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yields (chunk of at most `rows` rows of a Parquet file, share of the file's rows up to the
-    end of the chunk).
+    """Yields (chunk of at most `rows` rows of an opened Parquet file from the row with index
+    `first_row` on, share of the file's rows up to the end of the chunk).
 
-    Args:
-        source: Opened file.
-        first_row: Index of the first row to return; row groups before it are not read.
-        dropped: Columns that are left out if their type is not supported.
+    Columns among `dropped` are left out if their type is not supported.
 
     Raises:
         TableError: The file is not a Parquet file, or a column has an unsupported type.
@@ -63,13 +57,7 @@ def parquet_chunks(
     file = opened_parquet(source)
     groups, read = _groups_from(file.metadata, first_row)
     names = _read_columns(file, dropped)
-    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=names)
-    while True:
-        with _reading():
-            batch = next(batches, None)
-        if batch is None:
-            _check_rows(read, file)
-            return
+    for batch in _batches(file, batch_size=rows, row_groups=groups, columns=names):
         wanted = batch.slice(max(first_row - read, 0))
         read += batch.num_rows
         if wanted.num_rows:
@@ -77,6 +65,17 @@ def parquet_chunks(
             frame = _frame(pa.Table.from_batches([wanted]))
             frame.attrs["rows"] = RowNumbers(rows_before)
             yield frame, read / file.metadata.num_rows
+    _check_rows(read, file)
+
+
+def _batches(file: Any, **options: Any) -> Iterator[Any]:
+    batches = file.iter_batches(**options)
+    while True:
+        with _reading():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
@@ -100,18 +99,49 @@ def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
 
 
 def write_parquet(chunks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
-    """Writes chunks with the same columns into one Parquet file, in constant memory.
+    """Writes at least one chunk, all with the same columns, into an opened Parquet file, in
+    constant memory."""
+    groups = _row_groups(chunks)
+    target.writelines(
+        parquet_bytes(pa.Table.from_pandas(group, preserve_index=False) for group in groups)
+    )
 
-    Args:
-        chunks: At least one chunk.
-        target: Opened file.
-    """
-    writer: Any = None
-    for group in _row_groups(chunks):
-        table = pa.Table.from_pandas(group, preserve_index=False)
-        writer = writer or parquet.ParquetWriter(target, table.schema)
+
+def parquet_bytes(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    """Yields the bytes of one Parquet file that contains a row group for each table."""
+    sink = _Sink()
+    writer: parquet.ParquetWriter | None = None
+    for table in tables:
+        writer = writer or parquet.ParquetWriter(sink, table.schema)
         writer.write_table(table)
-    writer.close()
+        yield sink.take()
+    if writer is not None:
+        writer.close()
+    yield sink.take()
+
+
+class _Sink(io.RawIOBase):
+    """Append-only file whose content is handed over and removed by `take`."""
+
+    def __init__(self) -> None:
+        self._written: list[bytes] = []
+        self._n_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._n_bytes  # Parquet's footer holds positions in the whole file
+
+    def write(self, data: Any) -> int:
+        self._written.append(bytes(data))
+        self._n_bytes += len(data)
+        return len(data)
+
+    def take(self) -> bytes:
+        """Returns the bytes written since the last call."""
+        written, self._written = self._written, []
+        return b"".join(written)
 
 
 def _row_groups(chunks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -125,17 +155,6 @@ def _row_groups(chunks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             held, n_held = [], 0
     if held:
         yield pd.concat(held, ignore_index=True)
-
-
-def refuse_parquet_encoding(encoding: str | None) -> None:
-    """Checks that no text encoding is specified for a Parquet file.
-
-    Raises:
-        TableError: `encoding` is not None.
-    """
-    if encoding is not None:
-        message = f"the encoding is {encoding}, but the file is Parquet, whose texts are UTF-8"
-        raise TableError(Problem(message, expected="no encoding"))
 
 
 def opened_parquet(source: Any) -> Any:
@@ -159,11 +178,7 @@ def opened_parquet(source: Any) -> Any:
 
 
 def _check_rows(found: int, file: Any) -> None:
-    """Checks that a file contains as many rows as its footer says.
-
-    Raises:
-        TableError: The numbers differ.
-    """
+    """Raises a TableError if a file does not contain as many rows as its footer says."""
     told = file.metadata.num_rows
     if found != told:
         raise TableError(_damaged(f"its footer says {told} rows, and it has {found}"))
@@ -220,13 +235,8 @@ def is_as_read(series: pd.Series[Any], type_: str) -> bool:
     If it is not, the user has changed the column since reading it.
     """
     as_read = arrow_series(arrow_cells(pa.chunked_array([[]], parquet_type(type_)), ""), "")
-    return _group_of(series.dtype) == _group_of(as_read.dtype)
-
-
-def _group_of(dtype: Any) -> str:
-    """Returns a letter for the group of dtypes that the same file type can have, such as "i" for
-    all integers."""
-    return "i" if dtype.kind == "u" else str(dtype.kind)
+    own, other = (dtype.kind.replace("u", "i") for dtype in (series.dtype, as_read.dtype))
+    return own == other
 
 
 def longest_cells(file: Any) -> Iterator[tuple[str, int]]:
@@ -239,12 +249,7 @@ def longest_cells(file: Any) -> Iterator[tuple[str, int]]:
     for field in file.schema_arrow:
         if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
             continue
-        batches = file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field.name])
-        while True:
-            with _reading():
-                batch = next(batches, None)
-            if batch is None:
-                break
+        for batch in _batches(file, batch_size=_ROWS_AT_ONCE, columns=[field.name]):
             yield field.name, pc.max(pc.utf8_length(batch.column(0))).as_py() or 0
 
 

@@ -64,19 +64,12 @@ class LineNumbers:
 
 @dataclass(frozen=True)
 class _Grammar:
-    """Regular expressions of delimited text with one separator.
-
-    Attributes:
-        record: One complete record.
-        records: Any number of complete records.
-        cells: Complete cells at the beginning of a record, except its last cell.
-        stray: A quoted cell that is followed by text, up to the first character of this text.
-    """
+    """Regular expressions of delimited text with one separator."""
 
     record: re.Pattern[bytes]
     records: re.Pattern[bytes]
-    cells: re.Pattern[bytes]
-    stray: re.Pattern[bytes]
+    cells: re.Pattern[bytes]  # at the beginning of a record, except its last one
+    stray: re.Pattern[bytes]  # a quoted cell, and the first character of text that follows it
 
 
 @cache
@@ -93,11 +86,11 @@ def _grammar(separator: str) -> _Grammar:
     )
 
 
-def end_of_record(data: bytes, separator: str, start: int = 0) -> int | None:
-    """Returns the byte index after the record (row) of a CSV text that begins at index `start`;
-    None if the record is incomplete."""
-    found = _grammar(separator).record.match(data, start)
-    return None if found is None else found.end()
+def end_of_record(data: bytes, separator: str) -> int | None:
+    """Returns the byte index after the first record (row) of a CSV text; None if it is
+    incomplete."""
+    found = _grammar(separator).record.match(data)
+    return found and found.end()
 
 
 def end_of_records(data: bytes, separator: str) -> int:
@@ -132,14 +125,10 @@ def _edge_quotes(data: bytes, separator: str) -> npt.NDArray[np.int64] | None:
 
 
 def refuse_stray_quotes(rest: bytes, separator: str, line: int) -> None:
-    """Checks that no text follows the closing quote of a cell.
+    """Checks that no text follows the closing quote of a cell in the bytes after the complete
+    records (rows), which begin at a line counted from 1.
 
     Readers of CSV disagree on the meaning of `"x"y`: `xy`, `x` or `"x"y`.
-
-    Args:
-        rest: Bytes after the complete records (rows).
-        separator: Character between the cells.
-        line: Line at which `rest` begins, counted from 1.
 
     Raises:
         TableError: Text follows a closing quote.
@@ -160,14 +149,8 @@ def n_line_ends(data: bytes) -> int:
 
 
 def record_lines(data: bytes, separator: str, line: int, rows: int) -> LineNumbers:
-    """Returns the line of the file at which each record (row) of CSV data begins.
-
-    Args:
-        data: Complete records.
-        separator: Character between the cells.
-        line: Line at which the data begins, counted from 1.
-        rows: Number of records.
-    """
+    """Returns the line of the file at which each of `rows` complete records (rows) of CSV data
+    begins; the data begins at a line counted from 1."""
     if rows == n_line_ends(data.rstrip(b"\r\n")) + 1:
         return LineNumbers(range(line, line + rows))
     records = _grammar(separator).record.finditer(data)

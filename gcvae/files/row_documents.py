@@ -61,30 +61,22 @@ def numbered(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @contextmanager
-def pointing(place: str) -> Iterator[None]:
-    """Context manager that replaces row numbers, in errors about rows that `numbered` returned, by
-    JSON pointers such as /rows/1.
+def pointing(place: str, *, is_list: bool = True) -> Iterator[None]:
+    """Context manager that replaces line and row numbers in errors about rows by JSON pointers such
+    as /rows/1.
 
     Args:
-        place: JSON pointer to the list of rows.
+        place: JSON pointer to a list of rows that `numbered` returned or, unless `is_list`, to the
+            row that `row_to_frame` returned.
     """
     try:
         yield
     except InputError as error:
         if all(problem.line is None for problem in error.problems):
             raise
-        problems = (_with_pointer(problem, f"{place}/{problem.line}") for problem in error.problems)
+        rows = (f"{place}/{problem.line}" if is_list else place for problem in error.problems)
+        problems = map(_with_pointer, error.problems, rows)
         raise type(error)(*problems) from None
-
-
-@contextmanager
-def pointing_at_row() -> Iterator[None]:
-    """Context manager that replaces line numbers in errors about the result of `row_to_frame` by
-    the JSON pointer /row."""
-    try:
-        yield
-    except InputError as error:
-        raise type(error)(*(_with_pointer(problem, "/row") for problem in error.problems)) from None
 
 
 def _with_pointer(problem: Problem, place: str) -> Problem:
@@ -102,17 +94,14 @@ def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
         text, delimiter=schema.separator, lineterminator="\n", quoting=csv.QUOTE_ALL
     )
     writer.writerow(schema.names)
-    columns = [_texts([row.get(column.name) for row in rows], column) for column in schema]
+    columns = [cell_texts([row.get(column.name) for row in rows], column) for column in schema]
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue().encode()
 
 
 def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema) -> None:
-    """Checks that the schema contains every column of the rows, given by their JSON pointers.
-
-    Raises:
-        UnknownColumnError: A row contains a column that is not in the schema.
-    """
+    """Raises an UnknownColumnError if a row, by JSON pointer, has a column that is not in the
+    schema."""
     known = set(schema.names)
     places = [
         (name, {"pointer": pointer + json_pointer(name), "column": name})
@@ -124,18 +113,18 @@ def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema)
         raise UnknownColumnError(*unknown_names(NO_SUCH_COLUMN, places[:20], schema.names))
 
 
-def _texts(cells: Sequence[Cell], column: Column) -> list[str]:
-    """Returns the cells as texts in the column's format."""
+def cell_texts(cells: Sequence[Cell], column: Column) -> list[str]:
+    """Returns JSON values as texts in the column's format; null becomes its marker of missing
+    cells."""
     texts = [_text(cell, column) for cell in cells]
     if column.number_format is None:
         return texts
     from gcvae.spelling.number_formats import number_texts  # imports Arrow
 
     numbers = {i: x for i, x in enumerate(cells) if type(x) in (int, float)}
-    for i, written in zip(
-        numbers, number_texts(numbers.values(), column.number_format), strict=True
-    ):
-        texts[i] = written
+    written = number_texts(numbers.values(), column.number_format)
+    for i, text in zip(numbers, written, strict=True):
+        texts[i] = text
     return texts
 
 

@@ -6,10 +6,10 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,208 +29,56 @@ from gcvae.files.text_tables import TextRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column
 
-
-@dataclass(frozen=True)
-class FrameColumns:
-    """Columns of a data frame, with the interface of `FileColumns`."""
-
-    frame: pd.DataFrame
-
-    @property
-    def names(self) -> list[Any]:
-        """Names of the columns, of any type."""
-        return list(self.frame.columns)
-
-    @property
-    def lines(self) -> Any:
-        """Line number of each row, by its label, if the frame was read from a text file; else
-        None."""
-        return self.frame.attrs.get("lines")
-
-    @property
-    def separator(self) -> str:
-        """Separator of the cells in the text file from which the frame was read; a comma for other
-        frames."""
-        return str(self.frame.attrs.get("separator", ","))
-
-    def line_of(self, row: int) -> int | None:
-        """Returns the line, from 1, of the row with index `row` in the text file from which the
-        frame was read; None for other frames."""
-        return None if self.lines is None else self.lines[self.frame.index[row]]
-
-    def types(self, column: Column) -> tuple[str | None, str | None]:
-        """Returns (dtype in data frames, type in Parquet files) that the schema has to store so
-        that generated rows get the same types; either is None if it follows from the column's kind.
-
-        For a column read from a Parquet file only the latter is needed; for unchanged string cells
-        of a text file neither.
-        """
-        series = self.frame[column.name]
-        if self.lines is not None and series.dtype == object and is_text(series):
-            return None, None
-        read_as = self.frame.attrs.get("parquet_types", {}).get(column.name)
-        if read_as is not None and is_as_read(series, read_as):
-            return None, read_as
-        return frame_types(series, column)
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return len(self.frame)
-
-    def __getitem__(self, name: str) -> pd.Series[Any]:
-        """Returns the column with this name."""
-        return self.frame[name]
-
-
-class TextFileColumns:
-    """Columns of a text file, stored as dictionary-encoded columns of an Arrow file that is mapped
-    into memory.
-
-    Attributes:
-        path: Path of the Arrow file.
-        names: Names of the columns.
-        lines: Line number of each row in the text file.
-        separator: Separator of the text file.
-    """
-
-    def __init__(self, chunks: Iterator[TextRows], path: Path) -> None:
-        """Writes at least one chunk of rows to the Arrow file at `path`."""
-        lines, sink = list[LineNumbers](), None
-        with ExitStack() as files:
-            files.enter_context(written_to(path))
-            file = files.enter_context(pa.OSFile(str(path), "wb"))
-            for chunk in chunks:
-                batch = pa.RecordBatch.from_arrays(
-                    [_encoded(column) for column in chunk.table.columns], chunk.table.column_names
-                )
-                sink = sink or files.enter_context(pa.ipc.new_stream(file, batch.schema))
-                sink.write_batch(batch)
-                lines.append(chunk.lines)
-        self.path, self.names, self.separator = path, batch.schema.names, chunk.separator
-        self.lines = LineNumbers.joined(lines)
-
-    def type(self, name: str) -> None:
-        """Returns None, because the columns of a text file have no types."""
-        return
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return len(self.lines)
-
-    def __getitem__(self, name: str) -> TextColumn:
-        """Returns the column with this name, whose texts are mapped from the file and not
-        copied."""
-        options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
-        with pa.memory_map(str(self.path)) as file:
-            column = pa.ipc.open_stream(file, options=options).read_all().column(0)
-        return TextColumn(name, column)
-
-
 _LOOKED_AT_ROWS = 4096
 """Number of first rows of a chunk that decide whether its column is stored by distinct texts."""
 
 
-def _encoded(column: Any) -> Any:
-    """Returns a chunk of a column as a dictionary, which contains each distinct text once or, if
-    most texts are different, one text for each row."""
-    start = column.slice(0, _LOOKED_AT_ROWS)
-    if 2 * len(start.unique()) <= len(start):
-        return column.dictionary_encode().combine_chunks()
-    texts = column.combine_chunks()
-    return pa.DictionaryArray.from_arrays(np.arange(len(texts), dtype=np.int32), texts)
-
-
-@dataclass(frozen=True)
-class ParquetColumns:
-    """Columns of a Parquet file.
+@dataclass(frozen=True, eq=False)
+class SourceColumns:
+    """Columns of n rows of a table in memory or in a file.
 
     Attributes:
-        file: File that `opened_parquet` returned.
-        lines: None, because a Parquet file has no lines.
-        separator: Separator of the cells if the rows are written to a text file.
+        names: Names of the columns; those of a frame may be of any type.
+        n_rows: Number of rows.
+        read: Function that returns the column with this name; of a file, all rows.
+        types: Function that returns (dtype in data frames, type in Parquet files) that the schema
+            has to store for a column so that generated rows get the same types; either is None if
+            it follows from the column's kind.
+        lines: Line of each row in a text file, from 1, by the row's label; None for other tables.
+        separator: Character between the cells of the text file; a comma for other tables.
+        frame: The table if it is in memory, else None.
+        rows: Indices of the rows among those of a file, ascending; None for all. Shape: (n,).
     """
 
-    file: Any
-    lines = None
-    separator = ","
+    names: list[Any]
+    n_rows: int
+    read: Callable[[str], pd.Series[Any] | TextColumn]
+    types: Callable[[Column], tuple[str | None, str | None]]
+    lines: Any = None
+    separator: str = ","
+    frame: pd.DataFrame | None = None
+    rows: npt.NDArray[np.int64] | None = None
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.file.schema_arrow.names)
-
-    def type(self, name: str) -> str:
-        """Returns Arrow's name of the column's type in the file."""
-        return str(self.file.schema_arrow.field(name).type)
+    def line_of(self, row: int) -> int | None:
+        """Returns the line, from 1, of the row with index `row` in the text file; None for other
+        tables."""
+        label = row if self.frame is None else self.frame.index[row]
+        return None if self.lines is None else self.lines[label]
 
     def __len__(self) -> int:
         """Returns the number of rows."""
-        return int(self.file.metadata.num_rows)
+        return self.n_rows
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
-        """Returns the column with this name."""
-        return parquet_column(self.file, name)
-
-
-@dataclass(frozen=True)
-class FileColumns:
-    """Columns of a text or Parquet file, restricted to m selected rows.
-
-    Attributes:
-        file: Columns with all rows of the file.
-        rows: Indices of the selected rows, ascending; None for all rows. Shape: (m,).
-    """
-
-    file: TextFileColumns | ParquetColumns
-    rows: npt.NDArray[np.int64] | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return self.file.names
-
-    @property
-    def separator(self) -> str:
-        """Character between the cells of the text file; a comma for a Parquet file."""
-        return self.file.separator
-
-    @cached_property
-    def lines(self) -> LineNumbers | None:
-        """For a text file, the line number of each selected row, by its index among these; else
-        None."""
-        lines = self.file.lines
-        return lines if lines is None or self.rows is None else lines.of(self.rows)
-
-    def line_of(self, row: int) -> int | None:
-        """Returns the line in the text file, from 1, of the row with index `row` among the selected
-        ones; None for a Parquet file."""
-        return None if self.lines is None else self.lines[row]
-
-    def types(self, column: Column) -> tuple[None, str | None]:
-        """Returns (None, Arrow's name of the column's type) for a Parquet file, and (None, None)
-        for a text file.
-
-        The first value is the dtype in data frames, which columns of files do not have.
-        """
-        return None, self.file.type(column.name)
-
-    def __len__(self) -> int:
-        """Returns the number of selected rows."""
-        return len(self.file) if self.rows is None else len(self.rows)
-
-    def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
-        """Returns the selected rows of the column with this name."""
-        cells = self.file[name]
+        """Returns the rows of the column with this name."""
+        cells = self.read(name)
         if self.rows is None:
             return cells
         if not isinstance(cells, TextColumn):
             return cells.iloc[self.rows].reset_index(drop=True)
-        is_selected = np.zeros(len(self.file), dtype=bool)
+        is_selected = np.zeros(len(cells.texts), dtype=bool)
         is_selected[self.rows] = True
         return TextColumn(name, cells.texts.filter(pa.array(is_selected)).cast(pa.string()))
-
-
-SourceColumns = FrameColumns | FileColumns
 
 
 def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceColumns:
@@ -238,9 +86,30 @@ def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceCo
     if not len(rows):
         return source
     kept = np.delete(np.arange(len(source)), rows)
-    if isinstance(source, FrameColumns):
-        return FrameColumns(source.frame.iloc[kept])
-    return FileColumns(source.file, kept if source.rows is None else source.rows[kept])
+    if source.frame is not None:
+        return frame_columns(source.frame.iloc[kept])
+    lines = None if source.lines is None else source.lines.of(kept)
+    rows = kept if source.rows is None else source.rows[kept]
+    return replace(source, n_rows=len(kept), lines=lines, rows=rows)
+
+
+def frame_columns(frame: pd.DataFrame) -> SourceColumns:
+    """Returns the columns of a data frame."""
+    names, types = list(frame.columns), partial(_types_in_frame, frame)
+    lines, separator = frame.attrs.get("lines"), str(frame.attrs.get("separator", ","))
+    return SourceColumns(names, len(frame), frame.__getitem__, types, lines, separator, frame)
+
+
+def _types_in_frame(frame: pd.DataFrame, column: Column) -> tuple[str | None, str | None]:
+    """Returns the types of a column of a frame: none of unchanged string cells of a text file, and
+    only that in Parquet files of a column that was read from one."""
+    series = frame[column.name]
+    if frame.attrs.get("lines") is not None and series.dtype == object and is_text(series):
+        return None, None
+    read_as = frame.attrs.get("parquet_types", {}).get(column.name)
+    if read_as is not None and is_as_read(series, read_as):
+        return None, read_as
+    return frame_types(series, column)
 
 
 @contextmanager
@@ -258,18 +127,60 @@ def source_columns(rows: Rows, report: Report = report_to_nobody) -> Iterator[So
     """
     rows = given_rows(rows)
     if isinstance(rows, pd.DataFrame):
-        yield FrameColumns(rows)
+        yield frame_columns(rows)
         return
     with rows.opened() as file:
         if rows.is_parquet(file):
-            yield FileColumns(ParquetColumns(opened_parquet(file)))
+            yield _parquet_columns(opened_parquet(file))
             return
         with temporary_files() as folder:
-            chunks = _reported(rows, file, report)
-            yield FileColumns(TextFileColumns(chunks, folder / "cells.arrow"))
+            yield _text_columns(_reported(rows, file, report), folder / "cells.arrow")
 
 
 def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[TextRows]:
     for chunk in reader.text_rows(file):
         yield chunk
         report(reader.fraction)
+
+
+def _parquet_columns(file: Any) -> SourceColumns:
+    types = {field.name: str(field.type) for field in file.schema_arrow}
+    return SourceColumns(
+        [*types],
+        int(file.metadata.num_rows),
+        partial(parquet_column, file),
+        lambda column: (None, types[column.name]),
+    )
+
+
+def _text_columns(chunks: Iterator[TextRows], path: Path) -> SourceColumns:
+    """Writes at least one chunk of rows to an Arrow file of dictionary-encoded columns, and returns
+    the columns, whose texts are mapped from the file and not copied."""
+    lines, sink = list[LineNumbers](), None
+    with ExitStack() as files:
+        files.enter_context(written_to(path))
+        file = files.enter_context(pa.OSFile(str(path), "wb"))
+        for chunk in chunks:
+            columns = [_encoded(column) for column in chunk.table.columns]
+            batch = pa.RecordBatch.from_arrays(columns, chunk.table.column_names)
+            sink = sink or files.enter_context(pa.ipc.new_stream(file, batch.schema))
+            sink.write_batch(batch)
+            lines.append(chunk.lines)
+    names, whole = batch.schema.names, LineNumbers.joined(lines)
+
+    def read(name: str) -> TextColumn:
+        options = pa.ipc.IpcReadOptions(included_fields=[names.index(name)])
+        with pa.memory_map(str(path)) as file:
+            return TextColumn(name, pa.ipc.open_stream(file, options=options).read_all().column(0))
+
+    return SourceColumns(names, len(whole), read, lambda _: (None, None), whole, chunk.separator)
+
+
+def _encoded(column: Any) -> Any:
+    """Returns a chunk of a column as a dictionary, which contains each distinct text once or, if
+    most texts are different, one text for each row."""
+    start = column.slice(0, _LOOKED_AT_ROWS)
+    if 2 * len(start.unique()) <= len(start):
+        return column.dictionary_encode().combine_chunks()
+    texts = column.combine_chunks()
+    return pa.DictionaryArray.from_arrays(np.arange(len(texts), dtype=np.int32), texts)

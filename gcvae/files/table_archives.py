@@ -27,6 +27,7 @@ from gcvae.files.other_files import refuse_office_file
 MEDIA_TYPE = "application/zip"
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet")
 """Extensions of files that are tables."""
+_LISTED = ", ".join(ENDINGS)
 
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _TABLE = re.compile(r"(.+?)\.(?:parquet|(?:csv|tsv|txt)(?:\.gz)?)", re.IGNORECASE)
@@ -86,14 +87,10 @@ def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]
 def unpack(
     archive: ZipFile, member: ZipInfo, target: BinaryIO, check: Callable[[int], None]
 ) -> None:
-    """Writes a file of an archive to `target`, and rewinds `target`.
+    """Writes a file of an archive to `target`, an empty file, and rewinds `target`.
 
-    Args:
-        archive: Archive that `opened_archive` returned.
-        member: File in the archive.
-        target: Empty file, opened for writing.
-        check: Function that receives the number of bytes written so far, and may raise an exception
-            to stop, for example if the file is too large.
+    The function `check` receives the number of bytes written so far, and may raise an exception to
+    stop, for example if the file is too large.
 
     Raises:
         TableError: The data is damaged.
@@ -111,11 +108,7 @@ def write_archive(
     target: BinaryIO, files: Iterable[tuple[str, Callable[[io.RawIOBase], object]]]
 ) -> dict[str, PackedTable]:
     """Writes files into a new, uncompressed archive; returns the byte range of each by its name.
-
-    Args:
-        target: Empty file.
-        files: Pairs of a name and a function that writes the content to the file it receives.
-    """
+    `files` are pairs of a name and a function that writes the content to the file it receives."""
     found = {}
     with ZipFile(target, "w", ZIP_STORED) as archive:
         for name, write in files:
@@ -149,12 +142,14 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
     problems = []
     for name in names:
         table = table_of_file(PurePosixPath(name).name)
+        # As file systems and databases that ignore case compare names.
+        same = normalize("NFC", table or "").casefold()
         if table is None:
-            problems.append(Problem(f"{name} is not a table", expected=f"files in {_listed()}"))
+            problems.append(Problem(f"{name} is not a table", expected=f"files in {_LISTED}"))
         elif len(table) > _MOST_NAME or not name.isprintable():
             expected = f"at most {_MOST_NAME} printable characters"
             problems.append(Problem(f"{name!r} cannot be the name of a table", expected=expected))
-        elif (same := _folded(table)) in known:
+        elif same in known:
             message = f"{known[same]} and {name} are the same table"
             expected = "one file for each table"
             expected += "" if table in found else ", whatever the case of its name"
@@ -166,19 +161,13 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _folded(table: str) -> str:
-    """Returns a table's name in the form in which file systems and databases that ignore case
-    compare it."""
-    return normalize("NFC", table).casefold()
-
-
 def _tables(archive: ZipFile) -> dict[str, ZipInfo]:
     """Returns the files of an archive by table name, without files that operating systems add."""
     listed = [one for one in archive.infolist() if not one.is_dir() and not _is_of_system(one)]
     refuse_office_file([one.orig_filename for one in listed])
     if not listed:
         message = "there is no table in the ZIP file"
-        raise TableError(Problem(message, expected=f"files in {_listed()}"))
+        raise TableError(Problem(message, expected=f"files in {_LISTED}"))
     members = {member.orig_filename: member for member in listed}
     problems = [
         Problem(f"{name} is in the ZIP file {n} times", expected="each file once")
@@ -217,10 +206,6 @@ def _member_problem(member: ZipInfo) -> Problem | None:
         message = f"{name} is packed by a method that is not read"
         return Problem(message, expected="a ZIP file that is deflated or stored, as most are")
     return None
-
-
-def _listed() -> str:
-    return ", ".join(ENDINGS)
 
 
 @contextmanager

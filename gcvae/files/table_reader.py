@@ -26,11 +26,10 @@ from gcvae.cells.values import (
     parse_table,
     with_absent_columns,
 )
-from gcvae.errors import TableError
-from gcvae.files.gzipped import UnzippedFile
-from gcvae.files.parquet_files import parquet_chunks, read_parquet, refuse_parquet_encoding
+from gcvae.errors import Problem, TableError
+from gcvae.files.parquet_files import parquet_chunks, read_parquet
 from gcvae.files.records import LineNumbers
-from gcvae.files.text_encodings import checked_encoding
+from gcvae.files.text_encodings import UnzippedFile, checked_encoding
 from gcvae.files.text_tables import WINDOW_BYTES, Check, TextRows, joined, text_rows
 from gcvae.schema.columns import TableSchema
 
@@ -106,8 +105,9 @@ class TableReader:
             TableError: The file is a Parquet file, but a text encoding is specified.
         """
         found = _start_of(file) == _PARQUET
-        if found:
-            refuse_parquet_encoding(self._encoding)
+        if found and self._encoding is not None:
+            message = f"the encoding is {self._encoding}, but the file is Parquet, whose texts are"
+            raise TableError(Problem(f"{message} UTF-8", expected="no encoding"))
         return found
 
     def read(self, dropped: Collection[str] = (), *, is_parquet: bool = False) -> pd.DataFrame:
@@ -149,11 +149,8 @@ class TableReader:
             yield file
 
     def text_rows(self, file: BinaryIO, most_unzipped: int | None = None) -> Iterator[TextRows]:
-        """Yields the rows of an opened text file in chunks of rows.
-
-        Args:
-            file: The file, which may be compressed by gzip.
-            most_unzipped: Maximum uncompressed size of a gzip file in bytes; None for no limit.
+        """Yields the rows of an opened text file in chunks of rows; a file that is compressed by
+        gzip may have `most_unzipped` uncompressed bytes, or any number if None.
 
         Raises:
             TableError: The file is not a table or has no rows; errors name the lines.
@@ -240,9 +237,8 @@ def given_frame(rows: Rows) -> pd.DataFrame:
     Raises:
         TableError: The input is not a table, or the file cannot be read.
     """
-    if isinstance(rows, TableReader):
-        return rows.read()
-    return TableReader(rows).read() if isinstance(rows, str | Path) else data_frame(rows)
+    table = given_rows(rows)
+    return table.read() if isinstance(table, TableReader) else table
 
 
 def parsed_chunks(

@@ -6,7 +6,6 @@ each chunk is a row group.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -19,8 +18,14 @@ from pyarrow import parquet
 
 from gcvae.cells.values import format_table, values_of, written_columns
 from gcvae.errors import TableError
-from gcvae.files.delimited import ROWS_PER_CHUNK, delimited_header, delimited_rows
-from gcvae.files.formulas import has_texts, without_formulas
+from gcvae.files.delimited import (
+    ROWS_PER_CHUNK,
+    delimited_header,
+    delimited_rows,
+    has_texts,
+    without_formulas,
+)
+from gcvae.files.parquet_files import parquet_bytes
 from gcvae.files.shards import WHOLE, FileShard
 from gcvae.files.to_arrow import arrow_table
 from gcvae.schema.columns import Column, TableSchema
@@ -73,28 +78,14 @@ def join_parquet(files: Iterable[Path]) -> Iterator[bytes]:
     The bytes equal those that `stream_table` yields for all chunks together. Memory holds one row
     group.
     """
-    return _row_groups(_groups_of(files))
 
+    def groups() -> Iterator[pa.Table]:
+        for path in files:
+            with parquet.ParquetFile(path) as file:
+                for number in range(file.num_row_groups):
+                    yield file.read_row_group(number)
 
-def _groups_of(files: Iterable[Path]) -> Iterator[pa.Table]:
-    for path in files:
-        with parquet.ParquetFile(path) as file:
-            for number in range(file.num_row_groups):
-                yield file.read_row_group(number)
-
-
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[bytes]:
-    """Yields the bytes of one Parquet file that contains a row group for each table."""
-    sink = _Sink()
-    writer: parquet.ParquetWriter | None = None
-    for table in tables:
-        if writer is None:
-            writer = parquet.ParquetWriter(sink, table.schema)
-        writer.write_table(table)
-        yield sink.take()
-    if writer is not None:
-        writer.close()
-    yield sink.take()
+    return parquet_bytes(groups())
 
 
 def _csv(
@@ -143,40 +134,14 @@ def _json_cells(series: pd.Series[Any], column: Column) -> list[Any]:
 
 
 def _parquet(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
-    return _row_groups(_arrow_tables(chunks, schema))
+    def tables() -> Iterator[pa.Table]:
+        like = None
+        for chunk in chunks:
+            table = arrow_table(chunk, schema, like=like)
+            like = table.schema
+            yield table
 
-
-def _arrow_tables(chunks: Chunks, schema: TableSchema) -> Iterator[pa.Table]:
-    """Yields the chunks as Arrow tables, all with the column types of the first one."""
-    like = None
-    for chunk in chunks:
-        table = arrow_table(chunk, schema, like=like)
-        like = table.schema
-        yield table
-
-
-class _Sink(io.RawIOBase):
-    """Append-only file whose content is handed over and removed by `take`."""
-
-    def __init__(self) -> None:
-        self._written: list[bytes] = []
-        self._n_bytes = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._n_bytes  # Parquet's footer holds positions in the whole file
-
-    def write(self, data: Any) -> int:
-        self._written.append(bytes(data))
-        self._n_bytes += len(data)
-        return len(data)
-
-    def take(self) -> bytes:
-        """Returns the bytes written since the last call."""
-        written, self._written = self._written, []
-        return b"".join(written)
+    return parquet_bytes(tables())
 
 
 _WRITERS: dict[str, Callable[[Chunks, TableSchema, FileShard], Iterator[bytes]]] = {

@@ -15,20 +15,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pandas as pd
-from pyarrow import parquet
 
 from gcvae.cells.data_frames import data_frame
-from gcvae.cells.values import format_table
 from gcvae.errors import EmptyTableError, TableError
-from gcvae.files.delimited import write_delimited
 from gcvae.files.table_reader import TableReader
+from gcvae.files.table_stream import stream_table
 from gcvae.schema.columns import TableSchema
 
 FORMATS = ("csv", "csv.gz", "parquet")
 
 Source = str | Path | bytes | BinaryIO
-
-
 Destination = str | Path | BinaryIO
 
 
@@ -78,31 +74,20 @@ def write_table(
         TableError: The format does not exist, or a value does not fit the type of its Parquet
             column.
     """
-    frame = data_frame(frame)
     chosen = format if format is not None else _format_of(destination)
     if chosen not in FORMATS:
         raise TableError(f"there is no table format {chosen!r}, but {', '.join(FORMATS)}")
     if isinstance(destination, str | Path):
         with open(destination, "wb") as file:
             write_table(frame, file, schema, chosen)
-    elif chosen == "parquet":
-        _write_parquet(frame, destination, schema)
-    elif chosen == "csv.gz":
+        return
+    chunks = stream_table([data_frame(frame)], schema, chosen.removesuffix(".gz"))
+    if chosen == "csv.gz":
         # Without file name and time in the header, so that equal tables give equal files.
         with gzip.GzipFile("", "wb", fileobj=destination, mtime=0) as packed:
-            packed.writelines(
-                write_delimited(format_table(frame, schema), separator=schema.separator)
-            )
+            packed.writelines(chunks)
     else:
-        destination.writelines(
-            write_delimited(format_table(frame, schema), separator=schema.separator)
-        )
-
-
-def _write_parquet(frame: pd.DataFrame, destination: BinaryIO, schema: TableSchema) -> None:
-    from gcvae.files.to_arrow import arrow_table  # writes some values as text, as below
-
-    parquet.write_table(arrow_table(frame, schema), destination)
+        destination.writelines(chunks)
 
 
 def _bytes_of(source: Source) -> bytes:

@@ -1,10 +1,13 @@
-"""Decodes text files in encodings other than UTF-8, and suggests an encoding in errors."""
+"""Streams of a text file's bytes, uncompressed and in UTF-8, and errors that suggest an
+encoding."""
 
 from __future__ import annotations
 
 import codecs
+import gzip
 import re
-from typing import Protocol
+import zlib
+from typing import BinaryIO, Protocol
 
 from gcvae.errors import Problem, TableError
 from gcvae.files.other_files import refuse_other_file
@@ -40,22 +43,26 @@ class Readable(Protocol):
         ...
 
 
-def check_encoding(name: str) -> str | None:
-    """Returns Python's canonical name of an encoding, or None if it is UTF-8.
+def checked_encoding(name: str | None, pointer: str | None = None) -> str | None:
+    """Returns Python's canonical name of an encoding; None if it is UTF-8 or `name` is None.
 
-    >>> check_encoding("Windows-1252"), check_encoding("UTF8")
+    >>> checked_encoding("Windows-1252"), checked_encoding("UTF8")
     ('cp1252', None)
 
     Raises:
-        ValueError: The encoding does not exist; the message suggests one.
+        TableError: The encoding does not exist; the error suggests one, and names the JSON pointer
+            `pointer`, if it is not None.
     """
+    if name is None:
+        return None
     try:
         "".encode(name)  # codecs that are not for text, such as zip, raise an error
         found = codecs.lookup(name).name
     except (LookupError, ValueError):
         found = ""
     if not found or found.replace("-", "_") in _NO_FILE_ENCODINGS:
-        raise ValueError(_similar_encodings(name))
+        expected = _similar_encodings(name)
+        raise TableError(Problem(f"there is no encoding {name!r}", pointer, expected=expected))
     return None if found in ("utf-8", "utf-8-sig") else found
 
 
@@ -67,18 +74,34 @@ def _similar_encodings(name: str) -> str:
     return f"{near}, or another" if near else f"the name of one, such as {', '.join(_COMMON)}"
 
 
-def checked_encoding(name: str | None, pointer: str | None = None) -> str | None:
-    """Returns Python's canonical name of an encoding; None if it is UTF-8 or `name` is None.
+class UnzippedFile:
+    """Readable stream of the uncompressed content of a gzip file, with a limit on its size."""
 
-    Raises:
-        TableError: The encoding does not exist; the error names the JSON pointer `pointer`, if it
-            is not None.
-    """
-    try:
-        return None if name is None else check_encoding(name)
-    except ValueError as error:
-        message = f"there is no encoding {name!r}"
-        raise TableError(Problem(message, pointer, expected=str(error))) from None
+    def __init__(self, file: BinaryIO, most_bytes: int | None = None) -> None:
+        """Begins at the file's current position; the uncompressed content may have `most_bytes`
+        bytes, or any number if None."""
+        self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # the default is the file's mode
+        self._most_bytes = most_bytes
+
+    def read(self, n_bytes: int) -> bytes:
+        """Returns at most `n_bytes` more bytes; b"" at the end.
+
+        Raises:
+            TableError: The file is truncated or damaged, or its content is too large.
+        """
+        try:
+            data = self._plain.read(n_bytes)
+        except EOFError:
+            message = "the gzip file ends early: it is truncated; send the whole file"
+            raise TableError(message) from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise TableError(f"the gzip file is damaged: {error}") from None
+        if self._most_bytes is not None and self._plain.tell() > self._most_bytes:
+            raise TableError(
+                f"the gzip file holds more than {self._most_bytes / (1 << 30):g} GiB; if that is no"
+                " mistake, unpack it and read the plain file"
+            )
+        return data
 
 
 class DecodedFile:
@@ -133,12 +156,8 @@ class DecodedFile:
 
 
 def refuse_encoding(data: bytes, line: int, offset: int) -> None:
-    """Checks that data is valid UTF-8.
-
-    Args:
-        data: Part of a file.
-        line: Line of the file at which the part begins, counted from 1.
-        offset: Number of bytes of the file before the part.
+    """Checks that a part of a file is valid UTF-8; it begins at a line counted from 1, after
+    `offset` bytes.
 
     Raises:
         TableError: The data is not valid UTF-8; the error names the first invalid byte.
@@ -154,14 +173,11 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 
 
 def proposed_encoding(data: bytes, place: int) -> str:
-    """Returns a phrase for errors that suggests the encoding of data that is not UTF-8.
+    """Returns a phrase for errors that suggests the encoding of data whose byte at index `place` is
+    not valid UTF-8.
 
     If single non-ASCII bytes occur among letters, as in Western languages, it shows one decoded as
     cp1252. For other scripts it names several possible encodings as examples.
-
-    Args:
-        data: Content of the file.
-        place: Index of the first byte that is not valid UTF-8.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "name its encoding, utf-16"
@@ -186,8 +202,7 @@ def looks_like_utf_16(data: bytes) -> str | None:
     head = data[:1000]
     pairs = len(head) // 2
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
-        if pairs >= 2 and head[first::2].count(0) > 0.9 * pairs > 10 * head[1 - first :: 2].count(
-            0
-        ):
+        n_here, n_beside = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if pairs >= 2 and n_here > 0.9 * pairs > 10 * n_beside:
             return name
     return None

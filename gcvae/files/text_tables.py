@@ -12,7 +12,7 @@ import csv
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -139,49 +139,57 @@ def text_rows(
         TableError: The text is not a table or has no rows; rows before the error may already have
             been returned.
     """
-    text = _Windows(file if encoding is None else DecodedFile(file, encoding), check)
+    text = _TextFile(file if encoding is None else DecodedFile(file, encoding), check)
     window = text.more(window_bytes).removeprefix(BOM_UTF8)
     _refuse_no_text(window)
-    separator, start = separator_line(window) or (_separator(window, is_whole=text.is_at_end), 0)
+    named = separator_line(window)
+    text.separator, start = named or (_separator(window, is_whole=text.is_at_end), 0)
     start = len(window) - len(window[start:].lstrip(b"\r\n"))
-    place = _Position(separator, (), n_line_ends(window[:start]) + 1, start)
-    header, held = place.header(window[start:], is_whole=text.is_at_end)
-    place = replace(place.after(header), names=read_names(header, separator, place.line, start))
-    text.report(place, 0)
-    check_names(place.names, place.line - 1)
-    n_rows = 0
+    text.pass_over(window[:start])
+    header, held = text.split_header(window[start:])
+    line = text.line
+    text.names = read_names(header, text.separator, line, start)
+    text.pass_over(header)
+    text.report()
+    check_names(text.names, text.line - 1)
     while True:
         if text.is_at_end and not held.endswith((b"\n", b"\r")):
             held += b"\n"  # the last line may have none
-        data, held = place.whole_records(held)
-        rows = place.rows(data) if data.lstrip(b"\r\n") else None
-        place, n_rows = place.after(data), n_rows + (0 if rows is None else len(rows))
-        # An incomplete row has a cell of at least its share of the bytes, in any script.
-        begun = len(held) // (_MOST_BYTES_OF_ONE * len(place.names))
-        text.report(place, n_rows, rows, begun)
+        data, held = text.whole_records(held)
+        rows = text.rows(data) if data.lstrip(b"\r\n") else None
+        text.pass_over(data)
+        text.report(rows, held)
         if rows is not None:
             yield rows
         if text.is_at_end:
             break
         held += text.more(max(window_bytes, len(held)))  # doubled: long cells are scanned rarely
-    place.refuse_open_quote(held)
-    if not n_rows:
+    text.refuse_open_quote(held)
+    if not text.n_rows:
         empty = Problem("the table has a header but no rows", expected="at least one row")
         error = EmptyTableError(empty)
-        error.names = tuple(place.names)
+        error.names = tuple(text.names)
         raise error
 
 
-class _Windows:
-    """Reads a text file in windows of bytes.
+class _TextFile:
+    """A text file that is read in windows of bytes, and the position at which its next record (row)
+    begins.
 
     Attributes:
-        is_at_end: Whether the end of the file was reached.
+        separator: Character between the cells.
+        names: Names of the columns.
+        line: Line of the next record, counted from 1.
+        n_rows: Number of rows before it.
+        is_at_end: Whether all bytes have been read.
     """
 
     def __init__(self, file: Readable, check: Check | None) -> None:
         self._file, self._check = file, check
-        self._n_bytes = 0
+        self._n_bytes = 0  # read so far
+        self._offset = 0  # of the next record
+        self.separator, self.names = "", list[str]()
+        self.line, self.n_rows = 1, 0
         self.is_at_end = False
 
     def more(self, n_bytes: int) -> bytes:
@@ -195,72 +203,45 @@ class _Windows:
         self._n_bytes += len(data)
         return data
 
-    def report(
-        self, place: _Position, n_rows: int, rows: TextRows | None = None, begun: int = 0
-    ) -> None:
-        """Calls the caller's check function with statistics of the text file as read so far.
+    def pass_over(self, data: bytes) -> None:
+        """Moves the position to the end of `data`, which begins at it."""
+        self.line += n_line_ends(data)
+        self._offset += len(data)
 
-        Args:
-            place: Position (line and byte) in the file up to which it has been read.
-            n_rows: Number of rows read so far.
-            rows: Rows since the last call; None if there are none.
-            begun: Minimum length of the longest cell in the incomplete row at the end.
-        """
+    def report(self, rows: TextRows | None = None, held: bytes = b"") -> None:
+        """Calls the caller's check function with statistics of the file as read so far: the `rows`
+        since the last call, and the bytes of the incomplete row at the end."""
+        self.n_rows += 0 if rows is None else len(rows)
         if self._check is None:
             return
+        # An incomplete row has a cell of at least its share of the bytes, in any script.
+        begun = len(held) // (_MOST_BYTES_OF_ONE * len(self.names))
         longest = (0, 0) if rows is None else rows.longest()
-        most, line = max(longest, (begun, place.line))
-        self._check(ReadSoFar(n_rows, len(place.names), self._n_bytes, most, line))
+        most, line = max(longest, (begun, self.line))
+        self._check(ReadSoFar(self.n_rows, len(self.names), self._n_bytes, most, line))
 
-
-@dataclass(frozen=True)
-class _Position:
-    """Position in a file at which a record begins.
-
-    Attributes:
-        separator: Separator of the file.
-        names: Names of the columns.
-        line: Line at which the record begins, counted from 1.
-        offset: Number of bytes before the record.
-    """
-
-    separator: str
-    names: Sequence[str]
-    line: int
-    offset: int
-
-    def after(self, data: bytes) -> _Position:
-        """Returns the position in the file (line and byte) after `data`, which begins at this
-        position."""
-        return replace(self, line=self.line + n_line_ends(data), offset=self.offset + len(data))
-
-    def header(self, window: bytes, *, is_whole: bool) -> tuple[bytes, bytes]:
-        """Splits bytes of a CSV file into (header line at this position, the bytes after it).
-        `is_whole` says whether they reach the end of the file.
+    def split_header(self, window: bytes) -> tuple[bytes, bytes]:
+        """Returns (header line at the position, the bytes after it).
 
         Raises:
             TableError: The line is incomplete, or is not a header.
         """
-        refuse_binary(window, self.line)
+        _refuse_binary(window, self.line)
         end = end_of_record(window, self.separator)
-        if end is None and is_whole:
+        if end is None and self.is_at_end:
             window += b"\n"
             end = end_of_record(window, self.separator)
         if end is not None:
             return window[:end], window[end:]
         refuse_stray_quotes(window, self.separator, self.line)
-        if is_whole:
+        if self.is_at_end:
             self.refuse_open_quote(window)
         message = f"the header has not ended after {len(window)} bytes"
         raise TableError(Problem(message, line=self.line, expected="a line of names"))
 
     def whole_records(self, held: bytes) -> tuple[bytes, bytes]:
-        """Splits bytes of a CSV file that begin with a record (row) into (complete records, the
-        bytes after them, which may begin another record).
-
-        Raises:
-            TableError: The bytes after the complete records are not the beginning of a record.
-        """
+        """Splits bytes that begin at the position into (complete records, the bytes after them,
+        which may begin another record)."""
         end = end_of_records(held, self.separator)
         data, rest = held[:end], held[end:]
         if b'"' in rest:
@@ -268,25 +249,22 @@ class _Position:
         return data, rest
 
     def refuse_open_quote(self, rest: bytes) -> None:
-        """Checks that `rest`, the bytes after the last complete record (row) of a file, is empty.
-
-        Raises:
-            TableError: Some bytes are left, because a quote is never closed.
-        """
+        """Raises a TableError if bytes are left after the last record, because a quote is never
+        closed."""
         if rest:
             message = "a quote opened in this row is never closed"
             raise TableError(Problem(message, line=self.line, expected='a closing "'))
 
     def rows(self, data: bytes) -> TextRows:
-        """Parses complete records (rows) of a CSV file, which begin at this position.
+        """Parses complete records, which begin at the position.
 
         Raises:
             TableError: A record is invalid; errors name the lines.
         """
-        refuse_binary(data, self.line)
+        _refuse_binary(data, self.line)
         try:
             table = self._parsed(data, _BLOCK_BYTES)
-        except pa.ArrowInvalid:
+        except pa.ArrowInvalid:  # some records are longer than a block, or invalid
             table = self._parsed_or_refused(data)
         lines = record_lines(data, self.separator, self.line, table.num_rows)
         return TextRows(table, lines, self.separator)
@@ -313,9 +291,7 @@ class _Position:
         )
 
     def _parsed_or_refused(self, data: bytes) -> Any:
-        """Parses records that Arrow refused with the usual block size: some are longer than a
-        block, or invalid."""
-        refuse_encoding(data, self.line, self.offset)
+        refuse_encoding(data, self.line, self._offset)
         ragged: list[Any] = []
 
         def skip(row: Any) -> str:
@@ -344,51 +320,36 @@ class _Position:
         usual, n_usual = widths.most_common(1)[0]
         if line == 2 and usual > width and n_usual > max(n_others, 0.9 * len(ragged)):
             first = next(row.number for row in ragged if row.actual_columns == usual)
-            problems = [_lines_above(width, usual, line_of[first - 1]), *problems]
+            message = f"the first line has {_cells(width)}, but most rows have {usual}"
+            expected = (
+                "the names of the columns first: if they stand in line "
+                f"{line_of[first - 1]}, without those above"
+            )
+            problems = [Problem(message, line=1, expected=expected), *problems]
         n_more = len(ragged) - MOST_PROBLEMS
         if n_more > 0:
             problems.append(Problem(f"{n_more} more rows have another number of cells"))
         return problems
 
 
-def _lines_above(width: int, usual: int, line: int | None) -> Problem:
-    message = f"the first line has {_cells(width)}, but most rows have {usual}"
-    expected = f"the names of the columns first: if they stand in line {line}, without those above"
-    return Problem(message, line=1, expected=expected)
-
-
 def _cells(n: int) -> str:
     return f"{n} cell" if n == 1 else f"{n} cells"
 
 
-# Checks
-
-
 def _refuse_no_text(data: bytes) -> None:
-    """Checks that a file begins like a delimited text.
-
-    Raises:
-        TableError: The file is empty, binary, in UTF-16 or of another format.
-    """
+    """Raises a TableError if a file is empty, binary, in UTF-16 or of another format."""
     refuse_other_file(data)
     if data.startswith(_UTF_16_MARKS):
         expected = f"{CSV_EXPECTED}; or {proposed_encoding(data, 0)}"
         raise TableError(Problem("the file is text in UTF-16", expected=expected))
     if not data.strip():
         raise TableError(Problem("the file is empty", expected=CSV_EXPECTED))
-    refuse_binary(data, 1)
+    _refuse_binary(data, 1)
 
 
-def refuse_binary(data: bytes, line: int) -> None:
-    """Checks that a part of a text file contains no NUL bytes.
-
-    Args:
-        data: The part.
-        line: Line of the file at which it begins, counted from 1.
-
-    Raises:
-        TableError: It contains a NUL byte.
-    """
+def _refuse_binary(data: bytes, line: int) -> None:
+    """Raises a TableError if a part of a text file, which begins at a line counted from 1, contains
+    a NUL byte."""
     nul = data.find(b"\0")
     if nul < 0:
         return

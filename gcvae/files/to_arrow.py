@@ -77,12 +77,8 @@ def written_type(column: Column, series: pd.Series[Any]) -> Any:
 
 
 def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
-    """Converts values of one column to an Arrow array.
-
-    Args:
-        series: Values, as `parse_table` returns them.
-        column: The column in the schema.
-        kind: Arrow type of the result.
+    """Converts values of one column, as `parse_table` returns them, to an array of the Arrow type
+    `kind`.
 
     Raises:
         TableError: A value does not fit the type.

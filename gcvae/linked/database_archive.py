@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from gcvae.cells.data_frames import with_columns
 from gcvae.cells.values import parse_table
-from gcvae.files.formulas import without_formulas
+from gcvae.files.delimited import without_formulas
 from gcvae.files.table_archives import PackedTable, write_archive
 from gcvae.files.to_arrow import arrow_table
 from gcvae.linked.database_part import DatabasePart

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from gcvae.cells.distinct_cells import Cells, shortened
-from gcvae.files.source_columns import FrameColumns, SourceColumns
+from gcvae.files.source_columns import SourceColumns
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
 
@@ -190,7 +190,7 @@ def _hidden_separator(cells: Cells) -> str | None:
 
 def _index_of_frame(source: SourceColumns) -> str | None:
     """Returns a warning that a data frame's index is ignored, if it is named or not of integers."""
-    if not isinstance(source, FrameColumns):
+    if source.frame is None:
         return None
     index = source.frame.index
     names = [name for name in index.names if name is not None]

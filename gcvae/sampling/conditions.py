@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from datetime import time as time_of_day
@@ -38,6 +37,7 @@ from gcvae.codec.region import Region
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.expressions.date_spans import in_utc, span_of
+from gcvae.files.row_documents import cell_texts
 from gcvae.model.level_functions import LevelFunction
 from gcvae.numerics.generators import uniform
 from gcvae.rules.alternatives import Alternative
@@ -52,7 +52,6 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Rule
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
 from gcvae.spelling.date_text import is_time_of_day
-from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
 _FURTHEST = 2.0**53
@@ -110,28 +109,32 @@ def read_condition(
     """
     condition = Condition([None] * len(codec.columns))
     given = dict(sorted(given.items(), key=lambda item: evaluation_rank(codec, item[0])))
-    problems, known = _unknown(given, codec.schema), _known_cells(given, codec)
+    problems = _unknown(given, codec.schema)
     targets: dict[str, TargetIntervals] = {}
+    values: dict[str, pd.Series[Any]] = {}  # of the columns of which only one is possible
     for name, wanted in given.items():
         if name not in codec.schema:
             continue
+        column = codec.schema[name]
         try:
-            document = _as_document(wanted, codec.schema[name])
+            document = _as_document(wanted, column)
             if name in codec.reduction.rewritten:
                 targets[name] = _target(name, document, codec)
             else:
                 _add(condition, name, document, given, codec)
-        except _NotUnderstoodError as error:
-            place = json_pointer("given", name)
-            problems.append(error.problem(place, name))
+            if column.is_modelled and not isinstance(document, list | Mapping | None):
+                values[name] = _typed([document], column)
+        except ConditionError as error:
+            problems.append(_located(error, "given", name))
+    values = {name: value for name, value in values.items() if value.notna().all()}
+    known = pd.DataFrame(values, index=[0])
     problems += _broken_rules(codec, functions, known, condition) if not problems else []
     blank = {name for name, wanted in given.items() if wanted is None or wanted is pd.NaT}
-    whole = known.reindex(columns=list(codec.schema.names))
-    broken = HardRules(codec.schema, {}).broken_by(whole, blank) if blank and not problems else None
+    cells = known.reindex(columns=list(codec.schema.names))
+    broken = HardRules(codec.schema, {}).broken_by(cells, blank) if blank and not problems else None
     problems += [] if broken is None else [_broken(broken.column, str(broken))]
     if problems:
         raise ConditionError(*problems)
-    cells = known.reindex(columns=list(codec.schema.names))
     found = rule_regions(codec, cells, targets, order or (), blanks_missing=True) if targets else {}
     for j, region in found.items():
         if condition.regions[j] is None:
@@ -204,15 +207,12 @@ def _breaks(
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
-    """Converts a value of NumPy or pandas to the form that it has in a JSON document.
+    """Converts a value, a list of values or a range of NumPy or pandas to the form that it has in a
+    JSON document.
 
     A span of time, such as a `pandas.Period`, "2022-05", or a day in a column with times, becomes
-    the range from its first to its last moment; as an end of a range, it becomes one of the two.
-
-    Args:
-        wanted: A value, a list of values, or a range.
-        column: Column of the value.
-        end: `min` or `max` for an end of a range; else None.
+    the range from its first to its last moment; as the `end` "min" or "max" of a range, it becomes
+    one of the two.
     """
     if isinstance(wanted, Mapping):
         return {key: _as_document(item, column, key) for key, item in wanted.items()}
@@ -239,7 +239,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
             time = time.tz_convert("UTC").tz_localize(None)
         else:
             message = f"{wanted} has a time zone, but the column has none"
-            raise _NotUnderstoodError(message, "a time without a zone")
+            raise _refusal(message, "a time without a zone")
         return _date_text(time, column)
     if isinstance(wanted, time_of_day) and is_time_of_day(column.date_format):
         return _date_text(pd.Timestamp(END_READERS[column.kind](wanted, column)), column)
@@ -282,22 +282,19 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
             continue
         try:
             _written(typed[column.name].dropna(), column)
-        except _NotUnderstoodError as error:
-            place = json_pointer("row", column.name)
-            problems.append(error.problem(place, column.name))
+        except ConditionError as error:
+            problems.append(_located(error, "row", column.name))
     if problems:
         raise TableError(*problems)
 
 
-class _NotUnderstoodError(Exception):
-    """Invalid value in a condition. Its arguments are the message, what would be right, and a
-    suggestion if there is one."""
+def _refusal(message: str, expected: str | None, suggestion: str | None = None) -> ConditionError:
+    """Returns the error about a value that is invalid for its column, without the location."""
+    return ConditionError(Problem(message, expected=expected, suggestion=suggestion))
 
-    def problem(self, pointer: str, column: str) -> Problem:
-        """Returns the problem, with its location."""
-        message, expected, *meant = self.args
-        suggestion = meant[0] if meant else None
-        return Problem(message, pointer, None, column, expected, suggestion)
+
+def _located(error: ConditionError, step: str, name: str) -> Problem:
+    return replace(error.problems[0], pointer=json_pointer(step, name), column=name)
 
 
 def _add(
@@ -307,63 +304,36 @@ def _add(
     source = codec.copies.get(name, name)
     if source != name and source in given:
         message = f"it equals column {source!r} in every row, of which something is said too"
-        raise _NotUnderstoodError(message, "one of the two")
+        raise _refusal(message, "one of the two")
     names = [column.name for column in codec.columns]
     if source not in names:
         _check_constant(name, wanted, codec.schema)
         return
     j = names.index(source)
     column = codec.columns[j]
-    items = wanted if isinstance(wanted, list) else [wanted]
-    if not items:
-        raise _NotUnderstoodError("the list is empty", "at least one value")
-    missing = _has_missing(items, column)
-    items = [item for item in items if item is not None]
+    items, missing = _listed(wanted, column)
     if isinstance(column, RealCodec | QuantileCodec):
         low, high, missing = _intervals(items, column, missing)
         region = number_region(column, low, high, missing)
         if region is None:
-            raise _NotUnderstoodError(f"no number of the column is {_shown(wanted)}", None)
+            raise _refusal(f"no number of the column is {_shown(wanted)}", None)
         condition.regions[j] = region
         return
     assert isinstance(column, LevelCodec | GroupedLevelCodec), "numbers or levels"
     chosen, missing = _chosen_levels(items, column, missing)
-    if not chosen.any() and not missing:
-        raise _NotUnderstoodError(_no_level(items), _levels_of(column))
     condition.regions[j] = level_region(_log_shares(column, chosen, missing))
     if isinstance(column, GroupedLevelCodec):
         condition.grouped[j] = chosen
 
 
-def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
-    """Returns one row with the columns for which the condition gives a single value, as typed
-    cells."""
-    cells = {}
-    for name, wanted in given.items():
-        if name not in codec.schema or not codec.schema[name].is_modelled:
-            continue
-        with suppress(_NotUnderstoodError):  # reported when the column itself is read
-            document = _as_document(wanted, codec.schema[name])
-            if document is None or isinstance(document, list | Mapping):
-                continue
-            typed = _typed([document], codec.schema[name])
-            if typed.notna().all():
-                cells[name] = typed
-    return pd.DataFrame(cells, index=[0])
-
-
 def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
     """Returns the values that a condition allows of a column that the model represents by residuals
     or parts. One row."""
-    items = wanted if isinstance(wanted, list) else [wanted]
-    if not items:
-        raise _NotUnderstoodError("the list is empty", "at least one value")
     residual = codec.column_codec(name)
+    items, missing = _listed(wanted, residual)
     column, grid = codec.schema[name], grid_of(codec.schema[name])
     if codec.reduction.rewritten[name].parents:  # the parents determine its range
         column = replace(column, minimum=None, maximum=None)
-    missing = _has_missing(items, residual)
-    items = [item for item in items if item is not None]
     if column.kind.is_real:
         line = LINES[column.kind](column, residual.has_missing, 0.0, 1.0)
         low, high, missing = _intervals(items, line, missing)
@@ -371,8 +341,6 @@ def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
         levels = LevelCodec(column, residual.has_missing)
         chosen, missing = _chosen_levels(items, levels, missing)
         low = high = pd.Series([level for level, c in zip(levels.levels, chosen, strict=True) if c])
-        if not chosen.any() and not missing:
-            raise _NotUnderstoodError(_no_level(items), _levels_of(levels))
     ends = [grid.indices(cells)[None] if len(cells) else _NO_INDICES for cells in (low, high)]
     if not len(low):
         ends[0] = ends[0] + 1  # an empty interval
@@ -398,23 +366,30 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
     """Checks that the condition on a constant column names the column's value."""
     column = schema[name]
     if column.drop:
-        raise _NotUnderstoodError("the column is dropped: no row has it", None)
+        raise _refusal("the column is dropped: no row has it", None)
     if column.kind.outcomes is Outcomes.KEYS:
-        raise _NotUnderstoodError("the column is an identifier: its values are generated", None)
+        raise _refusal("the column is an identifier: its values are generated", None)
     value = column.levels[0] if column.levels else None
     if value is None and wanted is not None:
-        raise _NotUnderstoodError("the column is blank in every row", "null")
-    if wanted != value and _text(wanted, column) not in (str(value), *level_texts(column)):
-        raise _NotUnderstoodError(f"the column is {value!r} in every row", repr(value))
+        raise _refusal("the column is blank in every row", "null")
+    [text] = cell_texts([wanted], column)
+    if wanted != value and text not in (str(value), *level_texts(column)):
+        raise _refusal(f"the column is {value!r} in every row", repr(value))
 
 
-def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
-    """Returns whether null is among the values; raises an error if the column had no missing
-    cells."""
-    if None not in items:
-        return False
-    if not column.has_missing:
-        raise _NotUnderstoodError("no cell of the column was missing in training", "a value")
+def _listed(wanted: Any, codec: ColumnCodec) -> tuple[list[Any], bool]:
+    """Returns (the values that a condition lists, whether null is among them)."""
+    items = wanted if isinstance(wanted, list) else [wanted]
+    if not items:
+        raise _refusal("the list is empty", "at least one value")
+    has_missing = None in items and _may_be_missing(codec)
+    return [item for item in items if item is not None], has_missing
+
+
+def _may_be_missing(codec: ColumnCodec) -> bool:
+    """Returns True; raises an error if the column had no missing cells."""
+    if not codec.has_missing:
+        raise _refusal("no cell of the column was missing in training", "a value")
     return True
 
 
@@ -423,24 +398,13 @@ def _typed(items: list[Any], column: Column) -> pd.Series[Any]:
     for item in items:
         if isinstance(item, Mapping | list):
             expected = 'a value, a list of values, or {"min": …, "max": …}'
-            raise _NotUnderstoodError(f"{_shown(item)} is no value", expected)
-    texts = pd.DataFrame({column.name: [_text(item, column) for item in items]}, dtype=object)
+            raise _refusal(f"{_shown(item)} is no value", expected)
+    texts = pd.DataFrame({column.name: cell_texts(items, column)}, dtype=object)
     try:
         return parse_table(texts, TableSchema((column,)))[column.name]
     except TableError as error:
         problem = error.problems[0]
-        raise _NotUnderstoodError(problem.message, problem.expected) from None
-
-
-def _text(item: Any, column: Column) -> str:
-    """Writes a value in the table's format."""
-    if isinstance(item, bool):
-        return column.word(item)
-    if isinstance(item, str):
-        return item
-    if column.number_format is None or not isinstance(item, int | float):
-        return repr(item)
-    return number_text(item, column.number_format)
+        raise _refusal(problem.message, problem.expected) from None
 
 
 def _is_range(items: list[Any]) -> bool:
@@ -449,9 +413,7 @@ def _is_range(items: list[Any]) -> bool:
         return False
     ends = items[0]
     if not ends or any(key not in _RANGE for key in ends) or None in ends.values():
-        raise _NotUnderstoodError(
-            f"{_shown(ends)} is no range", '{"min": …, "max": …}, or one of both'
-        )
+        raise _refusal(f"{_shown(ends)} is no range", '{"min": …, "max": …}, or one of both')
     return True
 
 
@@ -463,13 +425,13 @@ def _intervals(
     if not _is_range(items):
         typed = _typed(items, line.column)
         if typed.isna().any():  # a text that stands for a missing value
-            missing = missing or _has_missing([None], codec)
+            missing = missing or _may_be_missing(codec)
             typed = typed[typed.notna()].reset_index(drop=True)
         typed = _written(typed, line.column)
         return typed, typed, missing
     ends = _ends(items[0], line.column)
     if ends is None and not missing:
-        raise _NotUnderstoodError(*_empty(items[0], line.column))
+        raise _refusal(*_empty(items[0], line.column))
     low, high = (pd.Series([end]) for end in ends) if ends else (pd.Series([], dtype=float),) * 2
     return low, high, missing
 
@@ -487,7 +449,7 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
         is_outside |= (typed > _end(column.maximum, column, "max")).to_numpy(dtype=bool)
     if is_outside.any():
         expected = " ".join(["a value", *_limits(column)])
-        raise _NotUnderstoodError(f"{given[is_outside].iloc[0]} is beyond its limits", expected)
+        raise _refusal(f"{given[is_outside].iloc[0]} is beyond its limits", expected)
     return typed
 
 
@@ -527,7 +489,7 @@ def _end(value: Any, column: Column, key: str) -> Any:
     try:
         return END_READERS[column.kind](value, column)
     except ValueError as error:
-        raise _NotUnderstoodError(f"{key} is {_shown(value)}", str(error)) from None
+        raise _refusal(f"{key} is {_shown(value)}", str(error)) from None
 
 
 def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
@@ -549,24 +511,25 @@ def _chosen_levels(
     """Returns (mask of possible levels, whether missing cells are possible)."""
     levels = list(codec.levels)
     if _is_range(items):
-        return _levels_between(items[0], codec), missing
-    chosen = np.zeros(len(levels), dtype=bool)
-    typed = _typed(items, codec.column)
-    if typed.isna().any():
-        missing = missing or _has_missing([None], codec)
-    for level in typed[typed.notna()].tolist():
-        if level not in levels:
-            raise _NotUnderstoodError(*_unknown_level(level, codec))
-        chosen[levels.index(level)] = True
+        chosen = _levels_between(items[0], codec)
+    else:
+        chosen = np.zeros(len(levels), dtype=bool)
+        typed = _typed(items, codec.column)
+        if typed.isna().any():
+            missing = missing or _may_be_missing(codec)
+        for level in typed[typed.notna()].tolist():
+            if level not in levels:
+                raise _refusal(*_unknown_level(level, codec))
+            chosen[levels.index(level)] = True
+    if not chosen.any() and not missing:
+        raise _refusal(_no_level(items), listed_levels(codec.column))
     return chosen, missing
 
 
 def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelCodec) -> Mask:
     """Returns a mask of the levels within a range."""
     if codec.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
-        raise _NotUnderstoodError(
-            "the column's levels have no order", "a level, or a list of levels"
-        )
+        raise _refusal("the column's levels have no order", "a level, or a list of levels")
     places: list[Any] = list(codec.levels)
     if are_numeric(codec.levels):
         ends = {key: _end(value, codec.column, key) for key, value in wanted.items()}
@@ -574,7 +537,7 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
         texts = [str(level) for level in codec.levels]
         for value in wanted.values():
             if str(value) not in texts:
-                raise _NotUnderstoodError(*_unknown_level(value, codec))
+                raise _refusal(*_unknown_level(value, codec))
         ends = {key: texts.index(str(value)) for key, value in wanted.items()}
         places = list(range(len(texts)))
     low, high = ends.get("min", -math.inf), ends.get("max", math.inf)
@@ -604,11 +567,7 @@ def _unknown_level(
         message += " in the model, which has no levels of few rows"
         if OTHER in codec.levels:
             message, meant = f"{message} but {OTHER!r} for all of them", meant or OTHER
-    return message, _levels_of(codec), meant
-
-
-def _levels_of(codec: LevelCodec | GroupedLevelCodec) -> str:
-    return listed_levels(codec.column)
+    return message, listed_levels(codec.column), meant
 
 
 def _shown(value: Any) -> str:

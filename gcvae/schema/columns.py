@@ -15,18 +15,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timezone
 from typing import Any
 
 from gcvae.errors import Problem, SchemaError, UnknownColumnError, json_pointer
+from gcvae.figures.html_tables import lines_table, paragraphs
 from gcvae.schema.kinds import ColumnKind, Outcomes, meant_kind
-from gcvae.schema.number_fields import complete_numbers, read_notation, read_number_format
 from gcvae.schema.personal import Personal, PersonalKind, read_personal
 from gcvae.schema.rule_documents import read_rules, rule_problems, unknown_in_rules
 from gcvae.schema.rules import Rule
-from gcvae.schema.schema_table import schema_table
 from gcvae.schema.steps import Step, read_endings, read_steps
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name, unknown_names
 from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
@@ -34,6 +33,8 @@ from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
 SCHEMA_VERSION = 1
 SEPARATORS = (",", ";", "\t", "|")
 """Characters that may separate the cells of a text file."""
+
+_MOST_SHOWN_LEVELS = 6
 
 Level = str | int | float | bool
 Bound = int | float | str
@@ -243,7 +244,9 @@ class TableSchema:
 
     def _repr_html_(self) -> str:
         """Returns a summary of columns and rules as HTML, for notebooks."""
-        return schema_table((column.to_json() for column in self), self.rules or ())
+        header = "column", "kind", "outcomes", "blanks"
+        lines = ((column.name, *_described(column)) for column in self)
+        return lines_table(header, lines) + paragraphs(f"Rule: {rule}" for rule in self.rules or ())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -311,6 +314,26 @@ class TableSchema:
         return schema
 
 
+def _described(column: Column) -> tuple[str, str, str]:
+    """Returns (kind, possible values, whether cells may be missing) of a column in words."""
+    if column.drop:
+        return "dropped", "", ""
+    return str(column.kind), _outcomes(column), "allowed" if column.missing.allowed else "none"
+
+
+def _outcomes(column: Column) -> str:
+    """Returns a description of a column's values: its first levels, its range, or its made-up
+    data."""
+    if isinstance(column.personal, PersonalKind) and column.is_made_up:
+        return f"made-up {column.personal.plural}"
+    if column.levels is not None:
+        shown = [str(level) for level in column.levels[:_MOST_SHOWN_LEVELS]]
+        n_more = len(column.levels) - len(shown)
+        return ", ".join(shown) + (f" and {n_more:,} more" if n_more else "")
+    ends = ["…" if end is None else str(end) for end in (column.minimum, column.maximum)]
+    return "" if ends == ["…", "…"] else " to ".join(ends)
+
+
 Draft = dict[str, Any]
 _MEMBERS = {"version", "columns", "rules", "find_rules", "separator"}
 
@@ -328,8 +351,7 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
         raise SchemaError(
             Problem("the schema is not an object", "/", expected='{"columns": [...]}')
         )
-    problems = _no_constraints(document)
-    problems += _unknown_keys(document, _MEMBERS | {"constraints"}, "")
+    problems = _unknown_keys(document, _MEMBERS, "")
     version = document.get("version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION or isinstance(version, bool):
         problems.append(
@@ -349,18 +371,6 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
     if problems:
         raise SchemaError(*problems)
     return drafts, read
-
-
-def _no_constraints(document: Mapping[str, Any]) -> list[Problem]:
-    """Returns a problem if the document has the member `constraints`, which `rules` replaced; an
-    empty list is accepted."""
-    if not document.get("constraints"):
-        return []
-    expected = (
-        '"rules": [{"rule": "start <= end", "keep": "hard"}, {"rule": "combinations(city, '
-        'country)", "keep": "hard"}], and "find_rules": true to search for others'
-    )
-    return [Problem("constraints are hard rules now", "/constraints", expected=expected)]
 
 
 def _read_columns(listed: object, problems: list[Problem]) -> list[Draft]:
@@ -385,41 +395,22 @@ def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
     if not isinstance(item, Mapping):
         problems.append(Problem("a column is not an object", pointer, expected='{"name": ...}'))
         return {}
-    problems += _no_never(item, pointer)
-    problems += _unknown_keys(item, _FIELD_NAMES | {"never"}, pointer)
+    problems += _unknown_keys(item, _READERS, pointer)
     if not isinstance(item.get("name"), str) or not item["name"]:
         problems.append(Problem("a column has no name", f"{pointer}/name", expected="text"))
+    name = item["name"] if isinstance(item.get("name"), str) else None
     draft: Draft = {}
     for key, value in item.items():
         if key in _READERS and value is not None:
             try:
                 draft[key] = _READERS[key](value)
             except ValueError as error:
-                problems.append(_field_problem(item, key, value, pointer, str(error)))
+                meant = meant_kind(value) if key == "kind" and isinstance(value, str) else None
+                message, place = f"{key} cannot be {_shown(value)}", f"{pointer}/{key}"
+                problems.append(Problem(message, place, None, name, str(error), meant))
     if draft.get("drop"):  # other members are ignored
         return {key: draft[key] for key in ("name", "drop") if key in draft}
     return draft
-
-
-def _no_never(item: Mapping[str, Any], pointer: str) -> list[Problem]:
-    """Returns a problem if a column has the former member `never` (a list of dates that meant
-    "never"), unless it is empty."""
-    if not item.get("never"):
-        return []
-    message = "dates of the years 1 to 9999 are ordinary values now"
-    name = item["name"] if isinstance(item.get("name"), str) else None
-    expected = 'no member never; "missing": {"markers": [...]} has the texts that mean missing'
-    return [Problem(message, f"{pointer}/never", column=name, expected=expected)]
-
-
-def _field_problem(
-    item: Mapping[str, Any], key: str, value: object, pointer: str, expected: str
-) -> Problem:
-    """Returns a problem that names a member with an invalid value."""
-    name = item["name"] if isinstance(item.get("name"), str) else None
-    message = f"{key} cannot be {_shown(value)}"
-    meant = meant_kind(value) if key == "kind" and isinstance(value, str) else None
-    return Problem(message, f"{pointer}/{key}", column=name, expected=expected, suggestion=meant)
 
 
 def _shown(value: object) -> str:
@@ -470,7 +461,7 @@ def _is_finite(value: Level) -> bool:
 
 
 def _read_decimals(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 30:
+    if type(value) is not int or not 0 <= value <= 30:
         raise ValueError("a whole number from 0 to 30")
     return value
 
@@ -491,6 +482,23 @@ def _read_levels(value: object) -> tuple[Level, ...]:
     if len({(isinstance(level, bool), level) for level in value}) < len(value):
         raise ValueError("every level once")
     return tuple(value)
+
+
+def _read_notation(value: object) -> Notation:
+    from gcvae.spelling.number_text import check_notation
+
+    names = [f.name for f in fields(Notation)]
+    if not isinstance(value, Mapping) or set(value) - {*names}:
+        raise ValueError("an object of " + ", ".join(names))
+    return check_notation(Notation(**value))
+
+
+def _read_number_format(value: object) -> Mapping[str, Any]:
+    """Reads the specified fields of `number_format`; schema inference determines the absent
+    ones."""
+    from gcvae.spelling.number_formats import read_members
+
+    return read_members(value)
 
 
 def _read_datetime_format(value: object) -> str:
@@ -519,7 +527,7 @@ def _read_dtype(value: object) -> str:
         raise ValueError("a dtype of pandas, such as int8, Int64, category or period[M]") from None
 
 
-_READERS: dict[str, Any] = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "name": _read_name,
     "kind": _read_kind,
     "missing": _read_missing,
@@ -527,8 +535,8 @@ _READERS: dict[str, Any] = {
     "maximum": _read_bound,
     "decimals": _read_decimals,
     "padded": _read_flag,
-    "notation": read_notation,
-    "number_format": read_number_format,
+    "notation": _read_notation,
+    "number_format": _read_number_format,
     "levels": _read_levels,
     "datetime_format": _read_datetime_format,
     "drop": _read_flag,
@@ -538,7 +546,6 @@ _READERS: dict[str, Any] = {
     "endings": read_endings,
     "personal": read_personal,
 }
-_FIELD_NAMES = {f.name for f in fields(Column)}
 
 
 def _incomplete(drafts: list[Draft]) -> list[Problem]:
@@ -553,7 +560,7 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
             draft["kind"] = ColumnKind.IDENTIFIER
         problems += personal_problems(draft, f"/columns/{i}")
         draft["missing"] = replace(Missing(), **draft.get("missing", {}))
-        problems += complete_numbers(draft, f"/columns/{i}")
+        problems += _complete_numbers(draft, f"/columns/{i}")
         needed = draft["kind"].needed if "kind" in draft else "kind"
         if needed is not None and needed not in draft:
             problems.append(
@@ -562,14 +569,36 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
     return problems
 
 
+def _complete_numbers(draft: Draft, pointer: str) -> list[Problem]:
+    """Fills in the number format of a column, and converts limits that are strings to numbers, in
+    place; returns problems with them."""
+    name = draft.get("name")
+    if "number_format" in draft:
+        from gcvae.spelling.number_formats import completed_format  # imports Arrow
+
+        try:
+            draft["number_format"] = completed_format(draft["number_format"])
+        except ValueError as error:
+            message = "number_format contradicts itself"
+            return [Problem(message, f"{pointer}/number_format", column=name, expected=str(error))]
+    if "kind" not in draft or not draft["kind"].is_number:
+        return []
+    problems = []
+    for key in ("minimum", "maximum"):
+        if isinstance(text := draft.get(key), str):
+            from gcvae.spelling.number_formats import read_number
+
+            draft[key] = read_number(text, draft.get("number_format"))
+            if draft[key] is None:
+                message = f"{key} is the text {text!r}"
+                place = f"{pointer}/{key}"
+                problems.append(Problem(message, place, column=name, expected="a number"))
+    return problems
+
+
 def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
     """Returns a list with a problem if a column's kind contradicts its kind of personal data; else
-    [].
-
-    Args:
-        draft: Members of the column, as `read_document` returns them.
-        pointer: JSON pointer of the column.
-    """
+    []. `draft` has the members of the column, as `read_document` returns them."""
     personal = draft.get("personal")
     if not isinstance(personal, PersonalKind) or "kind" not in draft:
         return []
@@ -581,10 +610,29 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
     return [Problem(message, f"{pointer}/personal", column=draft.get("name"), expected=expected)]
 
 
-def _unknown_keys(document: Mapping[str, Any], known: set[str], pointer: str) -> list[Problem]:
-    """Returns a problem for each key of a JSON object that is not in `known`."""
+def _unknown_keys(document: Mapping[str, Any], known: Iterable[str], pointer: str) -> list[Problem]:
+    """Returns a problem for each key of a JSON object that is not in `known`; former members may be
+    empty."""
     name = document["name"] if isinstance(document.get("name"), str) else None
-    unknown = [str(key) for key in document if key not in known]
+    problems = [
+        Problem(message, f"{pointer}/{key}", column=name, expected=expected)
+        for key, (message, expected) in _FORMER.items()
+        if document.get(key)
+    ]
+    unknown = [str(key) for key in document if key not in known and key not in _FORMER]
     places = [(key, {"pointer": pointer + json_pointer(key), "column": name}) for key in unknown]
-    known_names = sorted(known - {"constraints", "never"})
-    return unknown_names("there is no such member", places, known_names)
+    return problems + unknown_names("there is no such member", places, sorted(known))
+
+
+_FORMER = {
+    "constraints": (
+        "constraints are hard rules now",
+        '"rules": [{"rule": "start <= end", "keep": "hard"}, {"rule": "combinations(city, '
+        'country)", "keep": "hard"}], and "find_rules": true to search for others',
+    ),
+    "never": (
+        "dates of the years 1 to 9999 are ordinary values now",
+        'no member never; "missing": {"markers": [...]} has the texts that mean missing',
+    ),
+}
+"""Members of older versions, with the message and the correction."""

@@ -79,9 +79,8 @@ def parse_expression(text: str) -> ast.expr:
         )
         raise ValueError(f"{message}: {text[:40]} …")
     meant: dict[str, str | Percentage] = {}
-    longer: list[
-        int
-    ] = []  # ends of texts that are shorter than their Python code, once per character
+    # Ends of texts that are shorter than their Python code, once per character.
+    longer: list[int] = []
 
     def as_python(match: re.Match[str]) -> str:
         text, name, sign, number = match.groups()
@@ -148,12 +147,7 @@ def _in_one_line(part: str) -> str:
 
 def _position(place: int, longer: Sequence[int]) -> int:
     """Converts a character position in the Python code to one in the original text, counted from 1.
-
-    Args:
-        place: Position in the Python code.
-        longer: Ends of those parts of the original text whose Python code is longer, each repeated
-            for every additional character.
-    """
+    `longer` has the end of each part whose code is longer, once per additional character."""
     for end in longer:
         place -= place > end
     return place
@@ -244,14 +238,8 @@ def _check_depth(tree: ast.expr) -> None:
 
 
 def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) -> None:
-    """Raises a ValueError if a syntax node is not allowed.
-
-    Args:
-        node: Syntax node.
-        source: Python code of the expression.
-        before: Number of characters before the expression in the original text.
-        longer: As in `_position`.
-    """
+    """Raises a ValueError if a syntax node is not allowed. The Python code `source` begins after
+    `before` characters of the original text; `longer` is as in `_position`."""
     where = ""
     if isinstance(node, ast.expr):
         place = before + len(source.encode()[: node.col_offset].decode()) + 1

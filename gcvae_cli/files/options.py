@@ -76,13 +76,14 @@ TableOutput = Annotated[
 
 
 def _check_encoding(name: str | None) -> str | None:
-    from gcvae.files.text_encodings import check_encoding
+    from gcvae.errors import TableError
+    from gcvae.files.text_encodings import checked_encoding
 
     try:
-        if name is not None:
-            check_encoding(name)
-    except ValueError as error:
-        message = f"--encoding {name}: unknown encoding (expected: {error})"
+        checked_encoding(name)
+    except TableError as error:
+        expected = error.problems[0].expected
+        message = f"--encoding {name}: unknown encoding (expected: {expected})"
         raise WrongUsageError(message) from None
     return name
 

@@ -19,9 +19,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
 from gcvae.errors import Problem
-from gcvae.files.gzipped import CHUNK_BYTES
 from gcvae.files.table_archives import files_by_table, write_archive
-from gcvae.files.text_encodings import checked_encoding
+from gcvae.files.text_encodings import CHUNK_BYTES, checked_encoding
 from service.errors import MediaTypeError, RequestError, TableLimitError
 from service.http.body_limits import ARCHIVE_TYPE, MODEL_TYPES, TABLE_TYPES
 from service.http.json_bodies import read_json

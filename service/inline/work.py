@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from catalog.job_kinds import JobKind, SampleSpec
 from catalog.records import Model, Trained
 from gcvae.errors import ArtifactError, Problem
-from gcvae.files.gzipped import CHUNK_BYTES
 from gcvae.files.row_documents import numbered, pointing
+from gcvae.files.text_encodings import CHUNK_BYTES
 from gcvae.latent.encoding_stream import stream_encodings
 from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.scoring.score_options import ScoreOptions

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from gcvae.cells.values import format_table, parse_table
 from gcvae.errors import TableError, UnknownColumnError
 from gcvae.files.delimited import write_delimited
-from gcvae.files.gzipped import UnzippedFile
 from gcvae.files.tables import read_table, write_table
+from gcvae.files.text_encodings import UnzippedFile
 from gcvae.files.text_tables import text_rows
 from gcvae.profiling.infer import infer_schema
 from gcvae.schema.columns import TableSchema

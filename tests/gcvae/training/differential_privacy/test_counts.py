@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from gcvae.files.source_columns import FrameColumns
+from gcvae.files.source_columns import frame_columns
 from gcvae.schema.columns import Column, Missing
 from gcvae.schema.kinds import ColumnKind
 from gcvae.training.differential_privacy.bins import (
@@ -104,24 +104,24 @@ def test_what_a_cell_becomes_does_not_depend_on_other_rows(gone: int) -> None:
     columns = declared_table(list(frame), declared_document(), BUDGET).columns
     kept = frame.drop(index=gone).reset_index(drop=True)
     for column in columns:
-        whole = column_codes(FrameColumns(frame), column)
-        less = column_codes(FrameColumns(kept), column)
+        whole = column_codes(frame_columns(frame), column)
+        less = column_codes(frame_columns(kept), column)
         assert np.delete(whole, gone).tolist() == less.tolist()
 
 
 def test_cells_beyond_a_bound_count_at_it_and_others_that_do_not_fit_leave_their_row() -> None:
     numbers = Column("n", ColumnKind.INTEGER, Missing(True), minimum=10, maximum=90)
     frame = pd.DataFrame({"n": ["5", "10", "11", "95", "x", ""], "m": ["5"] * 6})
-    codes = column_codes(FrameColumns(frame), numbers)
+    codes = column_codes(frame_columns(frame), numbers)
     assert codes.tolist() == [0, 0, 1, 80, UNFIT, MISSING]
     levels = Column("n", ColumnKind.CATEGORICAL, levels=("5", "10"))
-    codes = column_codes(FrameColumns(frame), levels)
+    codes = column_codes(frame_columns(frame), levels)
     assert codes.tolist() == [0, 1, UNFIT, UNFIT, UNFIT, UNFIT]
 
 
 def test_an_infinite_number_leaves_its_row_and_is_no_error() -> None:
     column = Column("x", ColumnKind.CONTINUOUS, Missing(True), 0.0, 9.0, decimals=0)
-    source = FrameColumns(pd.DataFrame({"x": [1.0, np.inf, np.nan, 4.0]}))
+    source = frame_columns(pd.DataFrame({"x": [1.0, np.inf, np.nan, 4.0]}))
     assert column_codes(source, column).tolist() == [1, UNFIT, MISSING, 4]
 
 
@@ -214,7 +214,7 @@ def column_to_discover() -> Column:
 
 def discovered(cells: list[str], epsilon: float, delta: float) -> list[str]:
     ledger = Ledger(epsilon, delta, delta / 2)
-    source = FrameColumns(pd.DataFrame({"name": cells}))
+    source = frame_columns(pd.DataFrame({"name": cells}))
     column = column_to_discover()
     return discovered_levels(source, [column], ledger.rho / 2, ledger)["name"]
 
