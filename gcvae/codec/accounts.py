@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import compress
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.artifact.documents import Document
+from gcvae.codec.name_forms import Forms, formed
 from gcvae.codec.name_lists import NameList, Texts, names_of
 from gcvae.codec.people import Identities, People
 from gcvae.numerics.permutations import Numbers, mixed
@@ -45,12 +47,12 @@ _BASE = 1_099_511_628_211
 
 
 @dataclass(frozen=True)
-class AccountPatterns:
+class AccountPatterns(Document):
     """Patterns such as "{first}.{last}" by which synthetic account names (of e-mail addresses, user
     names, URLs) are formed from people's names.
 
     Attributes:
-        shares: Pairs of a pattern and its number of rows; a single pattern if accounts are unique.
+        patterns: Patterns and their numbers of rows; a single pattern if accounts are unique.
         umlauts: Whether ä becomes ae (True) or a (False), and so on.
         widths: Possible numbers of digits after the names, 0 for no digits. When accounts of one
             width are used up, those of the next follow; after the last width, each is one digit
@@ -58,7 +60,7 @@ class AccountPatterns:
         is_unique: Whether every row has a different account.
     """
 
-    shares: tuple[tuple[str, int], ...]
+    patterns: Forms
     umlauts: bool
     widths: tuple[int, ...]
     is_unique: bool
@@ -117,15 +119,11 @@ class AccountPatterns:
         """
         first, last = (self.transliterated(texts, people.names) for texts in (of.first, of.last))
         initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
-        ends = np.cumsum([rows_of for _, rows_of in self.shares])
-        place = mixed(rows, derived_seed(origin, "pattern")) % np.uint64(ends[-1])
-        which = np.searchsorted(ends, place, side="right")
+        parts = dict(zip(("first", "last", "f", "l"), (first, last, *initials), strict=True))
+        chosen = formed(self.patterns, parts, mixed(rows, derived_seed(origin, "pattern")))
         found = np.empty(len(rows), dtype=object)
-        for number, (pattern, _) in enumerate(self.shares):
-            own = which == number
-            parts = dict(zip(("first", "last", "f", "l"), (first, last, *initials), strict=True))
-            parts = {part: texts[own] for part, texts in parts.items()}
-            found[own] = filled_in(pattern, parts) + self._numbers(
+        for pattern, own, texts in chosen:
+            found[own] = texts + self._numbers(
                 pattern, of.pairs[own], of.turns[own], rows[own], people, origin
             )
         return found
@@ -157,7 +155,7 @@ class AccountPatterns:
             left, start = np.zeros(len(rows), dtype=np.uint64), mixed(rows, key)
         texts = np.full(len(rows), "", dtype=object)
         open_ = np.ones(len(rows), dtype=bool)
-        for width in self._every_width():
+        for width in (*self.widths, *range(self.widths[-1] + 1, 19)):
             low = 10 ** (width - 1) if width else 0
             room = np.uint64(10**width - low)
             own = open_ & (left < room)
@@ -169,26 +167,6 @@ class AccountPatterns:
                 return texts
             left = np.where(open_, left - room, left)
         raise AssertionError("a sample has fewer rows than there are numbers")
-
-    def _every_width(self) -> Iterable[int]:
-        yield from self.widths
-        yield from range(self.widths[-1] + 1, 19)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the patterns as a JSON document, which `from_json` reads."""
-        return {
-            "patterns": [list(pair) for pair in self.shares],
-            "umlauts": self.umlauts,
-            "widths": list(self.widths),
-            "is_unique": self.is_unique,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the patterns from the JSON document that `to_json` returned."""
-        shares = tuple((pattern, rows) for pattern, rows in document["patterns"])
-        widths = tuple(document["widths"])
-        return cls(shares, document["umlauts"], widths, document["is_unique"])
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
@@ -202,20 +180,6 @@ def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
 
 def _width(account: str) -> int:
     return len(account) - len(re.sub(r"\d+$", "", account))
-
-
-def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
-    """Replaces each placeholder in braces by its string.
-
-    Args:
-        pattern: Pattern such as "{first}.{last}".
-        parts: By placeholder, a string, or an array of strings, for which the result is an array.
-    """
-    found: Any = ""
-    for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
-        found = found + literal if literal else found
-        found = found + parts[part] if part else found
-    return found
 
 
 def _patterns_of(

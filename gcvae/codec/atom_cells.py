@@ -17,13 +17,14 @@ from functools import cached_property
 import numpy as np
 
 from gcvae.arrays import Numbers
+from gcvae.artifact.documents import Document
 
 _NEAR = 1e-6
 """Ends of cells that differ by less than this share of a cell's width are treated as equal."""
 
 
 @dataclass(frozen=True)
-class AtomCells:
+class AtomCells(Document):
     """Intervals of numbers that would be rounded to a frequent value. Cutting them out of the real
     line leaves only numbers that are rounded to other values.
 

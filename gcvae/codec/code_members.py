@@ -8,10 +8,8 @@ of a code's members: each member has an interval whose length is its share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 
@@ -92,15 +90,6 @@ class CodeMembers:
         member = np.searchsorted(total[1:], wanted, side="right").clip(first, last - 1)
         positions: Numbers = self.middles[self._order[member]]
         return positions
-
-    def to_json(self) -> dict[str, list[float]]:
-        """Returns the members as a JSON document, which `from_json` reads."""
-        return {"codes": self.codes.tolist(), "weights": self.weights.tolist()}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the members from the JSON document that `to_json` returned."""
-        return cls(np.asarray(document["codes"], np.int64), np.asarray(document["weights"], float))
 
     @cached_property
     def _order(self) -> Codes:

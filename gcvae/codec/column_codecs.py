@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow as pa
 from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES, Codes, Mask, Numbers
 from gcvae.cells.grid_units import microseconds
 from gcvae.cells.values import placed_values
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.rounding import Rounding, rounded_to
 from gcvae.numerics.moments import mean_and_deviation
 from gcvae.schema.columns import Bound, Column
@@ -36,19 +37,17 @@ _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 
 @dataclass(frozen=True)
-class RealCodec(ABC):
+class RealCodec(ColumnCodec):
     """Encodes a number or date x as the real value (x - offset) / scale with the last integer code.
 
     Attributes:
-        has_missing: Whether code 0 stands for a missing cell.
         offset: Number that is subtracted, in the column's units or, for times, in steps of the date
             format. It is an integer if all x are, so that numbers within 2⁵⁰ of it are restored
             exactly.
         scale: Positive number by which the difference is divided, in the same units.
     """
 
-    column: Column
-    has_missing: bool
+    is_real: ClassVar[bool] = True
     offset: float
     scale: float
 
@@ -89,19 +88,8 @@ class RealCodec(ABC):
         return True
 
     @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
-
-    @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing (if `has_missing`) and one for numbers."""
         return 1 + self.has_missing
-
-    @property
-    def is_real(self) -> bool:
-        """True: the last code stands for numbers, whose encoded value restores them."""
-        return True
 
     @property
     def log_scale(self) -> float:
@@ -110,16 +98,12 @@ class RealCodec(ABC):
         return math.log(self.scale * self._unit)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the integer code and the value (x - offset) / scale of each of n parsed cells x;
-        code -1 for a missing cell if `has_missing` is False. Shape: (n,) -> (n,), (n,)."""
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
         values[codes != self.n_codes - 1] = 0.0
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that integer codes and real values represent, rounded to the column's
-        step and clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
@@ -135,9 +119,8 @@ class RealCodec(ABC):
         `present` are missing. Shape: (n,), (n,) -> (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
-        nullable = self.has_missing or self.column.missing.allowed
         places = np.where(present, np.arange(len(present)), -1)
-        return placed_values(found, places, nullable)
+        return placed_values(found, places, self.nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
         """Returns a copy that has also learned how many decimals the numbers have, so that
@@ -151,8 +134,6 @@ class RealCodec(ABC):
         return self
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns log(dx / dv) for n cells, with x the number and v its encoded value: `log_scale`
-        for every number and 0 for missing cells. Shape: (n,), (n,) -> (n,)."""
         return np.where(codes == self.n_codes - 1, self.log_scale, 0.0)
 
     @property
@@ -194,16 +175,6 @@ class RealCodec(ABC):
         (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {"has_missing": self.has_missing, "offset": self.offset, "scale": self.scale}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        return cls(column, document["has_missing"], document["offset"], document["scale"])
-
     @property
     def _unit(self) -> float:
         """Column's units (days for dates) per unit of `_distances`."""
@@ -229,10 +200,19 @@ class RealCodec(ABC):
     def _limit_distances(self) -> tuple[float, float]:
         """Differences of the column's minimum and maximum from the offset."""
 
-    @abstractmethod
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        """Returns masks of the rows where `low` is the column's minimum, and where `high` is its
-        maximum. Shape: (n,), (n,) -> (n,), (n,)."""
+        """Returns masks of the rows where `low` is the column's minimum or `high` its maximum."""
+        lowest, highest = self._limits
+        return self._numbers(low) <= lowest, self._numbers(high) >= highest
+
+    @property
+    @abstractmethod
+    def _limits(self) -> tuple[float, float]:
+        """Minimum and maximum of `_numbers`."""
+
+    @abstractmethod
+    def _numbers(self, present: pd.Series[Any]) -> npt.NDArray[Any]:
+        """Returns numbers in the column's units, times in steps of the date format."""
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:
@@ -311,6 +291,9 @@ class ContinuousCodec(RealCodec):
     def _moved(self, distance: float) -> float:
         return self.offset + distance
 
+    def _numbers(self, present: pd.Series[Any]) -> npt.NDArray[Any]:
+        return present.to_numpy(dtype=float)
+
     def _distances(self, present: pd.Series[Any] | Numbers) -> Numbers:
         with np.errstate(over="ignore"):
             distances = np.asarray(present, dtype=np.float64) - self.offset
@@ -325,10 +308,6 @@ class ContinuousCodec(RealCodec):
                 numbers = self.rounding.restored(numbers)
         return np.clip(numbers, *self._limits) + 0.0  # no -0.0
 
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        lowest, highest = self._limits
-        return low.to_numpy(dtype=float) <= lowest, high.to_numpy(dtype=float) >= highest
-
     @property
     def _limit_distances(self) -> tuple[float, float]:
         low, high = self._distances(np.array(self._limits)).tolist()
@@ -338,18 +317,6 @@ class ContinuousCodec(RealCodec):
     def _limits(self) -> tuple[float, float]:
         low, high = self.column.minimum, self.column.maximum
         return -np.inf if low is None else float(low), np.inf if high is None else float(high)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        rounding = None if self.rounding is None else self.rounding.to_json()
-        return super().to_json() | {"rounding": rounding}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        codec, own = super().from_json(column, document), document["rounding"]
-        return replace(codec, rounding=None if own is None else Rounding.from_json(own))
 
 
 class IntegerCodec(RealCodec):
@@ -361,15 +328,14 @@ class IntegerCodec(RealCodec):
     def _moved(self, distance: float) -> float:
         return self.offset + round(distance)
 
+    def _numbers(self, present: pd.Series[Any]) -> Codes:
+        return present.to_numpy(dtype=np.int64)
+
     def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return _differences(present.to_numpy(dtype=np.int64), int(self.offset))
+        return _differences(self._numbers(present), int(self.offset))
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         return whole_within(distances, int(self.offset), *self._limits)
-
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        lowest, highest = self._limits
-        return low.to_numpy(dtype=np.int64) <= lowest, high.to_numpy(dtype=np.int64) >= highest
 
     @property
     def _limit_distances(self) -> tuple[float, float]:
@@ -383,25 +349,21 @@ class IntegerCodec(RealCodec):
         return lowest, _WHOLE_LIMIT if high is None else math.floor(Fraction(high))
 
 
-class DatetimeCodec(RealCodec):
+class DatetimeCodec(IntegerCodec):
     """Codec of times, which are counted since 1970 in the smallest step of the column's date
     format."""
 
     def _first(self, present: pd.Series[Any]) -> float:
-        return int(np.median(self._steps(present))) if len(present) else 0
+        return int(np.median(self._numbers(present))) if len(present) else 0
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
         return bool(np.abs(distances).max(initial=0.0) < _LARGEST_EXACT)
 
-    def _moved(self, distance: float) -> float:
-        return self.offset + round(distance)
-
-    def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return _differences(self._steps(present), int(self.offset))
+    def _numbers(self, present: pd.Series[Any]) -> Codes:
+        return present.to_numpy(dtype=TIMES).astype(np.int64) // self._step
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
-        steps = whole_within(distances, int(self.offset), *self._limits)
-        times = (steps * self._step).astype(TIMES)
+        times = (super()._restored(distances) * self._step).astype(TIMES)
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
@@ -417,10 +379,6 @@ class DatetimeCodec(RealCodec):
             high = pd.Series(ends.astype(TIMES) - np.timedelta64(self._step, "us"))
         return super().edges(low, high)
 
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        lowest, highest = self._limits
-        return self._steps(low) <= lowest, self._steps(high) >= highest
-
     @cached_property
     def _written_unit(self) -> str:
         """Unit of the dates that the format can write, as for numpy: "us", "M" (months) or "Y"
@@ -430,9 +388,6 @@ class DatetimeCodec(RealCodec):
             return "us"
         return "M" if any(token in date_format for token in ("%m", "%b", "%B")) else "Y"
 
-    def _steps(self, present: pd.Series[Any]) -> Codes:
-        return present.to_numpy(dtype=TIMES).astype(np.int64) // self._step
-
     @property
     def _unit(self) -> float:
         return self._step / DAY
@@ -440,11 +395,6 @@ class DatetimeCodec(RealCodec):
     @cached_property
     def _step(self) -> int:
         return microseconds(self.column)
-
-    @property
-    def _limit_distances(self) -> tuple[float, float]:
-        low, high = (float(limit - int(self.offset)) for limit in self._limits)
-        return low, high
 
     @cached_property
     def _limits(self) -> tuple[int, int]:

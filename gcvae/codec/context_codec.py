@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from gcvae.arrays import DAY, TIMES, Codes, Numbers
+from gcvae.artifact.documents import Document
 
 _MOST_KNOTS = 129
 _LEAST_GROUPS_OF_A_CODE = 10
@@ -32,7 +33,7 @@ _MOST_LEVELS = 400
 
 
 @dataclass(frozen=True)
-class ContextColumn:
+class ContextColumn(Document):
     """Codec of one context column: a column of a parent table on which a conditional model's rows
     depend. A cell becomes an integer code and a real value.
 
@@ -120,22 +121,6 @@ class ContextColumn:
             return np.zeros(len(numbers))
         found: Numbers = np.interp(numbers, self.knots, self.scores)
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads."""
-        return {
-            "name": self.name,
-            "is_number": self.is_number,
-            "frequent": list(self.frequent),
-            "knots": list(self.knots),
-            "scores": list(self.scores),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        lists = (tuple(document[part]) for part in ("frequent", "knots", "scores"))
-        return cls(str(document["name"]), bool(document["is_number"]), *lists)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ few pages.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -130,17 +129,21 @@ def encode_rows(
     """
     shape = len(table), len(codec.columns)
     with_values = [j for j, column in enumerate(codec.columns) if _has_values(column)]
-    codes = _matrix(shape, _smallest_integer(codec.columns), folder and folder / "codes")
+    smallest = np.min_scalar_type(-max((column.n_codes for column in codec.columns), default=1))
+    codes = _matrix(shape, smallest, folder and folder / "codes")
     n_values = shape[0], len(with_values)
     values = _matrix(n_values, np.dtype(np.float64), folder and folder / "values")
     log_units = np.empty(len(table))
     counts = [np.zeros(column.n_codes, dtype=np.int64) for column in codec.columns]
-    for at, rows in _encoded_chunks(codec, table):
+    first = 0
+    for chunk in row_chunks(table):
+        rows, at = codec.encode(chunk), slice(first, first + len(chunk))
         codes[at], values[at] = rows.codes.numpy(), rows.values.numpy()[:, with_values]
         log_units[at] = codec.log_units(rows).numpy()
         for count, found in zip(counts, rows.codes.numpy().T, strict=True):
             count += np.bincount(found.clip(min=0), minlength=len(count))
-        report(at.stop / len(table))
+        first = at.stop
+        report(first / len(table))
     return EncodedRows(
         torch.from_numpy(codes),
         torch.from_numpy(values),
@@ -150,23 +153,10 @@ def encode_rows(
     )
 
 
-def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slice, EncodedTable]]:
-    """Yields (slice of row indices, encoded rows) for each chunk."""
-    first = 0
-    for chunk in row_chunks(table):
-        yield slice(first, first + len(chunk)), codec.encode(chunk)
-        first += len(chunk)
-
-
 def _has_values(codec: ColumnCodec) -> bool:
     """Returns whether cells of the column have a value in addition to their code."""
     is_discrete = isinstance(codec, QuantileCodec) and codec.is_discrete
     return not is_discrete and not isinstance(codec, LevelCodec)
-
-
-def _smallest_integer(columns: Sequence[ColumnCodec]) -> np.dtype[Any]:
-    """Returns the smallest signed integer type that holds every code."""
-    return np.min_scalar_type(-max((column.n_codes for column in columns), default=1))
 
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
@@ -180,14 +170,9 @@ def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> 
     if path is None or not n_bytes:
         return np.empty(shape, dtype=dtype)
     with written_to(path), path.open("wb") as file:
-        _reserve(file, n_bytes)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
+            for first in range(0, n_bytes, len(_ZEROS)):
+                file.write(_ZEROS[: n_bytes - first])
     return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
-
-
-def _reserve(file: BinaryIO, n_bytes: int) -> None:
-    """Allocates `n_bytes` of disk space for a file."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, n_bytes)
-        return
-    for first in range(0, n_bytes, len(_ZEROS)):
-        file.write(_ZEROS[: n_bytes - first])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, Self
 
 import torch
@@ -80,11 +80,8 @@ class EncodedTable:
 
     def take(self, rows: Tensor) -> EncodedTable:
         """Returns the rows at these indices, in the order of the indices."""
-        intervals = None if self.intervals is None else self.intervals[rows]
-        parts = self.codes[rows], self.values[rows], self.observed[rows]
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
-        context = None if self.context is None else self.context[rows]
-        return EncodedTable(*parts, intervals, dependent, context)
+        return replace(self._mapped(lambda part: part[rows]), dependent=dependent)
 
     def first(self, n: int) -> EncodedTable:
         """Returns the first n rows of a table without intervals; constraints and context are left
@@ -117,10 +114,13 @@ class EncodedTable:
 
     def to(self, device: torch.device | str) -> EncodedTable:
         """Copies the tensors to a device."""
-        intervals = None if self.intervals is None else self.intervals.to(device)
-        parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
-        context = None if self.context is None else self.context.to(device)
-        return EncodedTable(*parts, intervals, self.dependent, context)
+        return self._mapped(lambda part: part.to(device))
+
+    def _mapped(self, change: Callable[[Tensor], Tensor]) -> EncodedTable:
+        """Applies a function to each tensor."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: part for name, part in parts.items() if isinstance(part, Tensor)}
+        return replace(self, **{name: change(part) for name, part in tensors.items()})
 
     @property
     def are_intervals(self) -> Tensor:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
 from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, without_check_digits
+from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.key_learning import Texts, learn_templates
 from gcvae.codec.key_template import KeyTemplate
 from gcvae.numerics.permutations import shuffled
@@ -36,7 +37,7 @@ class WiderIdentifiersWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class IdentifierCodec:
+class IdentifierCodec(ColumnPart):
     """Codec of an identifier column, which generates synthetic keys.
 
     Attributes:
@@ -45,7 +46,6 @@ class IdentifierCodec:
             rows, the key is missing.
     """
 
-    column: Column
     are_numbers: bool
     templates: tuple[tuple[KeyTemplate, int], ...]
 
@@ -70,11 +70,6 @@ class IdentifierCodec:
             are_numbers,
             tuple((t, share) for t, share in zip(templates, shares, strict=True) if share),
         )
-
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
         """Returns the keys of the `n_rows` synthetic rows with numbers from `first_row` on. A row's
@@ -121,18 +116,11 @@ class IdentifierCodec:
         return placed_values(values, places, self.column.missing.allowed)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {
-            "are_numbers": self.are_numbers,
-            "templates": [
-                {"rows": share, **template.to_json()} for template, share in self.templates
-            ],
-        }
+        templates = [{"rows": share, **template.to_json()} for template, share in self.templates]
+        return {"are_numbers": self.are_numbers, "templates": templates}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
         templates = tuple(
             (KeyTemplate.from_json(part), part["rows"]) for part in document["templates"]
         )

@@ -15,7 +15,7 @@ import re
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import accumulate, chain
 from math import ceil
@@ -28,14 +28,14 @@ from gcvae.codec.key_template import (
     DIGITS,
     Alphabets,
     Characters,
-    Counter,
     KeyTemplate,
+    KeyTier,
+    UsedNumbers,
     characters_of,
     counted_positions,
     size_of,
 )
-from gcvae.codec.used_numbers import UsedNumbers
-from gcvae.numerics.permutations import Numbers, mixed
+from gcvae.numerics.permutations import mixed
 
 Texts = npt.NDArray[np.object_]
 Chunks = Callable[[], Iterable[Texts]]
@@ -90,14 +90,14 @@ def learn_templates(
         for search in searches:
             search.widen(texts, lengths)
     tiers = [search.tiers(k) for k, search in enumerate(searches)]
-    by_length = defaultdict[int, list[_UsedNumbers]](list)
+    by_length = defaultdict[int, list[_UsedKeys]](list)
     for used in chain(*tiers):
         by_length[len(used.alphabets)].append(used)
     for texts, lengths in with_lengths():
         for length, every in by_length.items():
             characters = characters_of(texts[lengths == length], length)
             for used in every:
-                used.add(characters)
+                used.add_keys(characters)
     step = 1 if groups[0].number else len(groups)
     return [
         (search.template(own, step), group.n_rows)
@@ -318,7 +318,7 @@ class _Search:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
 
-    def tiers(self, number: int) -> list[_UsedNumbers]:
+    def tiers(self, number: int) -> list[_UsedKeys]:
         """Returns two recorders of used keys, for keys of usual length and for longer ones; the
         caller adds the table's keys to them.
 
@@ -334,18 +334,18 @@ class _Search:
         most = length if self._largest is None else len(str(self._largest)) - 1 + (own[0] == "-")
         if len(own) < most:
             length = min(length, most)
-        return [_UsedNumbers(found, self._n_rows) for found in (chosen, self._longer(length))]
+        return [_UsedKeys(found, self._n_rows) for found in (chosen, self._longer(length))]
 
     @property
     def _counts_on(self) -> bool:
         """Whether a few keys have one digit more than most, as in a table that counts to 1,000."""
         return self._is_number and self._longest == len(self._alphabets) + 1
 
-    def template(self, tiers: list[_UsedNumbers], step: int) -> KeyTemplate:
+    def template(self, tiers: list[_UsedKeys], step: int) -> KeyTemplate:
         """Returns the template that generates the keys not used in `tiers` (keys of usual length,
         then longer ones); when these are used up, keys grow by `step` characters each time."""
-        found = [(used.alphabets, used.counter()) for used in tiers]
-        if self._counts_on and found[0][1].room < self._n_rows:
+        found = [KeyTier(**asdict(used.counter()), alphabets=used.alphabets) for used in tiers]
+        if self._counts_on and found[0].room < self._n_rows:
             found = found[1:]
         return KeyTemplate(tuple(found), self._first, step)
 
@@ -361,29 +361,16 @@ class _Search:
         return *own[:first], *number, *own[end:]
 
 
-class _UsedNumbers:
+class _UsedKeys(UsedNumbers):
     """Records which numbers the table's keys use, among all texts of given alphabets."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
         self._places = counted_positions(alphabets)
-        self._numbers = UsedNumbers(size_of(alphabets, self._places), n_rows)
+        super().__init__(size_of(alphabets, self._places), n_rows)
 
-    def add(self, characters: Characters) -> None:
-        """Marks the numbers that the given keys represent as used.
-
-        Args:
-            characters: Code points of n keys of equal length. Shape: (n, length).
-        """
-        self._numbers.add(self._of(characters))
-
-    def counter(self) -> Counter:
-        """Returns the longest regular sequence of numbers that no key of the table uses."""
-        return self._numbers.counter()
-
-    def _of(self, characters: Characters) -> Numbers:
-        """Returns the numbers of those texts that match the alphabets. Shape: (n, length) ->
-        (m,)."""
+    def add_keys(self, characters: Characters) -> None:
+        """Marks the numbers of those keys that match the alphabets. Shape: (n, length)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]
@@ -393,7 +380,7 @@ class _UsedNumbers:
                 characters, numbers, found = characters[fits], numbers[fits], found[fits]
             if place in self._places:
                 numbers = numbers * np.uint64(len(letters)) + found.astype(np.uint64)
-        return numbers
+        self.add(numbers)
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from gcvae.codec.name_lists import NameList
+import numpy as np
+
+from gcvae.arrays import Mask
+from gcvae.codec.name_lists import NameList, Texts
+from gcvae.numerics.permutations import Numbers
 
 _MOST_FORMS = 8
 _LEAST_SHARE = 0.02
@@ -20,6 +24,8 @@ _SUFFIXES = frozenset(
     ["jr", "sr", "ii", "iii", "iv", "v", "md", "phd", "dds", "dvm", "mba", "bsc", "ba", "msc"]
 )
 _MARKS = re.compile(r"[-‐\s]+")
+Forms = tuple[tuple[str, int], ...]
+"""Pairs of a pattern, such as "{last}, {first}", and its number of rows."""
 _INITIAL = re.compile(r"[^\W\d_]\.")
 
 Case = Literal["title", "upper", "lower"]
@@ -120,7 +126,7 @@ def case_of(texts: Iterable[str]) -> Case:
     return "lower" if cased and sum(text.islower() for text in cased) > len(cased) / 2 else "title"
 
 
-def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
+def forms_of(texts: Sequence[str], names: NameList) -> Forms:
     """Returns pairs (pattern such as "{last}, {first}", number of names with it) for a column of
     full names, without rare patterns.
 
@@ -131,3 +137,30 @@ def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
     kept = tuple((form, n) for form, n in counts if n >= _LEAST_SHARE * len(read))
     parts = ("{last}", "{first}") if names.is_last_name_first else ("{first}", "{last}")
     return kept or ((names.separator.join(parts), 1),)
+
+
+def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
+    """Replaces each placeholder of a pattern, such as "{first}.{last}", by a string; for arrays of
+    strings, the result is an array."""
+    found: Any = ""
+    for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
+        found = found + literal if literal else found
+        found = found + parts[part] if part else found
+    return found
+
+
+def formed(
+    forms: Forms, parts: Mapping[str, Texts], u: Numbers
+) -> Iterator[tuple[str, Mask, Texts]]:
+    """Yields each form with the mask of the rows that get it, in proportion to its number of rows,
+    and their texts.
+
+    Args:
+        parts: Parts of the names in n rows. Shape: (n,) each.
+        u: Random integers, which select the form of each row. Shape: (n,).
+    """
+    ends = np.cumsum([rows for _, rows in forms])
+    which = np.searchsorted(ends, u % np.uint64(ends[-1]), side="right")
+    for number, (form, _) in enumerate(forms):
+        own = which == number
+        yield form, own, filled_in(form, {part: texts[own] for part, texts in parts.items()})

@@ -8,7 +8,7 @@ the first sex.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -56,6 +56,15 @@ class SexNames:
         return len(self.first) * len(self.last)
 
 
+def _folded(part: str) -> cached_property[frozenset[str]]:
+    """Returns an attribute: the case-folded names of all sexes in a list of `SexNames`."""
+    return cached_property(
+        lambda names: frozenset(
+            name.casefold() for sex in names.sexes for name in getattr(sex, part)
+        )
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class NameList:
     """Lists of first, last and other names of people in a locale.
@@ -85,32 +94,23 @@ class NameList:
         """Separator of first and last name: a space, or "" in locales that write none."""
         return "" if _WITHOUT_SPACE.match(self.locale) else " "
 
-    @cached_property
-    def first_names(self) -> frozenset[str]:
-        """Case-folded first names of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.first)
-
-    @cached_property
-    def last_names(self) -> frozenset[str]:
-        """Case-folded last names of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.last)
-
-    @cached_property
-    def middle_names(self) -> frozenset[str]:
-        """Case-folded middle names of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.middle)
-
-    @cached_property
-    def prefixes(self) -> frozenset[str]:
-        """Case-folded titles of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.prefixes)
+    first_names = _folded("first")
+    """Case-folded first names of all sexes."""
+    last_names = _folded("last")
+    """Case-folded last names of all sexes."""
+    middle_names = _folded("middle")
+    """Case-folded middle names of all sexes."""
+    prefixes = _folded("prefixes")
+    """Case-folded titles of all sexes."""
 
     @cached_property
     def ascii_names(self) -> tuple[frozenset[str], frozenset[str]]:
         """(First names, last names), transliterated to lower-case ASCII letters."""
-        first = (self.ascii(name) for sex in self.sexes for name in sex.first)
-        last = (self.ascii(name) for sex in self.sexes for name in sex.last)
-        return frozenset(first), frozenset(last)
+        first, last = (
+            frozenset(self.ascii(name) for sex in self.sexes for name in getattr(sex, part))
+            for part in ("first", "last")
+        )
+        return first, last
 
     def ascii(self, name: str, umlauts: bool = False) -> str:
         """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, ö becomes oe,
@@ -160,18 +160,12 @@ class NameList:
             yield from (start + at_last[last] * len(sex.first) + i for i in found)
 
     @cached_property
-    def _places(self) -> list[tuple[dict[str, int], dict[str, int]]]:
+    def _places(self) -> list[list[dict[str, int]]]:
+        """Index of each case-folded first and last name, by sex."""
         return [
-            (
-                {name.casefold(): i for i, name in enumerate(sex.first)},
-                {name.casefold(): i for i, name in enumerate(sex.last)},
-            )
+            [{name.casefold(): i for i, name in enumerate(own)} for own in (sex.first, sex.last)]
             for sex in self.sexes
         ]
-
-
-def _folded(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name.casefold() for name in names)
 
 
 @cache

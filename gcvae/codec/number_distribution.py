@@ -14,15 +14,15 @@ data"; slopes after Fritsch and Butland (1984).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.artifact.documents import Document
 from gcvae.codec.atom_cells import AtomCells
 from gcvae.codec.repeated_numbers import LEAST_ROWS, RepeatedNumbers
 
@@ -138,7 +138,7 @@ NO_LIMITS = KnotLimits()
 
 
 @dataclass(frozen=True)
-class NumberDistribution:
+class NumberDistribution(Document):
     """CDF F of a column's numbers x, and its inverse, in terms of normal scores q = Phi^-1(F(x)).
 
     Attributes:
@@ -185,34 +185,24 @@ class NumberDistribution:
             low, high = cells.without_cells(np.array([limits.low, limits.high])).tolist()
             limits = replace(limits, low=low, high=high)
         distinct, counts = _merged_positions(distinct, counts)
-        n_intervals, has_steps = _best_curve(distinct, counts, half_step, limits)
-        make = cls._with_steps if has_steps else cls._smooth
-        return replace(make(distinct, counts, n_intervals, half_step, limits), atom_cells=cells)
+        curve = _best_curve(distinct, counts, half_step, limits)
+        found = cls._fitted(distinct, counts, half_step, limits, *curve)
+        return replace(found, atom_cells=cells)
 
     @classmethod
-    def _smooth(
+    def _fitted(
         cls,
         distinct: Numbers,
         counts: Codes,
-        n_intervals: int,
         half_step: float,
         limits: KnotLimits,
-    ) -> Self:
-        """Fits a smooth F, with the same arguments as `_with_steps`; the rounding step is not
-        used."""
-        return cls._with_intervals(distinct, counts, n_intervals, limits)
-
-    @classmethod
-    def _with_steps(
-        cls,
-        distinct: Numbers,
-        counts: Codes,
         n_intervals: int,
-        half_step: float,
-        limits: KnotLimits,
+        has_steps: bool,
     ) -> Self:
-        """Fits the smooth part S, in which each repeated number counts once, and adds steps at
-        repeated numbers."""
+        """Fits a smooth F, or one with steps at repeated numbers, each of which counts once in its
+        smooth part S."""
+        if not has_steps:
+            return cls._with_intervals(distinct, counts, n_intervals, limits)
         is_repeated = limits.are_repeated(counts)
         once = np.where(is_repeated, 1, counts)
         smooth = cls._with_intervals(distinct, once, n_intervals, limits, counts)
@@ -440,25 +430,6 @@ class NumberDistribution:
         t = np.where(part > 0.0, 2.0 * part / np.maximum(b + root, _TINY), 0.0)
         return at, np.clip(t, 0.0, 1.0)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the CDF as a JSON document, which `from_json` reads."""
-        return {
-            "knots": self.knots.tolist(),
-            "heights": self.heights.tolist(),
-            "atom_cells": None if self.atom_cells is None else asdict(self.atom_cells),
-            "repeated": None if self.repeated is None else self.repeated.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the CDF from the JSON document that `to_json` returned."""
-        knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
-        cut = document["atom_cells"]
-        cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])
-        steps = document["repeated"]
-        repeated = None if steps is None else RepeatedNumbers.from_json(steps)
-        return cls(knots, heights, cells, repeated)
-
 
 def _best_curve(
     distinct: Numbers, counts: Codes, half_step: float, limits: KnotLimits
@@ -477,30 +448,25 @@ def _best_curve(
     parts = [np.arange(len(at)) % _FOLDS == fold for fold in range(_FOLDS)]
     splits = [(*np.unique(at[~judge], return_counts=True), distinct[at[judge]]) for judge in parts]
 
-    def best_of(make: _Maker, tried: list[int]) -> tuple[float, int]:
+    def best_of(tried: list[int], has_steps: bool) -> tuple[float, int]:
         """Returns (highest likelihood, its number of intervals)."""
-        likelihoods = [
-            sum(
-                make(distinct[others], n_rows, n_intervals, half_step, limits).log_likelihood(
-                    rows, half_step
+        likelihoods = [0.0] * len(tried)
+        for i, n_intervals in enumerate(tried):
+            for others, n_rows, own in splits:
+                curve = NumberDistribution._fitted(
+                    distinct[others], n_rows, half_step, limits, n_intervals, has_steps
                 )
-                for others, n_rows, rows in splits
-            )
-            for n_intervals in tried
-        ]
+                likelihoods[i] += curve.log_likelihood(own, half_step)
         best = int(np.argmax(likelihoods))
         return likelihoods[best], tried[best]
 
-    smooth, n_intervals = best_of(NumberDistribution._smooth, tried)
+    smooth, n_intervals = best_of(tried, has_steps=False)
     if half_step > 0 and counts[limits.are_repeated(counts)].sum() >= _LEAST_GAIN * n:
         fewer = [k for k in tried if k <= n_intervals]
-        stepped, n_beside = best_of(NumberDistribution._with_steps, fewer)
+        stepped, n_beside = best_of(fewer, has_steps=True)
         if stepped > smooth + _LEAST_GAIN * len(rows):
             return n_beside, True
     return n_intervals, False
-
-
-_Maker = Callable[[Numbers, Codes, int, float, KnotLimits], NumberDistribution]
 
 
 def _gaps(distinct: Numbers) -> Codes:

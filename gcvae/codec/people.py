@@ -10,16 +10,16 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from gcvae.codec.key_template import Counter
+from gcvae.artifact.documents import Document
+from gcvae.codec.key_template import Counter, UsedNumbers
 from gcvae.codec.name_forms import names_in, read_name
 from gcvae.codec.name_lists import USUAL_LOCALE, NameList, Texts, locales, names_of
-from gcvae.codec.used_numbers import UsedNumbers
 from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
 from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed
@@ -64,7 +64,7 @@ class Identities:
 
 
 @dataclass(frozen=True)
-class People:
+class People(Document):
     """Generates the names of synthetic people.
 
     Attributes:
@@ -129,27 +129,14 @@ class People:
             found.last[:] = found.last + joint + found.second
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the generator as a JSON document, which `from_json` reads."""
-        counters = [asdict(counter) for counter in self.counters]
-        return {"locale": self.locale, "counters": counters, "double": list(self.double)}
-
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the generator from the JSON document that `to_json` returned.
-
-        Raises:
-            KeyError, TypeError, ValueError: The document is invalid.
-        """
         if document["locale"] not in locales():
             raise ValueError("there are no names for the locale")
-        counters = tuple(
-            Counter(**counter | {"residues": tuple(counter["residues"])})
-            for counter in document["counters"]
-        )
-        if any(counter.room < 1 for counter in counters):
+        found = super().from_json(document)
+        if any(counter.room < 1 for counter in found.counters):
             raise ValueError("there is no room for identities")
-        return cls(document["locale"], counters, tuple(document["double"]))
+        return found
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:

@@ -18,21 +18,24 @@ from __future__ import annotations
 
 import random
 import re
+from abc import ABC, abstractmethod
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.artifact.documents import Document
 from gcvae.cells.values import placed_values
-from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, filled_in, free_domains
+from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains
+from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import CYCLE_ROWS
-from gcvae.codec.name_forms import case_of, forms_of, read_name
+from gcvae.codec.name_forms import Forms, case_of, formed, forms_of, read_name
 from gcvae.codec.name_lists import Texts
 from gcvae.codec.people import Identities, People, columns_of_persons, some_rows
 from gcvae.errors import TableError
@@ -79,10 +82,13 @@ class Rows:
         """Names of the person in each row."""
         return self.people.identities(self.person, self.numbers, self.seed)
 
+    def mixed(self, *origin: str) -> Numbers:
+        """Returns a random integer of 64 bits for each row; `origin` is part of the seed."""
+        return mixed(self.numbers, derived_seed(self.origin, *origin))
+
     def below(self, end: int, *origin: str) -> Numbers:
-        """Returns a pseudo-random integer from 0 to `end` - 1 for each of n rows; the strings
-        `origin` are part of the seed. Shape: (n,)."""
-        return mixed(self.numbers, derived_seed(self.origin, *origin)) % np.uint64(end)
+        """Returns a random integer from 0 to `end` - 1 for each row."""
+        return self.mixed(*origin) % np.uint64(end)
 
 
 @dataclass(frozen=True)
@@ -113,20 +119,25 @@ class Originals:
             yield from chunk[self.name].dropna().astype(str).unique()
 
 
-class Writer(Protocol):
-    """Interface of generators of synthetic cells of a personal column: it learns the format of the
-    column's cells and generates others in this format."""
+class Writer(Document, ABC):
+    """Generator of synthetic cells of a personal column in the format of the column's cells."""
 
     @classmethod
-    def learned(cls, originals: Originals) -> Self: ...
-    def texts(self, rows: Rows) -> Texts: ...
-    def to_json(self) -> dict[str, Any]: ...
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self: ...
+    @abstractmethod
+    def learned(cls, originals: Originals) -> Self:
+        """Learns the format of the column's cells.
+
+        Raises:
+            TableError: The column contains IP addresses in all reserved ranges.
+        """
+
+    @abstractmethod
+    def texts(self, rows: Rows) -> Texts:
+        """Returns a synthetic cell for each of n rows. Shape: (n,)."""
 
 
 @dataclass(frozen=True)
-class NameWriter:
+class NameWriter(Writer):
     """Generates names.
 
     Attributes:
@@ -134,63 +145,47 @@ class NameWriter:
         case: Case of the letters: "upper", "lower" or "title".
     """
 
-    forms: tuple[tuple[str, int], ...]
+    forms: Forms
     case: str
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the patterns, such as "{last}, {first}", and the case of a column's names."""
         case = case_of(originals.sample)
         if originals.kind is not PersonalKind.NAME:
             part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
             return cls(((f"{{{part}}}", 1),), case)
-        return cls(forms_of(list(originals.sample), originals.people.names), case)
+        return cls(forms_of(originals.sample, originals.people.names), case)
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic name for each of n rows. Shape: (n,)."""
         of = rows.identities
         initial = np.array([text[0] for text in of.first], dtype=object)
         parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
                  "prefix": of.prefix, "initial": initial}  # fmt: skip
-        ends = np.cumsum([n for _, n in self.forms])
-        which = np.searchsorted(ends, rows.below(int(ends[-1]), "form"), side="right")
-        found = np.empty(len(which), dtype=object)
-        for number, (form, _) in enumerate(self.forms):
-            own = which == number
-            found[own] = filled_in(form, {part: texts[own] for part, texts in parts.items()})
+        found = np.empty(len(rows.numbers), dtype=object)
+        for _, own, texts in formed(self.forms, parts, rows.mixed("form")):
+            found[own] = texts
         series = pd.Series(found, dtype=object).str.strip()
         if self.case != "title":
             series = series.str.upper() if self.case == "upper" else series.str.lower()
         return series.to_numpy(dtype=object)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"forms": [list(pair) for pair in self.forms], "case": self.case}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(tuple((form, rows) for form, rows in document["forms"]), document["case"])
-
 
 @dataclass(frozen=True)
-class AccountWriter:
+class AccountWriter(Writer):
     """Generates e-mail addresses and user names.
 
     Attributes:
-        patterns: Patterns such as "{first}.{last}" by which names form accounts.
+        accounts: Patterns such as "{first}.{last}" by which names form accounts.
         domains: Reserved domains that the table does not contain; empty for user names.
     """
 
-    patterns: AccountPatterns
+    accounts: AccountPatterns
     domains: tuple[str, ...]
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the patterns, such as "{first}.{last}", by which a column's e-mail addresses or
-        user names are formed from names of people."""
         is_mail = originals.kind is PersonalKind.EMAIL
-        patterns = AccountPatterns.learned(
+        accounts = AccountPatterns.learned(
             [text.partition("@")[0] for text in originals.sample],
             originals.owners,
             originals.people.names,
@@ -198,28 +193,18 @@ class AccountWriter:
             free_of=None if is_mail else originals,
         )
         domains = free_domains(text.rpartition("@")[2] for text in originals) if is_mail else ()
-        return cls(patterns, domains)
+        return cls(accounts, domains)
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic e-mail address or user name for each of n rows. Shape: (n,)."""
-        found = self.patterns.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
+        found = self.accounts.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
         if not self.domains:
             return found
         ends = np.array([f"@{domain}" for domain in self.domains], dtype=object)
         return found + ends[rows.below(len(ends), "domain")]  # type: ignore[no-any-return]
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"accounts": self.patterns.to_json(), "domains": list(self.domains)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(AccountPatterns.from_json(document["accounts"]), tuple(document["domains"]))
-
 
 @dataclass(frozen=True)
-class UrlWriter:
+class UrlWriter(Writer):
     """Generates URLs, with a last name as host and optionally a first name as path.
 
     Attributes:
@@ -238,7 +223,6 @@ class UrlWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns scheme, "www.", path and a free top-level domain from a column's URLs."""
         found = [match for text in originals.sample if (match := _HOST.match(text))]
         half = len(found) / 2
         schemes = Tally(
@@ -260,7 +244,6 @@ class UrlWriter:
         )
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic URL for each of n rows. Shape: (n,)."""
         of, people = rows.identities, rows.people
         hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
         found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
@@ -268,20 +251,9 @@ class UrlWriter:
             return found + self.path  # type: ignore[no-any-return]
         return found + "/" + self.hosts.transliterated(of.first, people.names)  # type: ignore[no-any-return]
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        own = {name: getattr(self, name) for name in ("scheme", "www", "path", "ending")}
-        return {"hosts": self.hosts.to_json(), **own}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        own = {name: document[name] for name in ("scheme", "www", "path", "ending")}
-        return cls(AccountPatterns.from_json(document["hosts"]), **own)
-
 
 @dataclass(frozen=True)
-class IpWriter:
+class IpWriter(Writer):
     """Generates IP addresses.
 
     Attributes:
@@ -296,11 +268,6 @@ class IpWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Chooses reserved ranges that contain no address of the column.
-
-        Raises:
-            TableError: The column contains addresses in all reserved ranges.
-        """
         found = {address for text in originals if (address := ip_of(text)) is not None}
         six = [address for address in found if isinstance(address, IPv6Address)]
         n_four = len(found) - len(six)
@@ -319,7 +286,6 @@ class IpWriter:
         return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic IP address for each of n rows. Shape: (n,)."""
         size = _size(self.ranges)
         at = shuffled(rows.numbers % np.uint64(size), size, derived_seed(rows.origin, "ip"))
         starts = np.array([int(ip_network(each)[0]) for each in self.ranges], dtype=np.uint64)
@@ -330,15 +296,6 @@ class IpWriter:
             start, low = int(ip_network(self.range6)[0]), rows.below(2**62, "low")[is_six]
             found[is_six] = [str(IPv6Address(start + (int(n) << 16))) for n in low]
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"ranges": list(self.ranges), "range6": self.range6, "rows6": self.rows6}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(tuple(document["ranges"]), document["range6"], document["rows6"])
 
 
 def ip_of(text: str) -> IPv4Address | IPv6Address | None:
@@ -354,7 +311,7 @@ def _size(ranges: Iterable[str]) -> int:
 
 
 @dataclass(frozen=True)
-class PlaceWriter:
+class PlaceWriter(Writer):
     """Generates streets and postal addresses from those of the package Faker, with random digits.
 
     Attributes:
@@ -365,8 +322,6 @@ class PlaceWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Collects addresses of the table's locale from Faker in the format of the column (street
-        only or complete address), without those that the column contains."""
         from faker import Faker
 
         fake = Faker(originals.people.locale)
@@ -390,7 +345,6 @@ class PlaceWriter:
         return cls(tuple(free))
 
     def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic address for each of n rows. Shape: (n,)."""
         which = rows.below(len(self.places), "place")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
@@ -411,15 +365,6 @@ class PlaceWriter:
                 letters[:, column] = drawn + np.uint64(ord("0"))
             found[own] = letters.view(f"U{len(place)}")[:, 0].astype(object)
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"places": list(self.places)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(tuple(document["places"]))
 
 
 def _without_digits(text: str) -> str:
@@ -456,7 +401,7 @@ _WRITERS: dict[PersonalKind, type[Writer]] = {
 
 
 @dataclass(frozen=True)
-class PersonalCodec:
+class PersonalCodec(ColumnPart):
     """Generates the cells of a personal column. They are not encoded, so that the model learns
     none.
 
@@ -467,7 +412,7 @@ class PersonalCodec:
         blank: Number of missing cells per CYCLE_ROWS rows.
     """
 
-    column: Column
+    _given = ("column", "people", "writer")
     people: People
     person: int
     writer: Writer
@@ -508,11 +453,6 @@ class PersonalCodec:
         writer = _WRITERS[column.personal].learned(originals)
         return cls(column, people, person, writer, min(blank, CYCLE_ROWS - 1))
 
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
-
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
         """Generates the cells of the `n_rows` synthetic rows with numbers from `first_row` on. A
         cell does not depend on the rest of the sample."""
@@ -524,12 +464,10 @@ class PersonalCodec:
         return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column and the people."""
-        return {"person": self.person, "blank": self.blank, **self.writer.to_json()}
+        return super().to_json() | self.writer.to_json()
 
     @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
+    def of_document(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
         """Restores the codec from the JSON document that `to_json` returned.
 
         Raises:
@@ -537,7 +475,7 @@ class PersonalCodec:
         """
         assert isinstance(column.personal, PersonalKind)
         writer = _WRITERS[column.personal].from_json(document)
-        return cls(column, people, document["person"], writer, document["blank"])
+        return cls._of_document(document, column=column, people=people, writer=writer)
 
 
 def is_written(column: Column) -> bool:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from gcvae.arrays import TIMES, Codes, Mask, Numbers
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, Allowed, ContinuousCodec, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
 from gcvae.numerics.standing_apart import standing_apart
@@ -53,7 +54,7 @@ _WIDE = 1e150
 
 
 @dataclass(frozen=True)
-class QuantileCodec:
+class QuantileCodec(ColumnCodec):
     """Encodes a number as an integer code: one for missing (if the column has missing cells), one
     for each atom (a frequently repeated value) in ascending order, and one for all other numbers,
     whose value is a normal score.
@@ -70,6 +71,8 @@ class QuantileCodec:
             tails of F do not reach a distant atom such as 9999; infinite if there is none.
     """
 
+    _given = ("column", "has_missing", "line", "numbers", "ends")
+    is_real: ClassVar[bool] = True
     line: RealCodec
     atoms: Numbers
     distribution: NumberDistribution
@@ -119,7 +122,16 @@ class QuantileCodec:
         near = np.concatenate([np.setdiff1d(atoms, far), distribution.knots[[0, -1]]])
         low = float(near.min()) if (far < near.min()).any() else -math.inf
         high = float(near.max()) if (far > near.max()).any() else math.inf
-        codec = cls(line, atoms, distribution, scores, is_discrete, ends=(low, high))
+        codec = cls(
+            column,
+            line.has_missing,
+            line,
+            atoms,
+            distribution,
+            scores,
+            is_discrete,
+            ends=(low, high),
+        )
         is_rest[is_rest] = _rows_of_smooth_curve(distribution, positions[is_rest])
         line = line.rounding_like(series[is_rest], codec._encoding_error(rest))
         numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
@@ -142,31 +154,8 @@ class QuantileCodec:
         return float(np.clip(4.0 * lost, _LEAST_ERROR, _MOST_ERROR))
 
     @property
-    def column(self) -> Column:
-        """Column of the schema."""
-        return self.line.column
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether code 0 stands for a missing cell."""
-        return self.line.has_missing
-
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.line.column.name
-
-    @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing (if `has_missing`), one for each atom, and one for all
-        other numbers."""
         return self.has_missing + len(self.atoms) + 1
-
-    @property
-    def is_real(self) -> bool:
-        """True: the last code stands for numbers, whose encoded value (a normal score) restores
-        them."""
-        return True
 
     @property
     def shaped_codes(self) -> range:
@@ -191,12 +180,6 @@ class QuantileCodec:
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the integer code and the normal score of each of n parsed cells. Shape: (n,) ->
-        (n,), (n,).
-
-        The code is -1 for a missing cell if `has_missing` is False; the score is 0 except for the
-        last code, that of numbers without their own code.
-        """
         is_number, positions = self.line.positions(series)
         # A number that rounds to an atom is that atom.
         atoms = np.append(self.atoms, np.nan)
@@ -210,8 +193,6 @@ class QuantileCodec:
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that integer codes and normal scores (`values`) represent, rounded to
-        the column's step and clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         atom = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         atoms = np.append(self.atoms, 0.0)
         others = self.distribution.positions_at(values).clip(*self.ends)
@@ -294,36 +275,27 @@ class QuantileCodec:
         return np.stack([np.maximum(low, edges[at - 1]), np.minimum(high, edges[at])], axis=-1)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {
-            "line": self.line.to_json(),
-            "atoms": self.atoms.tolist(),
-            "distribution": self.distribution.to_json(),
-            "scores": list(self.scores),
-            "is_discrete": self.is_discrete,
-            "ends": [end if math.isfinite(end) else None for end in self.ends],
-        } | ({} if self.numbers is None else {"numbers": _as_json(self.numbers)})
+        ends = [end if math.isfinite(end) else None for end in self.ends]
+        document = super().to_json() | {"line": self.line.to_json(), "ends": ends}
+        if self.numbers is not None:
+            is_time = self.numbers.dtype.kind == "M"
+            document["numbers"] = (
+                self.numbers.view(np.int64) if is_time else self.numbers
+            ).tolist()
+        return document
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
         line = LINES[column.kind].from_json(column, document["line"])
-        atoms = np.asarray(document["atoms"], dtype=float)
-        distribution = NumberDistribution.from_json(document["distribution"])
-        scores, is_discrete = tuple(document["scores"]), document["is_discrete"]
-        own = document.get("numbers")
-        dtype = TIMES if column.has_times else float
-        numbers = None if own is None else np.asarray(own, dtype)
-        low, high = document["ends"]
-        ends = -math.inf if low is None else low, math.inf if high is None else high
-        return cls(line, atoms, distribution, scores, is_discrete, numbers, ends)
-
-
-def _as_json(numbers: npt.NDArray[Any]) -> list[Any]:
-    """Returns the exact numbers of atoms for JSON, dates as microseconds since 1970."""
-    counts = numbers.view(np.int64) if numbers.dtype.kind == "M" else numbers
-    return list(counts.tolist())
+        own, (low, high) = document.get("numbers"), document["ends"]
+        return cls._of_document(
+            document,
+            column=column,
+            has_missing=line.has_missing,
+            line=line,
+            numbers=None if own is None else np.asarray(own, TIMES if column.has_times else float),
+            ends=(-math.inf if low is None else low, math.inf if high is None else high),
+        )
 
 
 def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:

@@ -30,6 +30,7 @@ import pandas as pd
 from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.cells.values import placed_values
 from gcvae.codec.code_members import CodeMembers
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.correspondence import CoarseColumn, level_axis
 from gcvae.codec.function_levels import FunctionLevels
 from gcvae.schema.columns import Column, Level
@@ -51,7 +52,7 @@ _UNSEEN_ROWS = 0.5
 
 
 @dataclass(frozen=True)
-class GroupedLevelCodec:
+class GroupedLevelCodec(ColumnCodec):
     """Codec of levels (categories), in which groups of rare levels share a code. Codes follow the
     first axis of a correspondence analysis, so that similar levels have similar codes; code 0 is
     missing (if `has_missing`).
@@ -67,8 +68,6 @@ class GroupedLevelCodec:
             Shape: (K,).
     """
 
-    column: Column
-    has_missing: bool
     codes: Codes
     counts: Numbers
     withheld: Numbers
@@ -107,19 +106,12 @@ class GroupedLevelCodec:
         return cls(column, bool((at < 0).any()), codes, counts, stands_for)
 
     @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
-
-    @property
     def levels(self) -> tuple[Level, ...]:
         """Levels (categories), typed as in parsed tables, in the schema's order."""
         return self.column.levels or ()
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing (if `has_missing`), and one for each level or group of
-        rare levels."""
         return int(self.codes.max(initial=-1)) + 1 + self.has_missing
 
     @property
@@ -131,19 +123,14 @@ class GroupedLevelCodec:
         """
         return float((1.0 + (self.counts <= 1.0).sum()) / (1.0 + self.counts.sum()))
 
-    @property
-    def is_real(self) -> bool:
-        """False, because the encoded value only selects a level of the code and has no density."""
-        return False
-
     @cached_property
     def members(self) -> CodeMembers:
         """Assignment of the levels, in the schema's order and without missing, to codes."""
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns, for n parsed cells, the integer code (-1 for a cell without one) and the value
-        in (0, 1) that selects one of the code's levels. Shape: (n,) -> (n,), (n,).
+        """Returns, for n parsed cells, the integer code and the value in (0, 1) that selects one of
+        the code's levels. Shape: (n,) -> (n,), (n,).
 
         An unknown level is encoded as a suppressed one, if the column has suppressed levels.
         """
@@ -161,11 +148,8 @@ class GroupedLevelCodec:
         return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that codes and values represent; a value in (0, 1) selects one of a
-        code's levels. Shape: (n,), (n,) -> (n,)."""
         places = self.members.at(codes - self.has_missing, values)
-        nullable = self.has_missing or self.column.missing.allowed
-        return placed_values(list(self.levels), places, nullable)
+        return placed_values(list(self.levels), places, self.nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns -log(share of the level in its code) for n cells, so that log p(level) = log
@@ -217,24 +201,6 @@ class GroupedLevelCodec:
             for rows in (self.counts, self.withheld)
         )
         return replace(self, counts=counts, withheld=withheld)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {
-            "has_missing": self.has_missing,
-            "codes": self.codes.tolist(),
-            "counts": self.counts.tolist(),
-            "withheld": self.withheld.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        codes = np.asarray(document["codes"], dtype=np.int64)
-        counts = np.asarray(document["counts"], dtype=np.float64)
-        withheld = np.asarray(document["withheld"], dtype=np.float64)
-        return cls(column, document["has_missing"], codes, counts, withheld)
 
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:

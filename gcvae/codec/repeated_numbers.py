@@ -14,22 +14,21 @@ Pitman and Yor's process).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.artifact.documents import Document
 
 LEAST_ROWS = 5
 """Minimum number of rows with a repeated number for it to get a step."""
 
 
 @dataclass(frozen=True)
-class RepeatedNumbers:
+class RepeatedNumbers(Document):
     """Map H that adds a step to a smooth CDF S at each of k repeated numbers v: the CDF with steps
     is F(x) = H(S(x)).
 
@@ -97,15 +96,6 @@ class RepeatedNumbers:
         """Returns a mask of those of n normal scores (under the CDF with steps) whose numbers are
         rounded to a repeated number. Shape: (n,) -> (n,)."""
         return self._cells(ndtr(scores))[1]
-
-    def to_json(self) -> dict[str, list[float]]:
-        """Returns the steps of the CDF as a JSON document, which `from_json` reads."""
-        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the steps of the CDF from the JSON document that `to_json` returned."""
-        return cls(*(np.asarray(document[field.name], float) for field in fields(cls)))
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
         """Returns (index of the last cell that begins at or below each height of F, whether the

@@ -16,13 +16,14 @@ Common fractions, such as thirds, are not modelled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.artifact.documents import Document
 from gcvae.spelling.number_text import MOST_DECIMALS
 
 _LEAST_SHARE = 1e-3
@@ -39,7 +40,7 @@ are tried."""
 
 
 @dataclass(frozen=True)
-class Rounding:
+class Rounding(Document):
     """Probabilities of rounding a number to 0, 1, ... decimals, by the number's size.
 
     Attributes:
@@ -127,21 +128,6 @@ class Rounding:
         """Numbers of decimals to which numbers are rounded, ascending."""
         decimals: list[int] = np.flatnonzero(self.shares.any(axis=0)).tolist()
         return decimals
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the probabilities as a JSON document, which `from_json` reads."""
-        return {
-            "sizes": self.sizes.tolist(),
-            "shares": self.shares.tolist(),
-            "lost": self.lost,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the probabilities from the JSON document that `to_json` returned."""
-        sizes = np.array(document["sizes"], dtype=np.int64)
-        shares = np.array(document["shares"], dtype=float).reshape(len(sizes), -1)
-        return cls(sizes, shares, document["lost"])
 
 
 def rounded_to(numbers: Numbers, decimals: int) -> Numbers:

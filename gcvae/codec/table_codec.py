@@ -282,8 +282,7 @@ class TableCodec:
             if codec.name in self.reduction.owners and table.intervals is None:
                 # Densities are per unit of the table's column, however its parts are encoded.
                 is_present = codes[:, j] >= codec.has_missing
-                is_counted = is_present & (codes[:, j] >= codec.has_missing)
-                units = units + np.where(is_counted, self.reduction.log_unit(codec.name), 0.0)
+                units = units + np.where(is_present, self.reduction.log_unit(codec.name), 0.0)
             log_units[:, j] = torch.from_numpy(units)
         counted = table.observed | self.hidden_cells(table)
         return torch.where(counted & ~table.are_intervals, log_units, 0.0)
@@ -406,15 +405,10 @@ class TableCodec:
             known: Known cells, with the columns' dtypes; they replace decoded cells, and computed
                 columns follow from them. None for no known cells.
         """
-        codes = table.codes.cpu().numpy().astype(np.int64)
-        values = table.values.cpu().numpy().astype(np.float64)
-        columns = {
-            codec.name: codec.decode(codes[:, j], values[:, j])
-            for j, codec in enumerate(self.columns)
-        }
+        rows = self._decoded(self.places, table.codes.cpu(), table.values.cpu())
         own_seed = derived_seed(str(seed), self._identity)
-        columns |= {c.name: c.decode(len(table), first_row, own_seed) for c in self._rest}
-        rows = pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
+        rest = {c.name: c.decode(len(table), first_row, own_seed) for c in self._rest}
+        rows = pd.concat([rows, pd.DataFrame(rest, index=rows.index)], axis=1)
         written = self.reduction.restore(rows, known=known)
         found = {name: written[name] for name in written.columns}
         for name, source in self.copies.items():

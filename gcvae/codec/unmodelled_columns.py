@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.values import placed_values
+from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.people import People
 from gcvae.codec.personal import PersonalCodec, is_written
@@ -27,20 +28,8 @@ count as copies; in fewer rows they may agree by chance."""
 
 
 @dataclass(frozen=True)
-class ConstantCodec:
+class ConstantCodec(ColumnPart):
     """Codec of a column that contains the same value in every row, or only missing cells."""
-
-    column: Column
-
-    @classmethod
-    def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """Returns the codec of the schema's constant; the cells are not used."""
-        return cls(column)
-
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
 
     def decode(self, n_rows: int, first_row: int = 0, seed: int = 0) -> pd.Series[Any]:
         """Returns the constant for each of `n_rows` rows; the other arguments are ignored."""
@@ -49,15 +38,6 @@ class ConstantCodec:
             levels = read_dates(pa.array([str(levels[0])]), self.column.datetime_format)
         places = np.full(n_rows, 0 if len(levels) else -1)
         return placed_values(levels, places, self.column.missing.allowed)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns an empty JSON document, because the schema contains the constant."""
-        return {}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of the schema's constant; the document is not used."""
-        return cls(column)
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
@@ -113,7 +93,9 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
     def fitted(column: Column) -> Unmodelled:
         if people is not None and is_written(column):
             return PersonalCodec.fit(table, column, people, columns)
-        return _class_of(column).fit(_CellChunks(table, column.name), column)
+        if column.kind.outcomes is Outcomes.KEYS:
+            return IdentifierCodec.fit(_CellChunks(table, column.name), column)
+        return ConstantCodec(column)
 
     return tuple(fitted(column) for column in columns if not column.is_modelled)
 
@@ -128,13 +110,11 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """Restores from JSON documents the codecs of those columns that the model does not learn, such
-    as identifiers and constants.
+    """Restores the codecs of those columns that the model does not learn.
 
     Args:
-        columns: All columns.
         documents: Document of each column's codec, by column name.
-        people: JSON document of the generator of names; None if no column needs it.
+        people: Document of the generator of names; None if no column needs it.
 
     Raises:
         KeyError: A document is absent.
@@ -144,13 +124,10 @@ def unmodelled_of_json(
     def read(column: Column) -> Unmodelled:
         document = documents[column.name]
         if not is_written(column):
-            return _class_of(column).from_json(column, document)
+            is_key = column.kind.outcomes is Outcomes.KEYS
+            return (IdentifierCodec if is_key else ConstantCodec).from_json(column, document)
         if of_rows is None:
             raise KeyError("people")
-        return PersonalCodec.from_json(column, document, of_rows)
+        return PersonalCodec.of_document(column, document, of_rows)
 
     return tuple(read(column) for column in columns if not column.is_modelled)
-
-
-def _class_of(column: Column) -> type[IdentifierCodec | ConstantCodec]:
-    return IdentifierCodec if column.kind.outcomes is Outcomes.KEYS else ConstantCodec
