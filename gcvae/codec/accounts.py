@@ -75,8 +75,8 @@ class AccountPatterns(Document):
         is_unique: bool,
         free_of: Iterable[str] | None = None,
     ) -> Self:
-        """Learns by which patterns, such as "{first}.{last}", the account names of a table are
-        formed from names of people. The accounts exclude the part after an @.
+        """Learns by which patterns the account names of a table (without the part after an @) are
+        formed from names of people.
 
         Args:
             accounts: Accounts of a sample of rows.
@@ -84,8 +84,8 @@ class AccountPatterns(Document):
             names: Lists of personal names for the table's locale.
             is_unique: Whether every row has a different account.
             free_of: All accounts of the table, none of which may be generated: the digits after the
-                names get a count that no account has. If None, accounts may be repeated, because
-                the part after the @ differs.
+                names get a count that no account has. None if accounts may recur, because what
+                follows the @ differs.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
@@ -108,8 +108,7 @@ class AccountPatterns(Document):
         return cls(kept, umlauts, widths, is_unique)
 
     def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
-        """Returns an account name, such as the part of an e-mail address before the @, for each of
-        n synthetic rows. Shape: (n,).
+        """Returns an account name for each of n synthetic rows. Shape: (n,).
 
         Args:
             of: Names of the synthetic person in each row.
@@ -129,8 +128,7 @@ class AccountPatterns(Document):
         return found
 
     def transliterated(self, texts: Texts, names: NameList) -> Texts:
-        """Converts an array of names to lower-case ASCII letters, by the locale of `names`. Shape:
-        (n,) -> (n,)."""
+        """Converts names to lower-case ASCII letters. Shape: (n,) -> (n,)."""
         codes, distinct = pd.factorize(texts)
         transliterated = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
@@ -170,8 +168,8 @@ class AccountPatterns(Document):
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Returns the reserved example domains, such as example.com, that are not in `domains`; if all
-    are, an unused subdomain of one."""
+    """Returns the reserved example domains that are not in `domains`; if all are, an unused
+    subdomain of one."""
     used = {domain.casefold().rstrip(".") for domain in domains}
     free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
     numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))
@@ -185,12 +183,8 @@ def _width(account: str) -> int:
 def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns (number of accounts with each pattern, whether ä is transliterated as ae).
-
-    Args:
-        known: Pairs of an account, without digits at its end, and its owner's first and last name.
-        names: Names of the table's locale.
-    """
+    """Returns (number of accounts with each pattern, whether ä is transliterated as ae) for pairs
+    of an account without final digits and its owner's first and last name."""
     exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     rest = []
     for stem, (first, last) in known:
@@ -241,11 +235,8 @@ def _guessed_pattern(stem: str, names: NameList) -> str:
 
 @lru_cache(maxsize=8)
 def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, Numbers]:
-    """Finds pairs of a first and a last name that give the same account in a pattern.
-
-    Returns three numbers for each pair in the locale: how many earlier pairs give the same account,
-    how many pairs give it in total, and a hash of the account. Shape: (n_pairs,) each.
-    """
+    """Returns, for each pair of a first and a last name: how many earlier pairs give the same
+    account, how many pairs give it in total, and a hash of the account. Shape: (n_pairs,) each."""
     names = names_of(locale)
     hashes = []
     for sex in names.sexes:
@@ -274,12 +265,8 @@ def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers,
 
 
 def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Returns a polynomial hash of each text, and the power by which an earlier part's hash is
-    multiplied.
-
-    The hash of two concatenated texts is the hash of the first, times the power of the second, plus
-    the hash of the second. Shape: (n, 2).
-    """
+    """Returns a polynomial hash of each text, and the power by which the hash of an earlier part is
+    multiplied before both are added. Shape: (n, 2)."""
     found = []
     for text in texts:
         number = 0

@@ -16,13 +16,8 @@ _NO_SIGN = re.compile(r"[\W_]+")
 
 
 def without_check_digits(text: str, kind: object) -> str:
-    """Returns an IBAN or card number with its check digits replaced by zeros.
-
-    Args:
-        text: The number as a string.
-        kind: Kind of personal data; strings of kinds other than IBAN and card are returned
-            unchanged.
-    """
+    """Returns an IBAN or card number with its check digits replaced by zeros; strings of other
+    kinds of personal data unchanged."""
     if kind is PersonalKind.IBAN:
         return f"{text[:2]}00{text[4:]}"
     return f"{text[:-1]}0" if kind is PersonalKind.CARD and text else text
@@ -66,19 +61,15 @@ def _modulo_97(letters: str) -> int:
 
 
 def _luhn(digits: str) -> int:
-    """Returns the checksum of a number by Luhn's algorithm; that of a valid number is a multiple of
-    10."""
+    """Returns Luhn's checksum of a number, a multiple of 10 for a valid one."""
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return sum(map(int, digits[-1::-2])) + sum(doubled)
 
 
 def form_of(kind: object) -> Callable[[str], str] | None:
-    """Returns a function that replaces each digit of a string by 0 and each letter by "a", so that
-    strings of the same format become equal.
-
-    For IBANs the function keeps the two letters of the country. Returns None for kinds of personal
-    data that have no such format.
-    """
+    """Returns a function that maps strings of the same format to the same string: digits become 0
+    and letters "a", except for the country of an IBAN. None for kinds of personal data that have no
+    such format."""
     if kind not in (PersonalKind.PHONE, PersonalKind.TAX_ID, PersonalKind.IBAN, PersonalKind.CARD):
         return None
     n_kept = 2 if kind is PersonalKind.IBAN else 0

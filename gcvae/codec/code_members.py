@@ -20,8 +20,7 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """Assigns each of K members, such as rare levels, to an integer code that several members may
-    share. Given the code, a member is sampled by its share of rows.
+    """Assigns each of K members, such as rare levels, to an integer code that several may share.
 
     Attributes:
         codes: Code of each member. Shape: (K,).
@@ -45,8 +44,7 @@ class CodeMembers:
 
     @cached_property
     def middles(self) -> Numbers:
-        """Midpoint of each of the K members' intervals: the members of a code divide (0, 1) in
-        proportion to their shares. Shape: (K,)."""
+        """Midpoint of each member's interval. Shape: (K,)."""
         middles = np.empty(len(self.codes))
         middles[self._order] = self._ends - 0.5 * self.shares[self._order]
         middles -= self.codes
@@ -54,18 +52,14 @@ class CodeMembers:
 
     def at(self, codes: Codes, positions: Numbers) -> Codes:
         """Returns, for n rows, the index of the member that a code and a position in (0, 1) select;
-        -1 for a negative code.
-
-        The members of a code divide (0, 1) in proportion to their shares. Shape: (n,), (n,) ->
-        (n,).
-        """
+        -1 for a negative code. Shape: (n,), (n,) -> (n,)."""
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
         places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share that the chosen ones of K members have in the rows of
-        each code. Shape: (K,) -> (n_codes,)."""
+        """Returns the log of the total share of the chosen members in the rows of each code. Shape:
+        (K,) -> (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -74,8 +68,8 @@ class CodeMembers:
         return log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
-        """For each of n codes, samples a position in (0, 1) that selects one of the code's chosen
-        members by its share (see `at`). Shape: (n,).
+        """For each of n codes, samples the position of one of the code's chosen members by its
+        share. Shape: (n,).
 
         Args:
             chosen: Mask of the K members that may be selected. Shape: (K,).

@@ -93,8 +93,7 @@ class RealCodec(ColumnCodec):
 
     @property
     def log_scale(self) -> float:
-        """log(dx / dv) for a number x, in the column's units (days for dates), and its encoded
-        value v."""
+        """log(dx / dv) for a number x (in days for dates) and its encoded value v."""
         return math.log(self.scale * self._unit)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
@@ -107,25 +106,24 @@ class RealCodec(ColumnCodec):
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
-        """Returns (mask of the cells that are not missing, value (x - offset) / scale of each cell
-        x or 0 if missing) for n parsed cells. Shape: (n,) -> (n,), (n,)."""
+        """Returns (mask of the cells that are not missing, encoded value of each cell, 0 if
+        missing) for n parsed cells. Shape: (n,) -> (n,), (n,)."""
         present = series.notna().to_numpy()
         values = np.zeros(len(series))
         values[present] = self._distances(series[present]) / self.scale
         return present, values
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
-        """Restores n cells x from their encoded values (x - offset) / scale; cells outside the mask
-        `present` are missing. Shape: (n,), (n,) -> (n,)."""
+        """Restores n cells from their encoded values, rounded to the column's step and clipped to
+        its limits; cells outside the mask `present` are missing. Shape: (n,), (n,) -> (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
         places = np.where(present, np.arange(len(present)), -1)
         return placed_values(found, places, self.nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns a copy that has also learned how many decimals the numbers have, so that
-        generated numbers are rounded in the same way; codecs of integers and dates are returned
-        unchanged.
+        """Returns a copy that also rounds generated numbers to as many decimals as these cells
+        have; codecs of integers and dates are returned unchanged.
 
         Args:
             present: Parsed cells, none of them missing.
@@ -138,30 +136,20 @@ class RealCodec(ColumnCodec):
 
     @property
     def half_step(self) -> float:
-        """Half of the column's rounding step, in units of the encoded value; NaN if numbers are not
-        rounded."""
+        """Half of the rounding step, in units of the encoded value; NaN without rounding."""
         return 0.5 * self._spacing / self.scale
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns, for the encoded value of each of n rounded numbers, the ends of the interval of
-        encoded values that are rounded to it; NaN if numbers are not rounded. Shape: (n,) -> (n,
-        2)."""
+        """Returns the ends of the interval of encoded values that are rounded to each of n numbers;
+        NaN without rounding. Shape: (n,) -> (n, 2)."""
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns, for each of n rows, the interval of encoded values that decode to a number from
-        low to high, both included.
+        """Returns (lower ends, upper ends) of the intervals of encoded values that decode to a
+        number from low to high, both included, for n rows. Shape: (n,), (n,) -> (n,), (n,).
 
-        The interval extends by half a rounding step on either side. It is infinite at the column's
-        limits, because decoding clips. Without rounding, low = high gives an interval of two equal
-        ends.
-
-        Args:
-            low: Lower ends, as parsed cells without missing ones. Shape: (n,).
-            high: Upper ends, not less than `low`. Shape: (n,).
-
-        Returns:
-            (lower ends, upper ends) of the intervals. Shape: (n,) each.
+        An interval extends by half a rounding step on either side, and to infinity at the column's
+        limits, because decoding clips. Without rounding, low = high gives two equal ends.
         """
         half = 0.0 if math.isnan(self._spacing) else 0.5 * self._spacing
         at_low, at_high = self._are_limits(low, high)
@@ -170,9 +158,8 @@ class RealCodec(ColumnCodec):
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns a mask of the codes that stand for a single number from low to high, for n rows
-        and K codes. It is False everywhere: a linear codec has no such codes. Shape: (n,), (n,) ->
-        (n, K)."""
+        """Returns a mask of those of K codes that stand for a single number from low to high, for n
+        rows; a linear codec has none. Shape: (n,), (n,) -> (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     @property
@@ -235,20 +222,17 @@ class RealCodec(ColumnCodec):
 class ContinuousCodec(RealCodec):
     """Codec of floating-point numbers, which are rounded to the column's decimals.
 
-    It encodes a number x as (x - offset) / scale. The offset is 0 if some numbers are tiny compared
-    with the standard deviation, because they would become equal after subtracting the mean.
+    The offset is 0 if some numbers are tiny compared with the standard deviation, because they
+    would become equal after subtracting the mean.
 
     Attributes:
-        rounding: Probabilities with which generated numbers are rounded to fewer decimals than the
-            column's; None if they never are.
+        rounding: Probabilities of rounding generated numbers to fewer decimals than the column's;
+            None if they never are.
     """
 
     rounding: Rounding | None = None
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns a copy that has learned the distribution of the number of decimals in these
-        cells, in which generated numbers are rounded. `lost` is the largest error of encoding, in
-        units of the encoded value; 0 if unknown."""
         numbers = present.to_numpy(dtype=np.float64)
         rounding = Rounding.fit(numbers, self.column.decimals, lost * self.scale)
         return replace(self, rounding=rounding)
@@ -260,8 +244,7 @@ class ContinuousCodec(RealCodec):
         Args:
             values: Encoded values of generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function from encoded values to the mask of those to which numbers may be
-                rounded.
+            are_allowed: Function from encoded values to the mask of those that numbers may get.
         """
         if self.rounding is None:
             return values
@@ -367,12 +350,8 @@ class DatetimeCodec(IntegerCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns (lower ends, upper ends) of the intervals of encoded values that decode to a time
-        from low to high, for n rows. Shape: (n,), (n,) -> (n,), (n,).
-
-        If the date format contains no day, a cell is the first day of a month or year and stands
-        for all of its days.
-        """
+        """If the date format contains no day, a cell is the first day of a month or year and stands
+        for all of its days."""
         if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
             ends = high.to_numpy(dtype=TIMES).astype(unit) + 1

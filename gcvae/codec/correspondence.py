@@ -1,9 +1,5 @@
-"""Correspondence analysis: orders the levels of a column by the cells with which they occur in
-other columns.
-
-Levels that occur with similar cells get similar coordinates. This gives nominal levels an order
-that a copula can use.
-"""
+"""Correspondence analysis: orders the levels of a column by the cells in other columns with which
+they occur, so that a copula can use the order."""
 
 from __future__ import annotations
 
@@ -31,11 +27,10 @@ _SHRINKAGE_ROWS = 5.0
 
 @dataclass(frozen=True)
 class CoarseColumn:
-    """A column whose cells are grouped into bins: quantile bins for numbers; a bin for each of the
-    most frequent levels and one for all others; and a bin for missing cells.
+    """A column whose cells are grouped into bins: quantiles of numbers, or the most frequent levels
+    and one bin for all others; and a bin for missing cells.
 
     Attributes:
-        name: Name of the column.
         codes: Bin of each sampled row of n rows, from 0 to n_codes - 1; 0 is missing. Shape: (n /
             step,).
         n_codes: Number of bins.
@@ -69,8 +64,8 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Returns the columns of a parsed table with their cells grouped into bins; if there are very
-    many columns, a sample of the columns."""
+    """Returns the columns of a parsed table, or a sample of very many columns, grouped into
+    bins."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
@@ -106,8 +101,7 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the number of rows by level and bin of each other column.
-    Shape: (n_levels, sum of n_codes)."""
+    """Returns the number of rows by level and bin. Shape: (n_levels, sum of n_codes)."""
     step = 1 if n_levels > _MOST_ROWS // 50 else -(-len(levels) // _MOST_ROWS)
     known = levels[::step] >= 0
     at = levels[::step][known]

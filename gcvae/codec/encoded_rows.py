@@ -1,8 +1,7 @@
 """Stores all rows of an encoded table compactly, in memory or in memory-mapped files, for training.
 
-A code takes one, two or four bytes, depending on the largest number of codes. A value takes eight
-bytes, in columns that have values. Storage is by row, so that a minibatch of random rows touches
-few pages.
+Codes take as few bytes as the largest number of codes allows; only columns with values have some.
+Storage is by row, so that a minibatch of random rows touches few pages.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ _ZEROS = bytes(1 << 20)
 
 
 class TrainingRows(Protocol):
-    """Interface of an encoded table (integer codes and real values), from which training takes rows
-    by index."""
+    """Interface of an encoded table from which training takes rows by index."""
 
     @property
     def held_out(self) -> Tensor | None:
-        """Mask of the n rows that are held out from training; if None, training holds out a random
-        share. Shape: (n,)."""
+        """Mask of the n rows that are held out from training; None to hold out a random share.
+        Shape: (n,)."""
 
     @property
     def device(self) -> torch.device:
@@ -65,8 +63,8 @@ class EncodedRows:
             K_j codes.
         context: Codes, then values of C columns of the parent table, for a conditional model; None
             for any other model. Shape: (n, 2 C).
-        held_out: Mask of the rows that are held out from training; if None, training holds out a
-            random share. Shape: (n,).
+        held_out: Mask of the rows held out from training; None to hold out a random share. Shape:
+            (n,).
     """
 
     codes: Tensor
@@ -101,8 +99,8 @@ class EncodedRows:
         return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
-        """Returns the rows on a device; they stay where they are if they would take more than half
-        of the device's free GPU memory."""
+        """Returns the rows on a device, unless they would take more than half of its free GPU
+        memory."""
         if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
@@ -117,7 +115,7 @@ def encode_rows(
     folder: Path | None = None,
     report: Report = report_to_nobody,
 ) -> EncodedRows:
-    """Encodes all rows of a parsed table, which may be in memory or in files, in chunks.
+    """Encodes all rows of a parsed table in chunks.
 
     Args:
         codec: Codec that was fitted to the table.
@@ -160,12 +158,8 @@ def _has_values(codec: ColumnCodec) -> bool:
 
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
-    """Returns an uninitialised matrix, in memory or mapped from a new file at `path`.
-
-    Raises:
-        OSError: The disk is full. All disk space is allocated at once, because a full disk would
-            end the process if it were noticed only when a mapped page is written.
-    """
+    """Returns an uninitialised matrix, in memory or mapped from a new file at `path`, whose space
+    is allocated at once: a disk that is full when a mapped page is written ends the process."""
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:
         return np.empty(shape, dtype=dtype)

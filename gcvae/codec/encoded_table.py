@@ -13,16 +13,15 @@ from gcvae.codec.region import Drawn, WalkedColumn
 
 
 class DependentCells(Protocol):
-    """Constraint on the cells of one column, given each row's cells in the columns generated before
-    it."""
+    """Constraint on the cells of one column, given each row's cells in earlier columns."""
 
     def take(self, rows: Tensor | None) -> Self:
         """Returns the constraint for the rows at these indices; for all rows if None."""
         ...
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Samples a cell of one column for each of N rows so that a constraint is satisfied;
-        returns the cells with the log probability of the constraint.
+        """Samples a cell of one column that satisfies the constraint for each of N rows; returns
+        the cells with the log probability of the constraint.
 
         Args:
             column: Distribution of the column given the earlier columns.
@@ -74,8 +73,7 @@ class EncodedTable:
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:
-        """Number of rows with each code from 0 to the largest, for each column; rows with code -1
-        are counted under code 0. One tensor per column."""
+        """Number of rows with each code, for each column; code -1 counts as code 0."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:
@@ -84,14 +82,13 @@ class EncodedTable:
         return replace(self._mapped(lambda part: part[rows]), dependent=dependent)
 
     def first(self, n: int) -> EncodedTable:
-        """Returns the first n rows of a table without intervals; constraints and context are left
-        out."""
+        """Returns the first n rows, without constraints and context, of a table without
+        intervals."""
         assert self.intervals is None, "drawn rows stand for themselves"
         return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
 
     def followed_by(self, other: EncodedTable) -> EncodedTable:
-        """Returns the rows of this table followed by those of another; neither may contain
-        intervals."""
+        """Returns the rows of two tables without intervals, one after the other."""
         pairs = zip(
             (self.codes, self.values, self.observed),
             (other.codes, other.values, other.observed),
@@ -124,8 +121,7 @@ class EncodedTable:
 
     @property
     def are_intervals(self) -> Tensor:
-        """Mask of the numbers that are known only to lie in an interval. Shape: (n, D) for n rows
-        and D columns."""
+        """Mask of the numbers known only to lie in an interval. Shape: (n, D)."""
         if self.intervals is None:
             return torch.zeros_like(self.observed)
         return ~torch.isnan(self.intervals[..., 0])

@@ -42,8 +42,8 @@ class IdentifierCodec(ColumnPart):
 
     Attributes:
         are_numbers: Whether the keys are whole numbers.
-        templates: Pairs of a key format and its number of rows out of CYCLE_ROWS; in the remaining
-            rows, the key is missing.
+        templates: Key formats, each with its number of rows out of CYCLE_ROWS; the key is missing
+            in the remaining rows.
     """
 
     are_numbers: bool
@@ -72,8 +72,8 @@ class IdentifierCodec(ColumnPart):
         )
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the keys of the `n_rows` synthetic rows with numbers from `first_row` on. A row's
-        key does not depend on the rest of the sample."""
+        """Returns the keys of the `n_rows` synthetic rows from number `first_row` on; a key does
+        not depend on the rest of the sample."""
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
@@ -149,8 +149,7 @@ def _learned(
 
 
 def _largest(column: Column) -> int:
-    """Returns the largest whole number that the column's Parquet type can hold and that reading it
-    from text restores."""
+    """Returns the largest whole number that the column's Parquet type and its text can hold."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or not pa.types.is_integer(kind):
         return int(LARGEST_WHOLE)

@@ -63,10 +63,8 @@ def learn_templates(
     largest: int | None,
     form: Callable[[str], str] | None = None,
 ) -> list[tuple[KeyTemplate, int]]:
-    """Returns pairs of a key template (a format of keys) and its number of rows in a sample of a
-    column's keys.
-
-    If the keys have no common format, the template is a prefix and a number.
+    """Returns key templates, each with its number of rows in a sample of a column's keys. If the
+    keys have no common format, the template is a prefix and a number.
 
     Args:
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
@@ -106,8 +104,7 @@ def learn_templates(
 
 
 def _sample(chunks: Chunks, n_rows: int) -> list[str]:
-    """Returns the texts of about _SAMPLE_ROWS rows, which does not depend on how rows are divided
-    into chunks."""
+    """Returns the texts of about _SAMPLE_ROWS rows, independent of the division into chunks."""
     found, start, share = list[str](), 0, min(_SAMPLE_ROWS / max(n_rows, 1), 1.0)
     for texts in chunks():
         rows = np.arange(start, start + len(texts), dtype=np.uint64)
@@ -125,8 +122,7 @@ class _Group:
 
     Attributes:
         alphabets: Characters that may occur at each position.
-        number: (first position, end) of the run of digits that varies from key to key; None if
-            there is no such run.
+        number: (First position, end) of the run of digits that varies from key to key, or None.
         n_rows: Number of rows in the sample.
     """
 
@@ -156,11 +152,8 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
-    """Groups texts by the form that a function returns, for forms that enough rows have.
-
-    If the forms of enough rows cover too few texts, returns the most frequent forms, with classes
-    of characters instead of characters.
-    """
+    """Groups texts by the form that a function returns, for forms that enough rows have, or, if
+    these cover too few texts, for the most frequent ones by classes of characters."""
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     found = defaultdict[str, list[str]](list)
     for text in texts:
@@ -174,8 +167,7 @@ def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by length, for lengths that enough rows have; returns an empty list if these are
-    many."""
+    """Groups texts by length, for lengths that enough rows have, unless these are many."""
     found = defaultdict[int, list[str]](list)
     for text in texts:
         found[len(text)].append(text)
@@ -186,11 +178,8 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by form, for forms with a number that enough rows have; returns an empty list if
-    these are many.
-
-    Keys of two forms differ whatever the width of their numbers.
-    """
+    """Groups texts by form, for forms with a number that enough rows have, unless these are many.
+    Keys of two forms differ whatever the width of their numbers."""
     found = defaultdict[str, list[list[str]]](list)
     for text in texts:
         tokens = _TOKENS.findall(text if len(text) <= _MOST_CHARACTERS else "")
@@ -201,8 +190,7 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Groups keys of one form, each given as a list of tokens; returns an empty list if no run of
-    digits varies."""
+    """Groups keys of one form, given as lists of tokens, unless no run of digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -240,25 +228,16 @@ def _are_few(values: list[str], least: int) -> bool:
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns the characters of a letter's or digit's class: same Unicode category, same block of
-    32 code points.
-
-    For ASCII these are the ten digits, the lower-case letters or the upper-case letters.
-    """
+    """Returns the characters of a letter's or digit's class, such as the ten digits: same Unicode
+    category, same block of 32 code points."""
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
 
 def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> Alphabets:
-    """Returns the characters that may occur at each position of equally long texts.
-
-    Args:
-        texts: Texts of one form or length.
-        by_class: Whether to replace letters and digits by their classes; needed for few texts, such
-            as names, whose characters would identify them.
-        number: Position of the first digit of a number, where 0 is allowed only if a text has a 0
-            there; None if there is no number.
-    """
+    """Returns the characters that may occur at each position of equally long texts; with
+    `by_class`, classes of letters and digits, as the characters of few texts would identify them. A
+    number, from the position `number` on, begins with 0 only if one of the texts' does."""
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}
     limit = next((digits for digits in _HEXADECIMAL if varying <= set(digits)), None)
@@ -285,20 +264,13 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 
 
 class _Search:
-    """Searches a group of keys for numbers that no original uses.
+    """Searches a group of keys for numbers that none of the `n_rows` originals uses.
 
     If the characters seen leave too little room, numbers may contain any digits. When all keys of
-    one length are used up, longer ones follow.
+    one length are used up, longer ones follow, up to the number `largest`.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
-        """Starts the search.
-
-        Args:
-            group: Keys with the same template.
-            n_rows: Number of rows of the table that belong to the group.
-            largest: Largest key allowed; None for no limit.
-        """
         own = self._alphabets = group.alphabets
         self._n_rows, self._largest, self._is_number = n_rows, largest, group.number is not None
         varying = [place for place, alphabet in enumerate(own) if len(alphabet) > 1]
@@ -312,20 +284,14 @@ class _Search:
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
     def widen(self, texts: Texts, lengths: npt.NDArray[np.int64]) -> None:
-        """Updates the length of the longest key in this search's format, given n keys of the table
-        and their lengths; keys of other formats are ignored. Shape: (n,), (n,)."""
+        """Updates the length of the longest key in this search's format. Shape: (n,), (n,)."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
 
     def tiers(self, number: int) -> list[_UsedKeys]:
-        """Returns two recorders of used keys, for keys of usual length and for longer ones; the
-        caller adds the table's keys to them.
-
-        Args:
-            number: Index of the key template. If keys contain no number, it sets the length of the
-                longer keys, so that templates differ.
-        """
+        """Returns two empty recorders of used keys, for keys of usual length and for longer ones,
+        whose length differs by the template's `number` if keys contain no number."""
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
         usual = [found for each in usual if (found := _below(each, self._largest))] or [own]
@@ -342,8 +308,8 @@ class _Search:
         return self._is_number and self._longest == len(self._alphabets) + 1
 
     def template(self, tiers: list[_UsedKeys], step: int) -> KeyTemplate:
-        """Returns the template that generates the keys not used in `tiers` (keys of usual length,
-        then longer ones); when these are used up, keys grow by `step` characters each time."""
+        """Returns the template of the keys not used in `tiers`; beyond them, keys grow by
+        `step`."""
         found = [KeyTier(**asdict(used.counter()), alphabets=used.alphabets) for used in tiers]
         if self._counts_on and found[0].room < self._n_rows:
             found = found[1:]
@@ -384,8 +350,7 @@ class _UsedKeys(UsedNumbers):
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
-    """Returns the alphabets of the whole numbers below the largest one allowed; () if all of them
-    have fewer digits."""
+    """Returns the alphabets of the whole numbers below the largest one; () if these are shorter."""
     sign = alphabets[0] == "-"
     width = len(alphabets) - sign
     if largest is None or width < len(str(largest)):

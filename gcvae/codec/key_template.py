@@ -40,15 +40,13 @@ Characters = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Counter(Document):
-    """Set of the numbers from which synthetic keys are made: low, ..., low + size - 1, or only
-    those with certain residues after a fixed permutation.
+    """Set of the numbers from which synthetic keys are made.
 
     Attributes:
         low: Smallest number; 0 if there are residues.
         size: Number of consecutive numbers.
         modulus: Modulus of the residues.
-        residues: If not empty, the set contains only numbers whose permuted value has one of these
-            residues.
+        residues: If not empty, only numbers whose permuted value has one of these residues.
     """
 
     low: int
@@ -62,8 +60,8 @@ class Counter(Document):
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
-        """Returns the counter's number at each of n indices from 0 to `room` - 1, in a
-        pseudo-random order that the seed `key` determines. Shape: (n,) -> (n,)."""
+        """Returns the number at each of n indices from 0 to `room` - 1, in a pseudo-random order
+        that the seed `key` determines. Shape: (n,) -> (n,)."""
         found = shuffled(index, self.room, key)
         if self.residues:
             times, which = np.divmod(found, np.uint64(len(self.residues)))
@@ -74,8 +72,8 @@ class Counter(Document):
 
 
 class UsedNumbers:
-    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, without storing the
-    numbers."""
+    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, without storing
+    them."""
 
     def __init__(self, size: int, n_rows: int) -> None:
         self._size = size
@@ -91,11 +89,11 @@ class UsedNumbers:
         self._residues[residues] = True
 
     def counter(self) -> Counter:
-        """Returns the largest of several candidate sets of unused numbers.
+        """Returns the largest of several candidate sets of unused numbers: those beyond all used
+        ones, a gap if it is more than twice as wide, and those with unused residues modulo powers
+        of two.
 
-        Candidates are the numbers beyond all used ones, a gap if it is more than twice as wide, and
-        the numbers with unused residues modulo powers of two. A large modulus has few numbers for
-        each residue, a small one few unused residues.
+        A large modulus has few numbers for each residue, a small one few unused residues.
         """
         gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
         last = gaps[-1]
@@ -178,9 +176,8 @@ class KeyTemplate(Document):
 
 
 def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
-    """Returns those positions of a key, given the characters allowed at each, that represent a
-    number: the largest number of variable positions from the right that gives at most MOST_COUNTED
-    strings."""
+    """Returns those positions of a key that represent a number: as many variable ones from the
+    right as give at most MOST_COUNTED strings."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -191,13 +188,12 @@ def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
 
 
 def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
-    """Returns how many different strings the characters allowed at the positions `places` can
-    form."""
+    """Returns how many strings the characters allowed at the positions `places` can form."""
     return prod(len(alphabets[place]) for place in places)
 
 
 def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Characters:
-    """Returns the code points of n strings, all of length `length`. Shape: (n,) -> (n, length)."""
+    """Returns the code points of n strings of equal length. Shape: (n,) -> (n, length)."""
     characters: Characters = np.array(texts, dtype=f"U{length}").view(np.uint32)
     return characters.reshape(len(texts), length)
 

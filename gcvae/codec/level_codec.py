@@ -23,8 +23,7 @@ class LevelCodec(ColumnCodec):
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec to parsed cells, which only determine `has_missing`: all levels of the
-        schema get codes."""
+        """Fits the codec to parsed cells, which only determine `has_missing`."""
         return cls(column, bool(series.isna().any()))
 
     @property
@@ -33,8 +32,7 @@ class LevelCodec(ColumnCodec):
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Levels (categories) in order, typed as in parsed tables: False and True for a boolean
-        column."""
+        """Levels in order, typed as in parsed tables: False and True for a boolean column."""
         return self.column.typed_levels
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:

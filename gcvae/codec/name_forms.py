@@ -33,10 +33,10 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """Result of parsing a person's full name.
+    """Result of parsing a full name.
 
     Attributes:
-        form: Pattern of the name, such as "{first} {last}" or "{last}, {first}".
+        form: Pattern of the name, such as "{last}, {first}".
         first: Case-folded first name.
         last: Case-folded last name.
     """
@@ -47,8 +47,7 @@ class NameRead:
 
 
 def read_name(text: str, names: NameList) -> NameRead | None:
-    """Parses a person's full name by a locale's lists of names; returns None if its parts are not
-    listed."""
+    """Parses a person's full name by a locale's lists; returns None if its parts are not listed."""
     words = text.split()
     prefix = ""
     while len(words) > 1 and words[0].casefold() in names.prefixes:
@@ -110,8 +109,8 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Returns whether a case-folded string is one of the listed names, or several of them joined by
-    hyphens or spaces."""
+    """Returns whether a case-folded string consists of listed names, joined by hyphens or
+    spaces."""
     if text in listed:
         return True
     parts = _MARKS.split(text)
@@ -127,11 +126,8 @@ def case_of(texts: Iterable[str]) -> Case:
 
 
 def forms_of(texts: Sequence[str], names: NameList) -> Forms:
-    """Returns pairs (pattern such as "{last}, {first}", number of names with it) for a column of
-    full names, without rare patterns.
-
-    If the locale's lists contain none of the names, the result is the locale's usual pattern.
-    """
+    """Returns the forms of a column of full names, without rare ones; the locale's usual form if
+    its lists contain none of the names."""
     read = [found.form for text in texts if (found := read_name(text, names)) is not None]
     counts = Tally(read).most_common(_MOST_FORMS)
     kept = tuple((form, n) for form, n in counts if n >= _LEAST_SHARE * len(read))

@@ -1,5 +1,4 @@
-"""Lists of personal names by locale, from the package Faker, separately by sex if the locale
-distinguishes it.
+"""Lists of personal names by locale, from the package Faker, by sex if the locale distinguishes it.
 
 A *pair* is a first and a last name of one sex. Pairs are numbered from 0, beginning with those of
 the first sex.
@@ -39,8 +38,6 @@ class SexNames:
     """Sorted names of one sex, or of all people if the locale does not distinguish sexes.
 
     Attributes:
-        first: First names.
-        last: Last names.
         middle: Middle names, such as patronymics; empty if the locale has none.
         prefixes: Titles.
     """
@@ -113,8 +110,7 @@ class NameList:
         return first, last
 
     def ascii(self, name: str, umlauts: bool = False) -> str:
-        """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, ö becomes oe,
-        and so on.
+        """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, and so on.
 
         >>> names_of("de_DE").ascii("Müller"), names_of("ru_RU").ascii("Анна")
         ('muller', 'anna')
@@ -127,12 +123,8 @@ class NameList:
         return re.sub("[^a-z]", "", anyascii(found).lower()) or "x"
 
     def split(self, pairs: Numbers) -> Iterator[tuple[SexNames, Mask, Numbers, Numbers]]:
-        """Converts n indices of (first, last) name pairs to indices of the names, separately for
-        each sex.
-
-        Yields (names of the sex, mask of its m pairs, indices of their first names, indices of
-        their last names). Shape: (n,) -> (n,), (m,), (m,).
-        """
+        """Yields for each sex (its names, mask of its m pairs among n, indices of their first
+        names, indices of their last names). Shape: (n,) -> (n,), (m,), (m,)."""
         start = 0
         for sex in self.sexes:
             are_own = (pairs >= start) & (pairs < start + sex.n_pairs)
@@ -142,12 +134,9 @@ class NameList:
             start += sex.n_pairs
 
     def pairs_of(self, first: str, last: str) -> Iterator[int]:
-        """Yields the index of each listed (first, last) name pair that a case-folded name may stand
-        for.
-
-        An initial ("a.") as first name stands for all first names that begin with it, and a double
-        last name for its first part.
-        """
+        """Yields the index of each listed pair that a case-folded name may stand for: an initial
+        ("a.") stands for all first names that begin with it, and a double last name for its first
+        part."""
         last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
         starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
         for (at_first, at_last), sex, start in zip(self._places, self.sexes, starts, strict=False):
@@ -180,7 +169,7 @@ def locales() -> tuple[str, ...]:
 
 @cache
 def names_of(locale: str) -> NameList:
-    """Returns the lists of personal names of a locale, such as "en_US", from the package Faker."""
+    """Returns the lists of personal names of a locale, such as "en_US"."""
     provider = import_module(f"faker.providers.person.{locale}").Provider
     by_sex = [_names(provider, "first", sex) for sex in _SEXES]
     last_by_sex = [_names(provider, "last", sex) for sex in _SEXES]
@@ -200,8 +189,7 @@ def names_of(locale: str) -> NameList:
 
 
 def _names(provider: Any, which: str, sex: str = "") -> list[str]:
-    """Returns a list of first or last names, or a similar list if Faker's locale does not have
-    it."""
+    """Returns a list of first or last names, or a similar list if the locale does not have it."""
     found = _listed(provider, f"{which}_names_{sex}" if sex else f"{which}_names")
     if len(found) >= _FEWEST_NAMES or sex:
         return found

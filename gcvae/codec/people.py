@@ -1,8 +1,8 @@
 """Generates synthetic people: an identity for each row, from the name lists of one locale.
 
-The identity is a function of the seed and the row number. Its first and last name, from Faker's
-lists, do not occur together in any row of the table. If a table names several people in a row, such
-as a buyer and a seller, each of them gets a separate identity.
+The identity is a function of the seed and the row number. Its first and last name do not occur
+together in any row of the table. If a table names several people in a row, such as a buyer and a
+seller, each of them gets a separate identity.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class People(Document):
 
     Attributes:
         locale: Locale of the names, such as "en_US".
-        counters: For each person in a row (such as buyer and seller), the indices of the (first,
-            last) name pairs that the table does not contain.
+        counters: For each person in a row, the indices of the name pairs that the table lacks.
         double: For each person in a row, whether names get two last names because too few pairs are
             unused.
     """
@@ -81,8 +80,8 @@ class People(Document):
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
-        """Learns a table's locale, and the names that do not occur in it; returns None if no column
-        is personal."""
+        """Learns a table's locale, and the names that it lacks; returns None if no column is
+        personal."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -102,10 +101,9 @@ class People(Document):
         return names_of(self.locale)
 
     def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
-        """Returns the names of one person in each of n synthetic rows.
+        """Returns the names of one person (by index among those of a row) in n synthetic rows.
 
         Args:
-            person: Index of the person among those in a row, such as buyer and seller.
             rows: Row numbers. Shape: (n,).
             seed: Seed of the sample.
         """
@@ -140,11 +138,8 @@ class People(Document):
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:
-    """Groups personal columns by the person whom they describe; returns for each person a
-    dictionary from kind of personal data to column name.
-
-    A second column of a kind, such as a second e-mail address, is taken to describe another person.
-    """
+    """Returns, for each person that a row describes, the name of the column of each kind of
+    personal data. A second column of a kind is taken to describe another person."""
     found: list[dict[PersonalKind, str]] = []
     for column in columns:
         if not column.is_made_up:
@@ -159,8 +154,8 @@ def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str
 
 
 def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """Returns the cells of at most LOOKED_AT_ROWS rows, spread over the table, as strings; None for
-    a missing cell. `names` selects the columns."""
+    """Returns the cells of the columns `names` in at most LOOKED_AT_ROWS rows, spread over the
+    table, as strings; None for a missing cell."""
     n = len(table)
     places = np.linspace(0, max(n - 1, 0), min(n, LOOKED_AT_ROWS)).round().astype(np.int64)
     frame = rows_at(table, places, names)
@@ -172,8 +167,7 @@ def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None,
 
 
 def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
-    """Returns a pseudo-random text from the list for each row; "" if the list is empty.
-    Shape: (n,)."""
+    """Returns a pseudo-random text from the list for each row; "" if the list is empty."""
     if not len(listed):
         return np.full(len(rows), "", dtype=object)
     found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
@@ -181,11 +175,8 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """Returns the locale whose lists contain most of the table's names.
-
-    If the table has no columns of names, the locale follows from e-mail addresses and user names,
-    or else from the script of its addresses.
-    """
+    """Returns the locale whose lists contain most of the table's names; without columns of names,
+    most words of its accounts, or else the one of the script of its addresses."""
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
     if texts:
@@ -205,8 +196,7 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
 
 
 def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
-    """Returns pairs (share of the words in `texts` that a locale's lists of names contain, locale),
-    the best locale first."""
+    """Returns pairs (share of the words that a locale's lists contain, locale), the best first."""
     words = {word for text in texts for word in _words(text)}
     whole = {text.casefold() for text in texts}
     found = []
@@ -243,8 +233,7 @@ def _letters(text: str) -> list[str]:
 
 
 def locale_of_script(texts: Iterable[str]) -> str:
-    """Returns the locale for the most frequent script in the strings, such as "ru_RU" for
-    Cyrillic."""
+    """Returns the locale for the most frequent script, such as "ru_RU" for Cyrillic."""
     letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
     words = (unicodedata.name(letter, "?").split()[0] for letter in letters)
     scripts = Tally(word.partition("-")[0] for word in words)
@@ -262,8 +251,7 @@ def _texts_of(
 
 
 def _used_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> UsedNumbers:
-    """Returns the numbers of the pairs of first and last name that occur in one person's
-    columns."""
+    """Returns the numbers of the name pairs that occur in one person's columns."""
     used = UsedNumbers(names.n_pairs, len(table))
     apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
              if kind in columns]  # fmt: skip

@@ -93,8 +93,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Originals:
-    """Cells of a personal column in the original table, from which a generator of synthetic cells
-    learns their format.
+    """Cells of a personal column in the original table.
 
     Attributes:
         table: All rows.
@@ -372,8 +371,7 @@ def _without_digits(text: str) -> str:
 
 
 def _street_writer(texts: Sequence[str]) -> Any:
-    """Returns a function that adds a house number to a street, before or after it as in most of the
-    texts."""
+    """Returns a function that adds a house number where most of the texts have theirs."""
     before = Tally(m[1] for text in texts if (m := re.match(r"\d+(,?) ", text)))
     behind = Tally(m[1] for text in texts if (m := re.search(r"(,?) \d+\S{0,3}$", text)))
     runs = [len(run) for text in texts for run in _DIGITS.findall(text)[:1]]
@@ -402,8 +400,7 @@ _WRITERS: dict[PersonalKind, type[Writer]] = {
 
 @dataclass(frozen=True)
 class PersonalCodec(ColumnPart):
-    """Generates the cells of a personal column. They are not encoded, so that the model learns
-    none.
+    """Generates the cells of a personal column, which the model does not learn.
 
     Attributes:
         people: Generator of names.
@@ -422,14 +419,7 @@ class PersonalCodec(ColumnPart):
     def fit(
         cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
     ) -> Self:
-        """Learns to generate the cells of one personal column of a parsed table.
-
-        Args:
-            table: The table.
-            column: The personal column.
-            people: Generator of names.
-            columns: All columns of the table.
-        """
+        """Learns to generate the cells of one of a table's columns; `people` generates names."""
         assert isinstance(column.personal, PersonalKind)
         persons = columns_of_persons(columns)
         person = next(i for i, own in enumerate(persons) if column.name in own.values())
@@ -454,8 +444,8 @@ class PersonalCodec(ColumnPart):
         return cls(column, people, person, writer, min(blank, CYCLE_ROWS - 1))
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Generates the cells of the `n_rows` synthetic rows with numbers from `first_row` on. A
-        cell does not depend on the rest of the sample."""
+        """Generates the cells of the `n_rows` synthetic rows from number `first_row` on; a cell
+        does not depend on the rest of the sample."""
         numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         origin = f"{seed}\x1f{self.name}"
         rows = Rows(numbers, seed, self.people, self.person, origin)
@@ -479,17 +469,15 @@ class PersonalCodec(ColumnPart):
 
 
 def is_written(column: Column) -> bool:
-    """Returns whether a `PersonalCodec` generates the column's cells. It does for names and
-    addresses, but not for kinds that are generated as keys, such as phone numbers, and for dates of
-    birth, which the model learns."""
+    """Returns whether a `PersonalCodec` generates the column's cells. Phone numbers, for example,
+    are generated as keys, and dates of birth learned by the model."""
     return column.is_made_up and column.personal in _WRITERS
 
 
 def _texts_with_owners(
     table: TypedTable, name: str, of: Mapping[PersonalKind, str], people: People
 ) -> list[tuple[str, tuple[str, str] | None]]:
-    """Returns pairs of a text of the column and the (first name, last name) in other columns of its
-    row; None if there are none."""
+    """Returns pairs of a text of the column and the (first name, last name) in its row, or None."""
     apart = [of[k] for k in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME) if k in of]
     whole = of.get(PersonalKind.NAME)
     if name in (*apart, whole):

@@ -3,9 +3,8 @@
     p(level) = p(code) x share of the level in its code
 
 A separate code for a level of few rows would be overfitted. Such levels, and those beyond the
-MOST_OWN_CODES most frequent ones, share the code of a *group* of levels of similar frequency. Given
-the group, a level is sampled by its share in the training table, independently of the row. Levels
-that determine another column share a code only if they determine the same value.
+MOST_OWN_CODES most frequent ones, share the code of a *group* of levels of similar frequency.
+Levels that determine another column share a code only if they determine the same value.
 
 Suppressed levels (`gcvae.profiling.withheld_levels`), which too few rows have to be disclosed, are
 not in the codec; other levels have replaced them in the table. The rate of replacement is known, so
@@ -54,11 +53,10 @@ _UNSEEN_ROWS = 0.5
 @dataclass(frozen=True)
 class GroupedLevelCodec(ColumnCodec):
     """Codec of levels (categories), in which groups of rare levels share a code. Codes follow the
-    first axis of a correspondence analysis, so that similar levels have similar codes; code 0 is
-    missing (if `has_missing`).
+    first axis of a correspondence analysis, so that similar levels have similar codes.
 
     The real value in (0, 1) of a cell selects one of the levels of its code; it is 1/2 if the code
-    has a single level, and HIDDEN for a suppressed level (one of too few rows to be disclosed).
+    has a single level, and HIDDEN for a suppressed level.
 
     Attributes:
         codes: Code of each of the K levels of the schema, not counting missing. Shape: (K,).
@@ -81,14 +79,13 @@ class GroupedLevelCodec(ColumnCodec):
         functions: FunctionLevels | None = None,
         withheld: Mapping[Level, int] | None = None,
     ) -> Self:
-        """Fits the codec to parsed cells, and orders levels by the cells with which they occur in
-        other columns.
+        """Fits the codec to parsed cells.
 
         Args:
-            others: The other columns, their cells grouped into bins.
+            others: The other columns in bins; levels are ordered by the cells with which they
+                occur.
             functions: Functional dependencies that involve this column; None if there are none.
-            withheld: By level, the number of rows in which it replaces suppressed levels (those of
-                too few rows to be disclosed).
+            withheld: By level, the number of rows in which it replaces suppressed levels.
         """
         levels = column.levels or ()
         places = {level: i for i, level in enumerate(levels)}
@@ -129,11 +126,7 @@ class GroupedLevelCodec(ColumnCodec):
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns, for n parsed cells, the integer code and the value in (0, 1) that selects one of
-        the code's levels. Shape: (n,) -> (n,), (n,).
-
-        An unknown level is encoded as a suppressed one, if the column has suppressed levels.
-        """
+        """An unknown level is encoded as a suppressed one, if the column has suppressed levels."""
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
         unknown, missing = len(self.levels), len(self.levels) + 1
@@ -152,8 +145,7 @@ class GroupedLevelCodec(ColumnCodec):
         return placed_values(list(self.levels), places, self.nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns -log(share of the level in its code) for n cells, so that log p(level) = log
-        p(code) - log_units. Shape: (n,), (n,) -> (n,)."""
+        """Returns -log(share of the level in its code) for n cells. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
@@ -168,14 +160,14 @@ class GroupedLevelCodec(ColumnCodec):
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share that the chosen ones of K levels have in the rows of
-        each code. Shape: (K,) -> (n_codes,)."""
+        """Returns the log of the total share of the chosen levels in the rows of each code. Shape:
+        (K,) -> (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """For each of n codes, samples a value in (0, 1) that selects one of the code's chosen
-        levels by its share. Shape: (n,).
+        """For each of n codes, samples a value that selects one of the code's chosen levels by its
+        share. Shape: (n,).
 
         Args:
             chosen: Mask of the K levels that may be selected. Shape: (K,).
@@ -190,11 +182,8 @@ class GroupedLevelCodec(ColumnCodec):
         return found
 
     def without_counts(self) -> Self:
-        """Returns a copy with the levels' numbers of rows replaced by shares, rounded to three
-        digits.
-
-        Shares suffice for generation and scores, and do not disclose numbers of rows.
-        """
+        """Returns a copy with shares, rounded to three digits, instead of numbers of rows: they
+        suffice for generation and scores, and disclose less."""
         n_rows = max(float(self.counts.sum()), 1.0)
         counts, withheld = (
             np.array([float(f"{share:.3g}") for share in rows / n_rows])
@@ -204,16 +193,11 @@ class GroupedLevelCodec(ColumnCodec):
 
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
-    """Assigns a code to each level: a separate one if the level is frequent, else that of a group
-    in its class.
+    """Returns the code of each of K levels: a separate one with at least `least` rows, else that of
+    a group of rare levels of similar frequency in its class.
 
-    A group contains rare levels of similar frequency with ROWS_PER_GROUP rows in total, or more if
-    there would be more than MOST_GROUPS groups.
-
-    Args:
-        rows: Number of rows of each level. Shape: (K,).
-        classes: Class of each level; only levels of the same class may share a code. Shape: (K,).
-        least: Minimum number of rows for a separate code.
+    A group has ROWS_PER_GROUP rows in total, or more if there would be more than MOST_GROUPS
+    groups.
     """
     by_count = np.argsort(-rows, kind="stable")
     is_own = np.zeros(len(rows), dtype=bool)
@@ -232,7 +216,7 @@ def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
 
 
 def _sorted_by_axis(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
-    """Renumbers codes in the order of their levels' mean coordinates on the axis. Shape: (K,)."""
+    """Renumbers codes in the order of their levels' mean coordinates on the axis."""
     weights = np.maximum(rows, _UNSEEN_ROWS)
     middle = np.bincount(codes, weights * axis, 1) / np.maximum(
         np.bincount(codes, weights, 1), 1e-9

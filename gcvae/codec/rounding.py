@@ -57,8 +57,8 @@ class Rounding(Document):
 
     @classmethod
     def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
-        """Fits the probabilities of rounding to 0, 1, ... decimals to n numbers of a column;
-        returns None if nearly all have the same number of decimals.
+        """Fits the probabilities to n finite numbers of a column; returns None if nearly all have
+        the same number of decimals.
 
         Args:
             numbers: Finite numbers. Shape: (n,).
@@ -113,8 +113,8 @@ class Rounding(Document):
         return found
 
     def restored(self, numbers: Numbers) -> Numbers:
-        """Replaces each of n numbers that is within the encoding error of a number with fewer
-        decimals by that number. Shape: (n,) -> (n,)."""
+        """Replaces each of n numbers within the encoding error of one with fewer decimals by that.
+        Shape: (n,) -> (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self._decimals if self.lost else ():
             near = rounded_to(numbers, decimals)
@@ -131,15 +131,14 @@ class Rounding(Document):
 
 
 def rounded_to(numbers: Numbers, decimals: int) -> Numbers:
-    """Rounds n numbers to `decimals` decimals; numbers too large for it are unchanged. Shape: (n,)
-    -> (n,)."""
+    """Rounds n numbers to `decimals` decimals, unless they are too large. Shape: (n,) -> (n,)."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.round(numbers, decimals)
     return np.where(np.isfinite(near), near, numbers)
 
 
 def _sizes(numbers: Numbers) -> Numbers:
-    """Returns the size (power of ten) of each number; -inf for 0. Shape: (n,) -> (n,)."""
+    """Returns the size (power of ten) of each number; -inf for 0."""
     with np.errstate(divide="ignore"):
         sizes: Numbers = np.floor(np.log10(np.abs(numbers)))
     return sizes
@@ -152,8 +151,7 @@ def _distinct_decimals(lost: float) -> int:
 
 
 def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
-    """Returns the fewest decimals that represent each number, at most `most`. Shape: (n,) ->
-    (n,)."""
+    """Returns the fewest decimals that represent each number, at most `most`."""
     found = np.full(len(numbers), most)
     left = np.arange(len(numbers))
     for decimals in range(most):
@@ -164,16 +162,12 @@ def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
 
 
 def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbers:
-    """Computes the shares p from s, as defined in the module.
+    """Computes the shares p from s, as defined in the module, by size and decimals. Shape: (S, C +
+    1).
 
     A last decimal that is the number's first nonzero digit is never a zero, so the formula for
-    trailing zeros does not apply to it.
-
-    Args:
-        shares: Share s of numbers by size and decimals in the shortest notation. Shape: (S, C + 1).
-        sizes: Powers of ten. Shape: (S,).
-        is_limit: Whether no number has more decimals than those of the last column of `shares`.
-            Otherwise numbers counted in that column may have more, and none of them ends in a zero.
+    trailing zeros does not apply to it; nor to the last column, unless no number has more decimals
+    (`is_limit`).
     """
     ends_in_zeros = np.arange(shares.shape[1]) > np.maximum(-sizes, 0.0)[:, None]
     ends_in_zeros[:, -1] &= is_limit

@@ -98,8 +98,7 @@ def _fit_columns(
 
 
 def _is_open(codec: ColumnCodec) -> bool:
-    """Returns whether decoding the column needs random numbers in addition to the model's
-    outputs."""
+    """Returns whether decoding the column needs random numbers beside the model's outputs."""
     return _is_rounded(codec) or isinstance(codec, GroupedLevelCodec)
 
 
@@ -111,14 +110,8 @@ def _is_rounded(codec: ColumnCodec) -> bool:
 def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
-    """Rounds the values of one column to the decimals that u selects, within the region.
-
-    Args:
-        codec: Codec of the column.
-        values: Values of generated numbers. Shape: (n,).
-        u: Uniform random numbers in (0, 1). Shape: (n,).
-        region: Allowed cells, the same for all rows; None if all cells are allowed.
-    """
+    """Rounds the values of one column to the decimals that u selects, within a region that is the
+    same for all rows."""
 
     def are_allowed(found: Numbers) -> Any:
         if region is None:
@@ -130,8 +123,7 @@ def _rounded(
 
 
 class TableCodec:
-    """Encodes tables as tensors (an integer code and a real value for each cell) and decodes them,
-    column by column.
+    """Encodes tables as tensors and decodes them, column by column.
 
     Attributes:
         columns: Codecs of the modelled columns, in the order of the tensors' columns.
@@ -236,17 +228,13 @@ class TableCodec:
         exact: Collection[str] = (),
     ) -> EncodedTable:
         """Completes generated rows by the random parts of encoded values that the model does not
-        output.
-
-        Where rare levels share a code, a uniform value selects the level. Numbers are rounded so
-        that the number of decimals is distributed as in the table.
+        output: which of the levels of a code, and to how many decimals a number is rounded.
 
         Args:
             table: Generated rows, on the CPU.
             regions: Allowed cells of each column, within which rounded numbers stay; None, also for
                 a single column, if all are allowed.
-            exact: Columns that are not rounded, because constraints on other columns depend on
-                them.
+            exact: Columns that are not rounded, because constraints on others depend on them.
         """
         values = table.values.clone()
         for j, codec in enumerate(self.columns):
@@ -262,19 +250,14 @@ class TableCodec:
         return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:
-        """Returns the sum of log(dx / dv) over the numbers x in each of n rows, with v the encoded
-        value; levels that share a code add -log(share of the level). Shape: (n,).
-
-        It converts densities: log p(row) = log p(encoded row) - log_units. Unobserved cells add 0.
-        """
+        """Returns the sum of `log_units_of_cells` over the columns, for n rows: log p(row) = log
+        p(encoded row) - log_units. Shape: (n,)."""
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """Returns, for n rows and D columns, log(dx / dv) of each cell x with encoded value v, and
-        -log(share of the level) for levels that share a code. Shape: (n, D).
-
-        Terms are 0 for intervals and for unobserved cells, except those with suppressed levels.
-        """
+        """Returns log(dx / dv) of each number x with encoded value v, and -log(share of the level)
+        for levels that share a code, for n rows and D columns; 0 for intervals and for unobserved
+        cells, except those with suppressed levels. Shape: (n, D)."""
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
@@ -292,8 +275,7 @@ class TableCodec:
 
         Args:
             frame: Rows, as `parse_table` returns them.
-            blanks_unknown: Whether a missing cell counts as unobserved (True) or as an outcome of
-                its own (False).
+            blanks_unknown: Whether a missing cell counts as unobserved instead of as an outcome.
         """
         shape = len(frame), len(self.columns)
         codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
@@ -311,22 +293,22 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of the cells whose level is suppressed, because too few rows have it to be
-        disclosed. Shape: (n, D) for n rows and D columns."""
+        """Returns a mask of the cells whose level is suppressed, for n rows and D columns. Shape:
+        (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Transforms parsed rows to the columns that are encoded, such as residuals of rules;
-        missing cells count as unknown, and are filled where another column is an exact copy."""
+        """Transforms parsed rows to the columns that are encoded; missing cells count as unknown,
+        and are filled where another column is an exact copy."""
         own: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for copy, source in self.copies.items():
             own[source] = own[source].where(own[source].notna(), own[copy])
         return self.reduction.reduce(pd.DataFrame(own, index=frame.index), blanks_unknown=True)
 
     def written(self, names: Sequence[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Decodes only the named columns of the table, from the tensors' columns on which they
-        depend. Shape: codes (n, D), values (n, D) for D encoded columns -> n rows."""
+        """Decodes only the named columns of the table. Shape: codes (n, D), values (n, D) for D
+        encoded columns -> n rows."""
         frame = self._decoded(self.reduction.needed(names), codes, values)
         return self.reduction.restore(frame, names)
 
@@ -369,7 +351,7 @@ class TableCodec:
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns, for each column that was a copy of another in training, a mask of those of n
-        rows in which it differs from the other. Such rows have probability 0. Shape: (n,) each."""
+        rows in which they differ, which have probability 0. Shape: (n,) each."""
         differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()
@@ -378,8 +360,8 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows with missing cells marked as unobserved, as well as the residuals that
-        are computed from missing cells."""
+        """Returns the rows with missing cells, and the residuals computed from them, marked as
+        unobserved."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -426,14 +408,12 @@ class TableCodec:
         return hashlib.sha256(document.encode()).hexdigest()
 
     def notes(self, rows: int) -> list[str]:
-        """Returns warnings that a sample of this many rows needs identifiers with more characters
-        than the table's; see `IdentifierCodec.note`."""
+        """Returns the warnings of `IdentifierCodec.note` for a sample of this many rows."""
         codecs = [codec for codec in self._rest if isinstance(codec, IdentifierCodec)]
         return [note for codec in codecs if (note := codec.note(rows)) is not None]
 
     def without_counts(self) -> TableCodec:
-        """Returns the codec without the numbers of rows of levels; see
-        `GroupedLevelCodec.without_counts`."""
+        """Returns the codec without numbers of rows; see `GroupedLevelCodec.without_counts`."""
         columns = tuple(
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
@@ -441,8 +421,7 @@ class TableCodec:
         return TableCodec(self.schema, columns, self._rest, self.copies, self.reduction)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as an exact JSON document, which does not contain any row of the
-        table."""
+        """Returns the codec as an exact JSON document, without any row of the table."""
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,

@@ -1,5 +1,4 @@
-"""Columns that are not modelled: identifiers, personal columns, constants, and copies of an earlier
-column."""
+"""Columns that are not modelled: identifiers, personal columns, constants, and copies of others."""
 
 from __future__ import annotations
 
@@ -41,10 +40,8 @@ class ConstantCodec(ColumnPart):
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
-    """Returns, by name of a column that equals an earlier one in every row, the earlier one's name.
-
-    Only columns with the same kind, limits and levels count as copies.
-    """
+    """Returns, by name of a column that equals an earlier one in every row, the earlier one's name,
+    for columns with the same kind, limits and levels."""
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
     for column in columns:
@@ -54,7 +51,9 @@ def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
         source = next((name for name in alike if _are_equal(table, column.name, name)), None)
         if source is None:
             alike.append(column.name)
-        elif _has_enough_rows(table[source]):
+            continue
+        counts = table[source].value_counts(dropna=False)
+        if counts.sum() - counts.max() >= LEAST_ROWS_OF_COPIES:
             copies[column.name] = source
     return copies
 
@@ -63,12 +62,6 @@ def _are_equal(table: TypedTable, one: str, other: str) -> bool:
     """Returns whether two columns are equal in every row."""
     chunks = zip(row_chunks(table, [one]), row_chunks(table, [other]), strict=True)
     return all(a[one].equals(b[other]) for a, b in chunks)
-
-
-def _has_enough_rows(series: pd.Series[Any]) -> bool:
-    """Returns whether enough rows have a value other than the most frequent one."""
-    counts = series.value_counts(dropna=False)
-    return len(series) - int(counts.max() if len(counts) else 0) >= LEAST_ROWS_OF_COPIES
 
 
 Unmodelled = IdentifierCodec | ConstantCodec | PersonalCodec
@@ -86,8 +79,7 @@ class _CellChunks:
 
 
 def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
-    """Returns the codecs, fitted to the table, of those columns that the model does not learn, such
-    as identifiers and constants."""
+    """Returns the fitted codecs of those columns that the model does not learn."""
     people = People.of(table, columns) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
@@ -101,8 +93,7 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
 
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
-    """Returns {"people": JSON document of the generator of names} for the first codec that uses
-    one; {} if none does."""
+    """Returns {"people": JSON document of the generator of names}, or {} if no codec uses one."""
     people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
     return {} if people is None else {"people": people.to_json()}
 

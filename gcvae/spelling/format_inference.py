@@ -47,11 +47,9 @@ _CODE_DIGITS = 6  # length of digit groups in every cell of a code
 
 @dataclass(frozen=True)
 class InferredFormat:
-    """The number format (separators, signs, units) that fits most of the U distinct cells of a
-    column.
+    """The number format that fits most of the U distinct cells of a column.
 
     Attributes:
-        format: The format.
         fits: Mask of the distinct cells that are numbers in this format. Shape: (U,).
         looks: Mask of the distinct cells that are numbers in any format. Shape: (U,).
         other: A second format that fits equally well, if the cells are ambiguous; else None.
@@ -122,8 +120,7 @@ def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
 
 
 def may_be_grouped(texts: Texts) -> bool:
-    """Returns whether the points in all numbers may be separators of thousands, as in 1.234, 2.521,
-    950.
+    """Returns whether the points in all numbers may be separators of thousands, as in 1.234, 950.
 
     >>> may_be_grouped(pa.array(["1.234", "950"])), may_be_grouped(pa.array(["1.234", "0.500"]))
     (True, False)
@@ -168,11 +165,8 @@ class _Evidence:
         return max(weights, key=lambda unit: weights[unit], default=frozenset())
 
     def _has_unit(self, side: Side | None) -> bool:
-        """Returns whether the text around a cell's digits contains the column's unit.
-
-        A currency may be absent. A percent sign may not: 12 % and 0.12 could differ by a factor of
-        100.
-        """
+        """Returns whether a cell has the column's unit. A currency may be absent. A percent sign
+        may not: 12 % and 0.12 could differ by a factor of 100."""
         if side is None:
             return False
         is_said = bool({"prefix", "suffix"} & set(self.members))
@@ -180,13 +174,12 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of those of the column's U distinct cells that are numbers in a format
-        and, if they have a unit, have the format's. Shape: (U,)."""
+        """Returns a mask of the distinct cells that are numbers in a format with no other unit."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def looks(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of those of the column's U distinct cells that are numbers in a format,
-        with any known unit. Shape: (U,)."""
+        """Returns a mask of the distinct cells that are numbers in a format, with any known
+        unit."""
         known = [side is not None and all(map(is_known, side.unit)) for side in self._sides]
         return self._of_sides(known, number_format)
 
@@ -206,9 +199,8 @@ class _Evidence:
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{4,}$")).as_py())
 
     def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
-        """Returns whether the cells are codes made of digits instead of numbers, such as footnotes
-        (1), grades 2-, phones 555 123 456. `fits` is the mask of the distinct cells that the format
-        `found` reads."""
+        """Returns whether the cells that the format reads are codes instead of numbers, such as
+        footnotes (1), grades 2-, phones 555 123 456."""
         if self.unit:
             return False
         sides = {self._sides[code] for code in np.unique(self.split.codes[fits])}
@@ -223,8 +215,8 @@ class _Evidence:
         return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
 
     def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
-        """Returns the format `found` with the prefix, suffix, sign and grouping of most cells.
-        `fits` is the mask of the distinct cells that it reads."""
+        """Returns the format with the prefix, suffix, sign and grouping of most cells that it
+        reads."""
         sides = self._weighed_sides(fits)
         found = replace(found, **self._affixes(sides))
         if found.thousands:
@@ -238,8 +230,7 @@ class _Evidence:
         return [(s, w) for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w]
 
     def _affixes(self, sides: list[tuple[tuple[str, str], float]]) -> dict[str, Any]:
-        """Returns the most frequent prefix and suffix among the cells with a unit; cells without
-        one are read as well."""
+        """Returns the most frequent prefix and suffix among the cells with a unit."""
         weights: dict[tuple[str, str], float] = {("", ""): 0.0}
         for (left, right), weight in sides:
             affixes = _without_signs(left).lstrip(SPACES), _without_signs(right).rstrip(SPACES)
@@ -252,8 +243,8 @@ class _Evidence:
         }
 
     def _grouping(self, found: NumberFormat, fits: Mask) -> dict[str, Any]:
-        """Returns the most frequent separator of thousands, and the number of digits from which on
-        numbers are grouped."""
+        """Returns the most frequent separator of thousands, and the digits from which on it is
+        written."""
         bodies, counts = self.split.bodies.filter(pa.array(fits)), self.counts[fits]
         if "thousands" not in self.members:
             signs = {
@@ -281,8 +272,7 @@ def _without_signs(text: str) -> str:
 def _most_frequent_negative(
     sides: list[tuple[tuple[str, str], float]], found: NumberFormat
 ) -> str | None:
-    """Returns how most negative cells with the column's unit are written; None for a leading
-    hyphen."""
+    """Returns how most negative cells with the unit are written; None for a leading hyphen."""
     own = (symbol_of(found.prefix), symbol_of(found.suffix))
     weights: dict[tuple[str, str], float] = {}
     for (left, right), weight in sides:
@@ -296,8 +286,7 @@ def _most_frequent_negative(
 
 
 def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
-    """Yields the formats that are compatible with the separators in the cells and the fields that
-    the user specified."""
+    """Yields the formats that the separators in the cells and the user's fields permit."""
     found, members = evidence.separators, evidence.members
     decimals = [sign for sign in DECIMALS if sign in found] or ["."]
     if "," in found and "." not in found:
