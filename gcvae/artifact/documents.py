@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hi
 import numpy as np
 
 
-class Document:
-    """Base class of dataclasses that are stored as JSON objects.
+class JsonFields:
+    """Base class of dataclasses whose fields are the members of a JSON object.
 
-    A field is a number, a string, a boolean, an array, None, another Document, or a tuple of these.
+    A field is a number, a string, a boolean, an array, None, another such dataclass, or a tuple of
+    these.
     """
 
     _given: ClassVar[tuple[str, ...]] = ()
@@ -26,6 +27,16 @@ class Document:
         return {name: _plain(getattr(self, name)) for name in names if name not in self._given}
 
     @classmethod
+    def _of_document(cls, document: Mapping[str, Any], **given: Any) -> Self:
+        kinds: dict[str, Any] = _kinds(cls)  # type: ignore[arg-type]
+        own = {name: kind for name, kind in kinds.items() if name not in cls._given}
+        return cls(**{name: _typed(document[name], kind) for name, kind in own.items()}, **given)
+
+
+class Document(JsonFields):
+    """Base class of dataclasses that a JSON object contains completely."""
+
+    @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Restores the object from the JSON document that `to_json` returned.
 
@@ -33,11 +44,6 @@ class Document:
             KeyError, TypeError, ValueError: The document is invalid.
         """
         return cls._of_document(document)
-
-    @classmethod
-    def _of_document(cls, document: Mapping[str, Any], **given: Any) -> Self:
-        kinds = {name: kind for name, kind in _kinds(cls).items() if name not in cls._given}
-        return cls(**{name: _typed(document[name], kind) for name, kind in kinds.items()}, **given)
 
 
 @cache
@@ -48,7 +54,7 @@ def _kinds(cls: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Document):
+    if isinstance(value, JsonFields):
         return value.to_json()
     if isinstance(value, np.ndarray):
         return value.tolist()

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import TIMES, Mask, Numbers
+from gcvae.arrays import TIMES, Codes, Mask, Numbers
 from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
@@ -53,7 +53,6 @@ MARKER_WORDS = frozenset(
 _LOOKED_AT_TEXTS = 100
 """Number of texts that are checked first, because most columns of words are refused by them."""
 
-Numbering = npt.NDArray[np.int64]
 Source = str  # "text", "integer", "float", "boolean" or "datetime"
 
 
@@ -104,7 +103,7 @@ class Cells:
     name: str
     source: Source
     texts: pa.Array
-    codes: Numbering
+    codes: Codes
     lines: Any = None
     date_format: str | None = None
     labels: Any = None
@@ -113,7 +112,7 @@ class Cells:
     is_cut: bool = False
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Codes:
         """Number of rows that contain each of the U distinct cells. Shape: (U,)."""
         present = self.codes[self.codes >= 0]
         return np.bincount(present, minlength=len(self.texts)).astype(np.int64)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import TIMES, Mask
+from gcvae.arrays import TIMES, Codes, Mask, Numbers
 from gcvae.cells.data_frames import data_frame, with_columns
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of, plain_cells
 from gcvae.cells.from_arrow import plain_series
@@ -270,16 +270,14 @@ def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]
         problems.append(Problem("the column holds an infinite number", column=column.name))
 
 
-def read_column(
-    cells: Cells, column: Column, problems: list[Problem]
-) -> tuple[Values, npt.NDArray[np.int64]]:
+def read_column(cells: Cells, column: Column, problems: list[Problem]) -> tuple[Values, Codes]:
     """Returns (U distinct values of a column, index of each of n rows' values or -1 for missing).
     Shape: (U,), (n,). Cells that cannot be of the column's kind are added to `problems`."""
     present = cells.select(~are_missing(cells, column))
     return READERS[column.kind](present, column, problems), present.codes
 
 
-def is_nullable(codes: npt.NDArray[np.int64], column: Column) -> bool:
+def is_nullable(codes: Codes, column: Column) -> bool:
     """Returns whether the column needs a dtype that can represent missing cells."""
     return column.missing.allowed or bool((codes < 0).any())
 
@@ -446,7 +444,7 @@ def _array_of(values: npt.NDArray[Any] | list[Any]) -> npt.NDArray[Any]:
 # Values to cells
 
 
-def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], Codes]:
     """Returns (text of each distinct value, index of each cell's text); missing is the last."""
     codes, found = pd.factorize(series)
     texts = [*_texts_of(found, column)]
@@ -458,9 +456,7 @@ def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], npt.NDA
     return texts, codes
 
 
-def _sign_zeros(
-    codes: npt.NDArray[np.int64], first: int, values: npt.NDArray[np.float64], column: Column
-) -> list[str]:
+def _sign_zeros(codes: Codes, first: int, values: Numbers, column: Column) -> list[str]:
     """Returns texts of 0.0 and -0.0, which distinct values do not distinguish, and sets their
     codes, from `first` on, if a zero is negative."""
     zero, negative = values == 0, np.signbit(values)

@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Texts
 from gcvae.artifact.documents import Document
 from gcvae.codec.name_forms import Forms, formed
-from gcvae.codec.name_lists import NameList, Texts, names_of
+from gcvae.codec.name_lists import NameList, names_of
 from gcvae.codec.people import Identities, People
 from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed

@@ -59,12 +59,10 @@ class AtomCells(Document):
         last = np.append(0.0, self._lower_ends)[n_below]  # 0 is not used: no cell lies below
         is_in = (n_below > 0) & (positions - last <= self._width + near)
         cuts = np.append(0.0, self._cuts)[n_below]
-        places: Numbers = np.where(is_in, cuts, positions - self._width * n_below)
-        return places
+        return np.where(is_in, cuts, positions - self._width * n_below)
 
     def with_cells(self, places: Numbers) -> Numbers:
         """Inverse of `without_cells`: maps n points to numbers outside of the cells. Shape: (n,) ->
         (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
-        positions: Numbers = places + self._width * n_below
-        return positions
+        return places + self._width * n_below

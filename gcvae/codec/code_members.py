@@ -39,8 +39,7 @@ class CodeMembers:
     def shares(self) -> Numbers:
         """Share of each of the K members in the rows of its code. Shape: (K,)."""
         totals = np.bincount(self.codes, weights=self.weights, minlength=1)
-        shares: Numbers = self.weights / totals[self.codes]
-        return shares
+        return self.weights / totals[self.codes]
 
     @cached_property
     def middles(self) -> Numbers:
@@ -88,8 +87,7 @@ class CodeMembers:
     @cached_property
     def _order(self) -> Codes:
         """Indices of the members, sorted by code."""
-        order: Codes = np.argsort(self.codes, kind="stable")
-        return order
+        return np.argsort(self.codes, kind="stable")
 
     @cached_property
     def _ends(self) -> Numbers:

@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
-from gcvae.artifact.documents import Document
+from gcvae.artifact.documents import JsonFields
 from gcvae.schema.columns import Column
 
 
 @dataclass(frozen=True)
-class ColumnPart(Document):
+class ColumnPart(JsonFields):
     """What a model stores for one column, beside the column of the schema."""
 
-    _given = ("column",)
+    _given: ClassVar[tuple[str, ...]] = ("column",)
     column: Column
 
     @property
@@ -29,7 +29,7 @@ class ColumnPart(Document):
         return self.column.name
 
     @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:  # type: ignore[override]
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
         """Restores the codec from the schema's column and the JSON document that `to_json`
         returned."""
         return cls._of_document(document, column=column)

@@ -152,10 +152,13 @@ class RealCodec(ColumnCodec):
         limits, because decoding clips. Without rounding, low = high gives two equal ends.
         """
         half = 0.0 if math.isnan(self._spacing) else 0.5 * self._spacing
-        at_low, at_high = self._are_limits(low, high)
-        lower = np.where(at_low, -np.inf, (self._distances(low) - half) / self.scale)
-        upper = np.where(at_high, np.inf, (self._distances(high) + half) / self.scale)
-        return lower, upper
+        lowest, highest = self._limits
+        lower = (self._distances(low) - half) / self.scale
+        upper = (self._distances(high) + half) / self.scale
+        return (
+            np.where(self._numbers(low) <= lowest, -np.inf, lower),
+            np.where(self._numbers(high) >= highest, np.inf, upper),
+        )
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Returns a mask of those of K codes that stand for a single number from low to high, for n
@@ -186,11 +189,6 @@ class RealCodec(ColumnCodec):
     @abstractmethod
     def _limit_distances(self) -> tuple[float, float]:
         """Differences of the column's minimum and maximum from the offset."""
-
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        """Returns masks of the rows where `low` is the column's minimum or `high` its maximum."""
-        lowest, highest = self._limits
-        return self._numbers(low) <= lowest, self._numbers(high) >= highest
 
     @property
     @abstractmethod

@@ -114,8 +114,7 @@ class ContextColumn(Document):
         """Returns the normal scores of numbers: linear between knots and constant beyond them."""
         if not self.knots:
             return np.zeros(len(numbers))
-        found: Numbers = np.interp(numbers, self.knots, self.scores)
-        return found
+        return np.interp(numbers, self.knots, self.scores)
 
 
 @dataclass(frozen=True)
@@ -163,6 +162,5 @@ def as_numbers(cells: pd.Series[Any]) -> Numbers | None:
         return np.where(cells.isna(), np.nan, days)
     is_truth = pd.api.types.is_bool_dtype(cells.dtype)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not is_truth:
-        found: Numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        return found
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
     return None

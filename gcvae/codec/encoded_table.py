@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -115,9 +115,11 @@ class EncodedTable:
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> EncodedTable:
         """Applies a function to each tensor."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        tensors = {name: part for name, part in parts.items() if isinstance(part, Tensor)}
-        return replace(self, **{name: change(part) for name, part in tensors.items()})
+        changed: dict[str, Any] = {}
+        for name in (each.name for each in fields(self)):
+            part = getattr(self, name)
+            changed[name] = change(part) if isinstance(part, Tensor) else part
+        return replace(self, **changed)
 
     @property
     def are_intervals(self) -> Tensor:

@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Texts
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
 from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, without_check_digits
 from gcvae.codec.column_codec import ColumnPart
-from gcvae.codec.key_learning import Texts, learn_templates
+from gcvae.codec.key_learning import learn_templates
 from gcvae.codec.key_template import KeyTemplate
 from gcvae.numerics.permutations import shuffled
 from gcvae.numerics.seeds import derived_seed

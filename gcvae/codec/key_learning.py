@@ -22,8 +22,8 @@ from math import ceil
 from unicodedata import category, decimal
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Codes, Texts
 from gcvae.codec.key_template import (
     DIGITS,
     Alphabets,
@@ -37,7 +37,6 @@ from gcvae.codec.key_template import (
 )
 from gcvae.numerics.permutations import mixed
 
-Texts = npt.NDArray[np.object_]
 Chunks = Callable[[], Iterable[Texts]]
 """Function that returns an iterator over a column's texts, in chunks of rows."""
 
@@ -80,7 +79,7 @@ def learn_templates(
     total = sum(group.n_rows for group in groups)
     searches = [_Search(group, ceil(n_rows * group.n_rows / total), largest) for group in groups]
 
-    def with_lengths() -> Iterator[tuple[Texts, npt.NDArray[np.int64]]]:
+    def with_lengths() -> Iterator[tuple[Texts, Codes]]:
         for texts in chain([np.array(shunned, dtype=object)], chunks()):
             yield texts, np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
@@ -283,7 +282,7 @@ class _Search:
         form = r"\d+".join(("".join(places[: self._first]), "".join(places[end:])))
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
-    def widen(self, texts: Texts, lengths: npt.NDArray[np.int64]) -> None:
+    def widen(self, texts: Texts, lengths: Codes) -> None:
         """Updates the length of the longest key in this search's format. Shape: (n,), (n,)."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gcvae.arrays import Mask
-from gcvae.codec.name_lists import NameList, Texts
+from gcvae.arrays import Mask, Texts
+from gcvae.codec.name_lists import NameList
 from gcvae.numerics.permutations import Numbers
 
 _MOST_FORMS = 8

@@ -16,9 +16,8 @@ from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Mask, Texts
 from gcvae.numerics.permutations import Numbers
 
 USUAL_LOCALE = "en_US"
@@ -29,8 +28,6 @@ _FEWEST_NAMES = 10
 _LAST_NAME_FIRST = re.compile("hu_|ja_|ko_|zh_|vi_")
 _WITHOUT_SPACE = re.compile("ko_|zh_")
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"})
-
-Texts = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True)

@@ -276,8 +276,7 @@ class NumberDistribution(Document):
     @cached_property
     def _secants(self) -> Numbers:
         """Slope of the secant in each interval between knots. Shape: (K - 1,)."""
-        secants: Numbers = np.maximum(np.diff(self.heights) / np.diff(self.knots), _LEAST_SLOPE)
-        return secants
+        return np.maximum(np.diff(self.heights) / np.diff(self.knots), _LEAST_SLOPE)
 
     @cached_property
     def _ends(self) -> Numbers:
@@ -446,8 +445,7 @@ def _gaps(distinct: Numbers) -> Codes:
     at = np.arange(n, len(distinct) - n + 1)
     before, behind = distinct[at - 1] - distinct[at - n], distinct[at + n - 1] - distinct[at]
     is_gap = distinct[at] - distinct[at - 1] > _GAP * np.maximum(before, behind) / (n - 1)
-    gaps: Codes = at[is_gap]
-    return gaps
+    return at[is_gap]
 
 
 def _merged_positions(distinct: Numbers, counts: Codes) -> tuple[Numbers, Codes]:

@@ -16,10 +16,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from gcvae.arrays import Texts
 from gcvae.artifact.documents import Document
 from gcvae.codec.key_template import Counter, UsedNumbers
 from gcvae.codec.name_forms import names_in, read_name
-from gcvae.codec.name_lists import USUAL_LOCALE, NameList, Texts, locales, names_of
+from gcvae.codec.name_lists import USUAL_LOCALE, NameList, locales, names_of
 from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
 from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed

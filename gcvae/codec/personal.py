@@ -30,13 +30,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Texts
 from gcvae.artifact.documents import Document
 from gcvae.cells.values import placed_values
 from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import CYCLE_ROWS
 from gcvae.codec.name_forms import Forms, case_of, formed, forms_of, read_name
-from gcvae.codec.name_lists import Texts
 from gcvae.codec.people import Identities, People, columns_of_persons, some_rows
 from gcvae.errors import TableError
 from gcvae.files.typed_columns import TypedTable, row_chunks

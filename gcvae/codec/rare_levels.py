@@ -149,8 +149,7 @@ class GroupedLevelCodec(ColumnCodec):
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
-        log_units: Numbers = -np.log(np.where(values == HIDDEN, mass, known[member]))
-        return log_units
+        return -np.log(np.where(values == HIDDEN, mass, known[member]))
 
     @cached_property
     def _suppressed_share(self) -> Numbers:

@@ -54,14 +54,12 @@ class RepeatedNumbers(Document):
     @cached_property
     def _slopes(self) -> Numbers:
         """Slope of H in the cell of each number. Shape: (k,)."""
-        slopes: Numbers = self._left + self.shares / (self.ends - self.starts)
-        return slopes
+        return self._left + self.shares / (self.ends - self.starts)
 
     @cached_property
     def _raised(self) -> Numbers:
         """H at the lower end of each number's cell. Shape: (k,)."""
-        raised: Numbers = self._left * self.starts + self._below[:-1]
-        return raised
+        return self._left * self.starts + self._below[:-1]
 
     def raised(self, scores: Numbers) -> Numbers:
         """Converts n normal scores under S to those under F. Shape: (n,) -> (n,)."""

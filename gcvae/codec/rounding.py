@@ -126,8 +126,7 @@ class Rounding(Document):
     @property
     def _decimals(self) -> list[int]:
         """Numbers of decimals to which numbers are rounded, ascending."""
-        decimals: list[int] = np.flatnonzero(self.shares.any(axis=0)).tolist()
-        return decimals
+        return np.flatnonzero(self.shares.any(axis=0)).tolist()
 
 
 def rounded_to(numbers: Numbers, decimals: int) -> Numbers:

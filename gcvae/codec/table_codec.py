@@ -97,12 +97,8 @@ def _fit_columns(
     return tuple(fitted(*pair) for pair in zip(columns, classes, strict=True))
 
 
-def _is_open(codec: ColumnCodec) -> bool:
-    """Returns whether decoding the column needs random numbers beside the model's outputs."""
-    return _is_rounded(codec) or isinstance(codec, GroupedLevelCodec)
-
-
 def _is_rounded(codec: ColumnCodec) -> bool:
+    """Returns whether generated numbers are rounded to random numbers of decimals."""
     line = codec.line if isinstance(codec, QuantileCodec) else codec
     return isinstance(line, ContinuousCodec) and line.rounding is not None
 
@@ -238,15 +234,15 @@ class TableCodec:
         """
         values = table.values.clone()
         for j, codec in enumerate(self.columns):
-            if not _is_open(codec) or codec.name in exact:
+            if codec.name in exact:
                 continue
-            u = uniform((len(table),), generator, torch.float64)
-            if isinstance(codec, ContinuousCodec | QuantileCodec) and _is_rounded(codec):
+            if isinstance(codec, GroupedLevelCodec):
+                values[:, j] = uniform((len(table),), generator, torch.float64)
+            elif isinstance(codec, ContinuousCodec | QuantileCodec) and _is_rounded(codec):
+                u = uniform((len(table),), generator, torch.float64)
                 region = None if regions is None else regions[j]
                 at = (table.codes[:, j] == codec.n_codes - 1).nonzero()[:, 0]
                 values[at, j] = _rounded(codec, values[at, j], u[at], region)
-            elif isinstance(codec, GroupedLevelCodec):
-                values[:, j] = u
         return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask, Numbers
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.spelling.forms import Notation
 
 NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
@@ -26,7 +26,6 @@ _CHUNK_TEXTS = 1 << 17
 MOST_DECIMALS = 15  # significant digits of a float64
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
 
-FloatArray = Numbers
 Texts: TypeAlias = pa.Array  # of strings, without nulls
 
 
@@ -85,19 +84,19 @@ def _matches(texts: Texts, pattern: str) -> Mask:
     return np.array(found, dtype=bool)
 
 
-def _where(chosen: Mask, texts: Texts, check: Callable[[FloatArray], Any]) -> Mask:
+def _where(chosen: Mask, texts: Texts, check: Callable[[Numbers], Any]) -> Mask:
     """Returns a mask of those chosen texts whose number passes the check."""
     if chosen.any():
         chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
     return chosen
 
 
-def read_numbers(texts: Texts) -> FloatArray:
+def read_numbers(texts: Texts) -> Numbers:
     """Converts n strings to the nearest float64 numbers. Shape: (n,)."""
     return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
-def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
+def read_whole(texts: Texts) -> Codes:
     """Converts n strings to integers. Shape: (n,)."""
     digits = pc.utf8_ltrim(texts, characters="+")  # Arrow accepts it for floats only
     return np.asarray(digits.cast(pa.int64()).to_numpy(zero_copy_only=False))
@@ -109,7 +108,7 @@ def numbers_of(texts: Texts) -> npt.NDArray[Any]:
     return read_whole(texts) if is_whole else read_numbers(texts)
 
 
-def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
+def write_numbers(values: Numbers, spelling: Spelling) -> Texts:
     """Writes n finite numbers in a notation. Shape: (n,)."""
     notation = spelling.notation or Notation()
     if notation.significant is not None:
@@ -121,7 +120,7 @@ def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
     return _with_exponents(texts, values, notation)
 
 
-def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
+def write_whole(values: Codes, spelling: Spelling) -> Texts:
     """Writes n integers in a notation. Shape: (n,)."""
     notation = spelling.notation or Notation()
     if notation.exponent_from is not None or notation.significant is not None:
@@ -187,7 +186,7 @@ class _Parts:
     has_exponent: Mask
     decimals: npt.NDArray[np.int32]
     exponents: list[str]  # "E-05" of each text that has one
-    sizes: FloatArray  # absolute values of the numbers that have an exponent
+    sizes: Numbers  # absolute values of the numbers that have an exponent
     most_decimals: int  # written without exponents
     most_digits: int
 
@@ -277,7 +276,7 @@ def _power(size: float) -> int:
     return int(f"{size:e}".split("e")[1])
 
 
-def _shortest(values: FloatArray, point: bool) -> Texts:
+def _shortest(values: Numbers, point: bool) -> Texts:
     """Returns the shortest decimal text that restores each number, without exponents."""
     texts = pa.array(values).cast(pa.string())
     with_exponent = pc.match_substring(texts, "e").to_numpy(zero_copy_only=False)
@@ -292,7 +291,7 @@ def _shortest(values: FloatArray, point: bool) -> Texts:
     return texts
 
 
-def _with_exponents(texts: Texts, values: FloatArray, notation: Notation) -> Texts:
+def _with_exponents(texts: Texts, values: Numbers, notation: Notation) -> Texts:
     """Rewrites with an exponent the numbers that the notation demands, and whole ones beyond 64
     bits."""
     sizes = np.abs(values)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Codes, Mask
 from gcvae.spelling.number_text import Texts
 
 SPACES = " \u00a0\u202f"  # plain, no-break and narrow no-break space
@@ -94,7 +93,7 @@ class Split:
     """
 
     bodies: Texts
-    codes: npt.NDArray[np.int64]
+    codes: Codes
     sides: list[tuple[str, str]]
 
     @classmethod
