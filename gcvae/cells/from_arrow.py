@@ -43,20 +43,11 @@ def arrow_series(column: Any, name: str) -> pd.Series[Any]:
     """Converts an Arrow column to a pandas series; integers and booleans with nulls get a nullable
     dtype."""
     kind = column.type
-    nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if nullable and column.null_count:
-        return _with_nulls(column).rename(name)
-    series: pd.Series[Any] = column.to_pandas()
+    dtype: Any = None
+    if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        dtype = pd.BooleanDtype() if pa.types.is_boolean(kind) else pd.Int64Dtype()
+    series: pd.Series[Any] = column.to_pandas(types_mapper=lambda _: dtype)
     return series.rename(name)
-
-
-def _with_nulls(column: Any) -> pd.Series[Any]:
-    """Converts integers or booleans with nulls to a series of a nullable dtype."""
-    is_null = np.asarray(column.is_null().to_numpy(), dtype=bool)
-    values = column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy()
-    if pa.types.is_boolean(column.type):
-        return pd.Series(pd.arrays.BooleanArray(values, is_null))
-    return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), is_null))
 
 
 def arrow_cells(column: Any, name: str) -> Any:

@@ -228,21 +228,14 @@ def _format_of_uneven(texts: pa.Array) -> str | None:
     if found is None or not found[0].endswith(_CLOCK_ENDS):
         return None
     fraction = "" if clocks.equals(times) else ".%f"
-    return found[0] + fraction + _most_frequent(offsets.drop_null())
+    counts = Counter(offsets.drop_null().to_pylist())
+    return found[0] + fraction + max(counts, key=counts.__getitem__, default="")
 
 
 def _clocks(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Returns (texts without offsets from UTC, the offsets, texts without offsets and decimals)."""
     times, offsets = _without_offsets(texts)
     return times, offsets, pc.replace_substring_regex(times, _FRACTION, r"\1")
-
-
-def _most_frequent(texts: pa.Array) -> str:
-    """Returns the most frequent text, the first of equally frequent ones; "" for no texts."""
-    counts = pc.value_counts(texts)
-    return max(counts.to_pylist(), key=lambda pair: pair["counts"], default={"values": ""})[
-        "values"
-    ]
 
 
 def has_offset(date_format: str) -> bool:

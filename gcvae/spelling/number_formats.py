@@ -255,26 +255,13 @@ def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
 
 
 def _grouped(whole: Texts, number_format: NumberFormat) -> Texts:
-    """Returns digits with separators between their groups."""
-    lengths = pc.utf8_length(whole)
-    are_long = pc.greater_equal(lengths, number_format.grouped_from_digits)
-    longest = pc.max(pc.if_else(are_long, lengths, 0)).as_py() or 0
-    if not longest:
-        return whole
-    grouped, rest, end = _last(whole, 3), _without_last(whole, 3), 3
-    size = 3 if number_format.grouping == "thousands" else 2
-    while end < longest:
-        joined = pc.binary_join_element_wise(
-            _last(rest, size), number_format.thousands, grouped, ""
-        )
-        grouped = pc.if_else(pc.greater(lengths, end), joined, grouped)
-        rest, end = _without_last(rest, size), end + size
+    """Returns digits with separators between their groups, which are counted from the right."""
+    are_long = pc.greater_equal(pc.utf8_length(whole), number_format.grouped_from_digits)
+    backwards = pc.utf8_reverse(whole)
+    group = "([0-9]{1,3})" if number_format.grouping == "thousands" else "([0-9]{1,2})"
+    rest = pc.replace_substring_regex(
+        pc.utf8_slice_codeunits(backwards, 3), group, rf"{number_format.thousands}\1"
+    )
+    last = pc.utf8_slice_codeunits(backwards, 0, 3)
+    grouped = pc.utf8_reverse(pc.binary_join_element_wise(last, rest, ""))
     return pc.if_else(are_long, grouped, whole)
-
-
-def _last(texts: Texts, n: int) -> Texts:
-    return pc.utf8_slice_codeunits(texts, -n)
-
-
-def _without_last(texts: Texts, n: int) -> Texts:
-    return pc.utf8_slice_codeunits(texts, 0, -n)
