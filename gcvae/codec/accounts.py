@@ -23,7 +23,7 @@ from gcvae.arrays import Texts
 from gcvae.artifact.documents import Document
 from gcvae.codec.name_forms import Forms, formed
 from gcvae.codec.name_lists import NameList, names_of
-from gcvae.codec.people import Identities, People
+from gcvae.codec.people import PersonRows
 from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed
 
@@ -108,24 +108,15 @@ class AccountPatterns(Document):
         kept = tuple(shares[: 1 if is_unique else None]) or ((_USUAL, 1),)
         return cls(kept, umlauts, widths, is_unique)
 
-    def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
-        """Returns an account name for each of n synthetic rows. Shape: (n,).
-
-        Args:
-            of: Names of the synthetic person in each row.
-            people: Generator of the names.
-            rows: Row numbers. Shape: (n,).
-            origin: String that seeds the random numbers: seed and name of the column.
-        """
-        first, last = (self.transliterated(texts, people.names) for texts in (of.first, of.last))
+    def accounts(self, rows: PersonRows) -> Texts:
+        """Returns an account name for each of n synthetic rows. Shape: (n,)."""
+        of, names = rows.identities, rows.people.names
+        first, last = (self.transliterated(texts, names) for texts in (of.first, of.last))
         initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
         parts = dict(zip(("first", "last", "f", "l"), (first, last, *initials), strict=True))
-        chosen = formed(self.patterns, parts, mixed(rows, derived_seed(origin, "pattern")))
-        found = np.empty(len(rows), dtype=object)
-        for pattern, own, texts in chosen:
-            found[own] = texts + self._numbers(
-                pattern, of.pairs[own], of.turns[own], rows[own], people, origin
-            )
+        found = self._numbers(rows)
+        for _, own, texts in formed(self.patterns, parts, rows.mixed("pattern")):
+            found[own] = texts + found[own]
         return found
 
     def transliterated(self, texts: Texts, names: NameList) -> Texts:
@@ -134,26 +125,18 @@ class AccountPatterns(Document):
         transliterated = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
 
-    def _numbers(
-        self,
-        pattern: str,
-        pairs: Numbers,
-        turns: Numbers,
-        rows: Numbers,
-        people: People,
-        origin: str,
-    ) -> Texts:
-        """Returns the digits after the names in each account; "" for none. Shape: (n,)."""
-        key = derived_seed(origin, "numbers")
+    def _numbers(self, rows: PersonRows) -> Texts:
+        """Returns the digits after the names in each account; "" for none."""
+        start = rows.mixed("numbers")
+        left = np.zeros_like(start)
         if self.is_unique:
-            of_pairs, sizes, groups = _spelling_counts(people.locale, pattern, self.umlauts)
-            at = pairs.astype(np.int64)
-            left = of_pairs[at] + turns * sizes[at]
-            start = mixed(groups[at], key)
-        else:
-            left, start = np.zeros(len(rows), dtype=np.uint64), mixed(rows, key)
-        texts = np.full(len(rows), "", dtype=object)
-        open_ = np.ones(len(rows), dtype=bool)
+            pattern, of = self.patterns[0][0], rows.identities
+            earlier, sizes, hashes = _spelling_counts(rows.people.locale, pattern, self.umlauts)
+            at = of.pairs.astype(np.int64)
+            left = earlier[at] + of.turns * sizes[at]
+            start = mixed(hashes[at], derived_seed(rows.origin, "numbers"))
+        texts = np.full(len(start), "", dtype=object)
+        open_ = np.ones(len(start), dtype=bool)
         for width in (*self.widths, *range(self.widths[-1] + 1, 19)):
             low = 10 ** (width - 1) if width else 0
             room = np.uint64(10**width - low)

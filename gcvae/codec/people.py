@@ -101,19 +101,44 @@ class People(Document):
         """Lists of names for the locale."""
         return names_of(self.locale)
 
-    def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
-        """Returns the names of one person (by index among those of a row) in n synthetic rows.
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        if document["locale"] not in locales():
+            raise ValueError("there are no names for the locale")
+        found = super().from_json(document)
+        if any(counter.room < 1 for counter in found.counters):
+            raise ValueError("there is no room for identities")
+        return found
 
-        Args:
-            rows: Row numbers. Shape: (n,).
-            seed: Seed of the sample.
-        """
-        counter = self.counters[person]
-        origin = str(seed), "people", str(person)
+
+@dataclass(frozen=True)
+class PersonRows:
+    """n synthetic rows for which the cells of one personal column are generated.
+
+    Attributes:
+        numbers: Numbers of the rows. Shape: (n,).
+        seed: Seed of the sample.
+        people: Generator of names.
+        person: Index of the person whom the column describes among those in a row.
+        origin: String that seeds the random numbers: seed and name of the column.
+    """
+
+    numbers: Numbers
+    seed: int
+    people: People
+    person: int
+    origin: str
+
+    @cached_property
+    def identities(self) -> Identities:
+        """Names of the person in each row."""
+        rows, counter = self.numbers, self.people.counters[self.person]
+        origin = str(self.seed), "people", str(self.person)
         turns, index = np.divmod(rows, np.uint64(counter.room))
         pairs = counter.numbers(index, derived_seed(*origin, "pairs"))
         found = Identities(pairs, turns, *(np.full(len(rows), "", dtype=object) for _ in range(5)))
-        for sex, own, at_first, at_last in self.names.split(pairs):
+        names = self.people.names
+        for sex, own, at_first, at_last in names.split(pairs):
             drawn = [
                 _drawn(listed, rows[own], derived_seed(*origin, part))
                 for part, listed in (
@@ -123,19 +148,18 @@ class People(Document):
             found.first[own] = sex.first[at_first]
             found.last[own] = sex.last[at_last]
             found.second[own], found.middle[own], found.prefix[own] = drawn
-        if self.double[person]:
-            joint = "-" if self.names.separator else ""
+        if self.people.double[self.person]:
+            joint = "-" if names.separator else ""
             found.last[:] = found.last + joint + found.second
         return found
 
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        if document["locale"] not in locales():
-            raise ValueError("there are no names for the locale")
-        found = super().from_json(document)
-        if any(counter.room < 1 for counter in found.counters):
-            raise ValueError("there is no room for identities")
-        return found
+    def mixed(self, *origin: str) -> Numbers:
+        """Returns a random integer of 64 bits for each row; `origin` is part of the seed."""
+        return mixed(self.numbers, derived_seed(self.origin, *origin))
+
+    def below(self, end: int, *origin: str) -> Numbers:
+        """Returns a random integer from 0 to `end` - 1 for each row."""
+        return self.mixed(*origin) % np.uint64(end)
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:

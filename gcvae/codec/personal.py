@@ -22,7 +22,6 @@ from abc import ABC, abstractmethod
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, Self
 
@@ -37,10 +36,10 @@ from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import CYCLE_ROWS
 from gcvae.codec.name_forms import Forms, case_of, formed, forms_of, read_name
-from gcvae.codec.people import Identities, People, columns_of_persons, some_rows
+from gcvae.codec.people import People, PersonRows, columns_of_persons, some_rows
 from gcvae.errors import TableError
 from gcvae.files.typed_columns import TypedTable, row_chunks
-from gcvae.numerics.permutations import Numbers, mixed, shuffled
+from gcvae.numerics.permutations import shuffled
 from gcvae.numerics.seeds import derived_seed
 from gcvae.schema.columns import Column
 from gcvae.schema.personal import PersonalKind
@@ -57,38 +56,6 @@ _PLACES = 600
 _FEWEST_PLACES = 100
 _HOST = re.compile(r"(?:https?://)?(www\.)?([^/:?#\s]+)[^/?#]*(/?.*)", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Synthetic rows for which the cells of one personal column are generated.
-
-    Attributes:
-        numbers: Numbers of the n rows. Shape: (n,).
-        seed: Seed of the sample.
-        people: Generator of names.
-        person: Index of the person whom the column describes among those in a row.
-        origin: String that seeds the random numbers: seed and name of the column.
-    """
-
-    numbers: Numbers
-    seed: int
-    people: People
-    person: int
-    origin: str
-
-    @cached_property
-    def identities(self) -> Identities:
-        """Names of the person in each row."""
-        return self.people.identities(self.person, self.numbers, self.seed)
-
-    def mixed(self, *origin: str) -> Numbers:
-        """Returns a random integer of 64 bits for each row; `origin` is part of the seed."""
-        return mixed(self.numbers, derived_seed(self.origin, *origin))
-
-    def below(self, end: int, *origin: str) -> Numbers:
-        """Returns a random integer from 0 to `end` - 1 for each row."""
-        return self.mixed(*origin) % np.uint64(end)
 
 
 @dataclass(frozen=True)
@@ -131,7 +98,7 @@ class Writer(Document, ABC):
         """
 
     @abstractmethod
-    def texts(self, rows: Rows) -> Texts:
+    def texts(self, rows: PersonRows) -> Texts:
         """Returns a synthetic cell for each of n rows. Shape: (n,)."""
 
 
@@ -155,7 +122,7 @@ class NameWriter(Writer):
             return cls(((f"{{{part}}}", 1),), case)
         return cls(forms_of(originals.sample, originals.people.names), case)
 
-    def texts(self, rows: Rows) -> Texts:
+    def texts(self, rows: PersonRows) -> Texts:
         of = rows.identities
         initial = np.array([text[0] for text in of.first], dtype=object)
         parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
@@ -194,8 +161,8 @@ class AccountWriter(Writer):
         domains = free_domains(text.rpartition("@")[2] for text in originals) if is_mail else ()
         return cls(accounts, domains)
 
-    def texts(self, rows: Rows) -> Texts:
-        found = self.accounts.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
+    def texts(self, rows: PersonRows) -> Texts:
+        found = self.accounts.accounts(rows)
         if not self.domains:
             return found
         ends = np.array([f"@{domain}" for domain in self.domains], dtype=object)
@@ -242,13 +209,13 @@ class UrlWriter(Writer):
             next((e for e in RESERVED_ENDINGS if e not in used), next(numbered)),
         )
 
-    def texts(self, rows: Rows) -> Texts:
-        of, people = rows.identities, rows.people
-        hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
+    def texts(self, rows: PersonRows) -> Texts:
+        hosts = self.hosts.accounts(rows)
         found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
         if self.path != "/{first}":
             return found + self.path  # type: ignore[no-any-return]
-        return found + "/" + self.hosts.transliterated(of.first, people.names)  # type: ignore[no-any-return]
+        first = self.hosts.transliterated(rows.identities.first, rows.people.names)
+        return found + "/" + first  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -284,7 +251,7 @@ class IpWriter(Writer):
         n_six = sum(isinstance(address, IPv6Address) for address in some)
         return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
 
-    def texts(self, rows: Rows) -> Texts:
+    def texts(self, rows: PersonRows) -> Texts:
         size = _size(self.ranges)
         at = shuffled(rows.numbers % np.uint64(size), size, derived_seed(rows.origin, "ip"))
         starts = np.array([int(ip_network(each)[0]) for each in self.ranges], dtype=np.uint64)
@@ -343,7 +310,7 @@ class PlaceWriter(Writer):
             ]
         return cls(tuple(free))
 
-    def texts(self, rows: Rows) -> Texts:
+    def texts(self, rows: PersonRows) -> Texts:
         which = rows.below(len(self.places), "place")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
@@ -448,7 +415,7 @@ class PersonalCodec(ColumnPart):
         does not depend on the rest of the sample."""
         numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         origin = f"{seed}\x1f{self.name}"
-        rows = Rows(numbers, seed, self.people, self.person, origin)
+        rows = PersonRows(numbers, seed, self.people, self.person, origin)
         at = shuffled(numbers % np.uint64(CYCLE_ROWS), CYCLE_ROWS, derived_seed(origin))
         places = np.where(at < self.blank, -1, np.arange(n_rows))
         return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
