@@ -80,10 +80,7 @@ class AccountPatterns(Document):
         formed from names of people.
 
         Args:
-            accounts: Accounts of a sample of rows.
             owners: (first name, last name) of each row, from other columns; None if unknown.
-            names: Lists of personal names for the table's locale.
-            is_unique: Whether every row has a different account.
             free_of: All accounts of the table, none of which may be generated: the digits after the
                 names get a count that no account has. None if accounts may recur, because what
                 follows the @ differs.

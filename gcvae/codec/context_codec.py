@@ -49,12 +49,8 @@ class ContextColumn(Document):
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Fits the codec to the n parsed cells of one column of a parent table.
-
-        Args:
-            groups: Index of each row's parent; rows of one parent count once. Shape: (n,).
-            rare_groups: Minimum number of parents with a value for it to get its own code.
-        """
+        """Fits the codec to the n parsed cells of one column of a parent table; see
+        `ContextCodec.fit`."""
         name = str(cells.name)
         numbers = as_numbers(cells)
         cells = cells.reset_index(drop=True)

@@ -71,17 +71,14 @@ def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseC
 
 
 def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the first principal coordinate of each level in a correspondence analysis. Shape:
-    (n_levels,).
+    """Returns the first principal coordinate of each level in a correspondence analysis with the
+    bins of the other columns, given the level's index in each of n rows (-1 for missing). Shape:
+    (n,) -> (n_levels,).
 
-    With P the matrix of the shares of rows by level and by bin of the other columns, r and c its
-    row and column sums, D_r and D_c their diagonal matrices, the coordinates are the first column
-    of D_r^-1/2 U S, from the singular value decomposition U S V^T of D_r^-1/2 (P - r c^T) D_c^-1/2.
-    Levels with few rows are shrunk towards the origin. The sign is arbitrary but deterministic.
-
-    Args:
-        levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
-        others: The other columns of the table, in bins.
+    With P the matrix of the shares of rows by level and by bin, r and c its row and column sums,
+    D_r and D_c their diagonal matrices, the coordinates are the first column of D_r^-1/2 U S, from
+    the singular value decomposition U S V^T of D_r^-1/2 (P - r c^T) D_c^-1/2. Levels with few rows
+    are shrunk towards the origin. The sign is arbitrary but deterministic.
 
     Source: Greenacre, Correspondence Analysis in Practice (2007), chapter 8 and appendix A.
     """

@@ -118,7 +118,6 @@ def encode_rows(
     """Encodes all rows of a parsed table in chunks.
 
     Args:
-        codec: Codec that was fitted to the table.
         folder: Folder for files that hold the encoded rows; if None, they stay in memory.
         report: Function that receives the progress, from 0 to 1.
 

@@ -117,13 +117,8 @@ def _sample(chunks: Chunks, n_rows: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Keys with the same template.
-
-    Attributes:
-        alphabets: Characters that may occur at each position.
-        number: (First position, end) of the run of digits that varies from key to key, or None.
-        n_rows: Number of rows in the sample.
-    """
+    """Keys with the same template: the characters at each position, (first position, end) of the
+    run of digits that varies from key to key (or None), and the number of rows in the sample."""
 
     alphabets: Alphabets
     number: tuple[int, int] | None

@@ -142,7 +142,7 @@ class KeyTemplate(Document):
         Args:
             index: Index of each key; different indices give different keys.
             rows: Row numbers, which determine the characters that do not represent the index.
-            origin: String that seeds the random numbers: seed and name of the column.
+            origin: String that seeds the random numbers.
         """
         keys = np.empty(len(index), dtype=object)
         start, last = 0, int(index.max()) if len(index) else -1

@@ -33,13 +33,7 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """Result of parsing a full name.
-
-    Attributes:
-        form: Pattern of the name, such as "{last}, {first}".
-        first: Case-folded first name.
-        last: Case-folded last name.
-    """
+    """Form and case-folded first and last name of a parsed full name."""
 
     form: str
     first: str

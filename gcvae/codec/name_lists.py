@@ -33,11 +33,7 @@ UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "
 @dataclass(frozen=True)
 class SexNames:
     """Sorted names of one sex, or of all people if the locale does not distinguish sexes.
-
-    Attributes:
-        middle: Middle names, such as patronymics; empty if the locale has none.
-        prefixes: Titles.
-    """
+    Patronymics are middle names, and titles prefixes."""
 
     first: Texts
     last: Texts

@@ -158,12 +158,11 @@ class NumberDistribution(Document):
         atoms: Numbers = _NONE,
         limits: KnotLimits = NO_LIMITS,
     ) -> Self:
-        """Fits a CDF F to the k distinct numbers of a column and the number of rows with each. The
-        number of knots, and whether F has steps, maximise the cross-validated likelihood.
+        """Fits a CDF F to the k distinct numbers of a column, ascending, and the number of rows
+        with each. The number of knots, and whether F has steps, maximise the cross-validated
+        likelihood.
 
         Args:
-            distinct: Distinct numbers, ascending. Shape: (k,).
-            counts: Number of rows with each. Shape: (k,).
             half_step: Half of the rounding step; NaN without rounding.
             atoms: The a frequent values, ascending; F excludes numbers that are rounded to them.
                 Shape: (a,).

@@ -45,14 +45,11 @@ ColumnsOf = Mapping[PersonalKind, str]
 
 @dataclass(frozen=True)
 class Identities:
-    """Names of the synthetic people in n rows. Shape: (n,) for each attribute.
+    """Names of the synthetic people in n rows; "" where the locale has none. Shape: (n,) each.
 
     Attributes:
         pairs: Index of the (first, last) name pair in the locale's lists.
         turns: How many earlier rows have the same pair.
-        second: Second last names.
-        middle: Middle names; "" if the locale has none.
-        prefix: Titles; "" if the locale has none.
     """
 
     pairs: Numbers

@@ -63,8 +63,6 @@ class Originals:
     """Cells of a personal column in the original table.
 
     Attributes:
-        table: All rows.
-        people: Generator of names.
         sample: The column's cells in a sample of rows.
         owners: (first name, last name) of the person in each sampled row, from other columns; None
             if unknown.

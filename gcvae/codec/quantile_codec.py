@@ -198,14 +198,8 @@ class QuantileCodec(ColumnCodec):
         return cells
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Rounds n generated numbers so that the number of decimals is distributed as in the table,
-        and returns their normal scores. Repeated numbers keep their decimals. Shape: (n,).
-
-        Args:
-            values: Normal scores of generated numbers. Shape: (n,).
-            u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function from normal scores to the mask of those that numbers may get.
-        """
+        """Rounds n generated numbers as `ContinuousCodec.with_decimals` does, but in terms of
+        normal scores; repeated numbers keep their decimals. Shape: (n,)."""
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
 

@@ -165,15 +165,9 @@ class GroupedLevelCodec(ColumnCodec):
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """For each of n codes, samples a value that selects one of the code's chosen levels by its
-        share. Shape: (n,).
-
-        Args:
-            chosen: Mask of the K levels that may be selected. Shape: (K,).
-            codes: Codes of the cells. Shape: (n,).
-            values: Values that cells whose code has no level keep. Shape: (n,).
-            u: Uniform random numbers in (0, 1). Shape: (n,).
-        """
+        """For each of n codes, samples a value that selects one of the code's chosen levels, as in
+        `CodeMembers.positions_among`; cells whose code has no level keep their value. Shape:
+        (n,)."""
         has_level = codes >= self.has_missing
         found = values.copy()
         codes = codes[has_level] - self.has_missing

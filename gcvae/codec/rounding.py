@@ -84,16 +84,12 @@ class Rounding(Document):
     def rounded(
         self, numbers: Numbers, u: Numbers, are_allowed: Callable[[Numbers], Mask]
     ) -> Numbers:
-        """Rounds each of n numbers to a random number of decimals, which u selects. Shape: (n,).
+        """Rounds each of n finite numbers to a random number of decimals, which a uniform random
+        number u in (0, 1) selects. Shape: (n,), (n,) -> (n,).
 
-        If the rounded number is not allowed, another multiple up to three steps away is used. If
-        none is allowed, or the number would become 0, it is rounded to more decimals or left
-        unchanged.
-
-        Args:
-            numbers: Finite numbers. Shape: (n,).
-            u: Uniform random numbers in (0, 1). Shape: (n,).
-            are_allowed: Function from an array of numbers to the mask of the allowed ones.
+        If the rounded number is not allowed (by a function from numbers to a mask), another
+        multiple up to three steps away is used. If none is allowed, or the number would become 0,
+        it is rounded to more decimals or left unchanged.
         """
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         ends = np.cumsum(self.shares, axis=1)[np.searchsorted(middles, _sizes(numbers))]

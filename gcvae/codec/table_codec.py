@@ -329,12 +329,11 @@ class TableCodec:
     ) -> pd.DataFrame:
         """Returns, decoded, the columns on which one part of a column depends: a rule or step sizes
         replace the column by parts, which depend on the rule's other columns and on earlier parts.
+        Shape: codes (n, D), values (n, D) for D encoded columns -> n rows.
 
         Args:
             rewriting: Transformation of the column to its parts, such as the residual of a rule.
             part: Name of the part.
-            codes: Codes of n rows in the D encoded columns. Shape: (n, D).
-            values: Encoded values. Shape: (n, D).
         """
         parts = [column.name for column in rewriting.parts]
         before = self._decoded(parts[: parts.index(part)], codes, values)

@@ -101,11 +101,8 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """Restores the codecs of those columns that the model does not learn.
-
-    Args:
-        documents: Document of each column's codec, by column name.
-        people: Document of the generator of names; None if no column needs it.
+    """Restores the codecs of those columns that the model does not learn, from their documents by
+    name and that of the generator of names, if a column needs it.
 
     Raises:
         KeyError: A document is absent.

@@ -35,15 +35,8 @@ _BARE = [str(n) for n in range(100)]
 
 
 class _Token(NamedTuple):
-    """One token of a format.
-
-    Attributes:
-        pattern: Regular expression of the texts that are read.
-        shape: Regular expression of the texts that are written, without leading zeros if the token
-            has none.
-        number: Function that returns the index of each time's text among `words`.
-        words: Texts that are written.
-    """
+    """One token of a format: what is read, what is written (without leading zeros if the token has
+    none), the index of each time's text among the words, and the words."""
 
     pattern: str
     shape: str

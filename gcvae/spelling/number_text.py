@@ -36,7 +36,7 @@ class Spelling:
     Attributes:
         decimals: Maximum number of decimals; None for no limit.
         padded: Whether every cell has exactly `decimals` decimals.
-        notation: Differences from plain decimals, such as exponents; None if there are none.
+        notation: Differences from plain decimals, such as exponents, or None.
         exact: Whether reading and then writing restores every cell.
     """
 
@@ -65,8 +65,10 @@ def are_numbers(texts: Texts) -> Mask:
 
 
 def _are_numbers(texts: Texts) -> Mask:
-    numbers = _where(_matches(texts, NUMBER), texts, np.isfinite)
-    return numbers & (~_matches(texts, LONG_WHOLE) | _are_whole(texts))
+    numbers, are_long = _matches(texts, NUMBER), _matches(texts, LONG_WHOLE)
+    if are_long.any():
+        numbers &= ~are_long | _are_whole(texts)
+    return _where(numbers, texts, np.isfinite)
 
 
 def are_whole(texts: Texts) -> Mask:
