@@ -125,15 +125,13 @@ def refuse_empty(names: Sequence[str], n_rows: int) -> None:
         EmptyTableError: The table has columns but no rows.
         TableError: The table has no columns.
     """
-    n_columns = len(names)
     expected = "at least one column and one row of cells"
-    if not n_columns and not n_rows:
-        raise TableError(Problem("the table has neither columns nor rows", expected=expected))
-    if not n_columns:
+    if not names:
         message = f"the table has no columns (rows: {n_rows})"
+        message = message if n_rows else "the table has neither columns nor rows"
         raise TableError(Problem(message, expected=expected))
     if not n_rows:
-        message = f"the table has no rows (columns: {n_columns})"
+        message = f"the table has no rows (columns: {len(names)})"
         error = EmptyTableError(Problem(message, expected=expected))
         error.names = tuple(names)
         raise error

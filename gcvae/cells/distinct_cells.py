@@ -27,12 +27,7 @@ from gcvae.spelling.date_text import (
 )
 from gcvae.spelling.forms import Notation, NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
-from gcvae.spelling.number_text import (
-    Spelling,
-    are_numbers,
-    numbers_of,
-    write_numbers,
-)
+from gcvae.spelling.number_text import Spelling, are_numbers, numbers_of, write_numbers
 
 # Texts that mean "missing" in any column.
 MARKERS = frozenset(

@@ -28,11 +28,7 @@ from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
 from gcvae.spelling.date_text import has_offset, read_dates, write_dates
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
-from gcvae.spelling.number_text import (
-    spelling_of,
-    write_numbers,
-    write_whole,
-)
+from gcvae.spelling.number_text import spelling_of, write_numbers, write_whole
 
 
 def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:

@@ -60,11 +60,6 @@ class FunctionLevels:
         determined = tuple(table[rule.column] for rule in functions if rule.parents == (name,))
         return cls(need_own_codes, determined)
 
-    def classes_of(self, levels: Codes, n_levels: int) -> Codes:
-        """Returns the finest of the `nested_classes`: levels of a class determine the same cells in
-        every column that this column alone determines. Shape: (K,)."""
-        return self.nested_classes(levels, n_levels)[-1]
-
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
         """Returns increasingly fine classes of K levels: levels of a class determine the same cells
         in the first 0, 1, 2, ... of the columns that depend on them. Shape: (K,) each.

@@ -129,16 +129,6 @@ def forms_of(texts: Sequence[str], names: NameList) -> Forms:
     return kept or ((names.separator.join(parts), 1),)
 
 
-def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
-    """Replaces each placeholder of a pattern, such as "{first}.{last}", by a string; for arrays of
-    strings, the result is an array."""
-    found: Any = ""
-    for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
-        found = found + literal if literal else found
-        found = found + parts[part] if part else found
-    return found
-
-
 def formed(
     forms: Forms, parts: Mapping[str, Texts], u: Numbers
 ) -> Iterator[tuple[str, Mask, Texts]]:
@@ -153,4 +143,8 @@ def formed(
     which = np.searchsorted(ends, u % np.uint64(ends[-1]), side="right")
     for number, (form, _) in enumerate(forms):
         own = which == number
-        yield form, own, filled_in(form, {part: texts[own] for part, texts in parts.items()})
+        texts: Any = ""
+        for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", form):
+            texts = texts + literal if literal else texts
+            texts = texts + parts[part][own] if part else texts
+        yield form, own, texts

@@ -206,7 +206,9 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
         share, locale = found[0]
         return locale if share >= _LEAST_LISTED else locale_of_script(texts)
     accounts = _texts_of(table, persons, (PersonalKind.EMAIL, PersonalKind.USERNAME))
-    words = {word for text in accounts for word in _letters(text.partition("@")[0]) if word[3:]}
+    names = (text.partition("@")[0].casefold() for text in accounts)
+    letters = ("".join(c if c.isalpha() else " " for c in name) for name in names)
+    words = {word for text in letters for word in text.split() if word[3:]}
     if words:
         listed = [(_share(words, frozenset().union(*names_of(name).ascii_names)), name)
                   for name in locales()]  # fmt: skip
@@ -248,10 +250,6 @@ def _share(words: set[str], listed: frozenset[str]) -> float:
 
 def _words(text: str) -> list[str]:
     return [word for word in text.casefold().replace("-", " ").replace(",", " ").split() if word]
-
-
-def _letters(text: str) -> list[str]:
-    return "".join(c if c.isalpha() else " " for c in text.casefold()).split()
 
 
 def locale_of_script(texts: Iterable[str]) -> str:

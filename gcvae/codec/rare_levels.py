@@ -94,7 +94,7 @@ class GroupedLevelCodec(ColumnCodec):
         rows = np.bincount(at[at >= 0], minlength=len(levels))
         others = [other for other in others if other.name != column.name]
         functions = FunctionLevels() if functions is None else functions
-        classes = functions.classes_of(at, len(levels))
+        classes = functions.nested_classes(at, len(levels))[-1]
         least = 1 if functions.need_own_codes else LEAST_ROWS_PER_LEVEL
         axis = level_axis(at, len(levels), others)
         codes = _sorted_by_axis(_grouped(rows, classes, least), rows, axis)
