@@ -186,10 +186,7 @@ def _body_pattern(number_format: NumberFormat) -> str:
 
 def equivalent_signs(thousands: str) -> str:
     """Returns all separators that are read like `thousands`, such as all kinds of space."""
-    return next(
-        (signs for signs in (SPACES, APOSTROPHES) if thousands in signs),
-        thousands,
-    )
+    return next((signs for signs in (SPACES, APOSTROPHES) if thousands in signs), thousands)
 
 
 # Writing

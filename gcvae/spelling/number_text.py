@@ -24,6 +24,7 @@ LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
 _CHUNK_TEXTS = 1 << 17
 MOST_DECIMALS = 15  # significant digits of a float64
+_MOST_DIGITS = 30  # digits of the notations that are tried
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
 
 Texts: TypeAlias = pa.Array  # of strings, without nulls
@@ -145,11 +146,11 @@ def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
     """
     if whole and all(_is_plain_whole(chunk) for chunk in chunks(texts)):
         return Spelling(0)
-    parts = _Parts.of(texts)
-    for spelling in _candidates(parts):
-        if all(_is_spelled(chunk, spelling) for chunk in chunks(texts)):
-            return spelling
-    return Spelling(decimals=_limited(parts.most_decimals), exact=False)
+    return next(
+        spelling
+        for spelling in _candidates(texts)
+        if not spelling.exact or all(_is_spelled(chunk, spelling) for chunk in chunks(texts))
+    )
 
 
 def _is_plain_whole(texts: Texts) -> bool:
@@ -171,7 +172,7 @@ def check_notation(notation: Notation) -> Notation:
     if _EXPONENT.fullmatch(str(notation.exponent)) is None:
         raise ValueError('an exponent such as "e+01", "E01" or "e1"')
     counts = (notation.significant, notation.mantissa_decimals)
-    if not all(n is None or (type(n) is int and 0 <= n <= 30) for n in counts):
+    if not all(n is None or (type(n) is int and 0 <= n <= _MOST_DIGITS) for n in counts):
         raise ValueError("counts of digits from 0 to 30")
     limits = (notation.exponent_below, notation.exponent_from)
     are_numbers = all(x is None or type(x) in (int, float) for x in limits)
@@ -180,86 +181,47 @@ def check_notation(notation: Notation) -> Notation:
     return notation
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Parts of the texts of numbers."""
-
-    has_point: Mask
-    has_exponent: Mask
-    decimals: npt.NDArray[np.int32]
-    exponents: list[str]  # "E-05" of each text that has one
-    sizes: Numbers  # absolute values of the numbers that have an exponent
-    most_decimals: int  # written without exponents
-    most_digits: int
-
-    @classmethod
-    def of(cls, texts: Texts) -> _Parts:
-        """Finds the parts by the positions of points and exponents."""
-        lengths, point, exponent = (
-            np.asarray(found)
-            for found in (
-                pc.binary_length(texts),
-                pc.find_substring(texts, "."),
-                pc.find_substring(texts, "e", ignore_case=True),
-            )
-        )
-        has_point, has_exponent = point >= 0, exponent >= 0
-        ends = np.where(has_exponent, exponent, lengths)
-        decimals = np.where(has_point, ends - point - 1, 0)
-        is_signed = _matches(texts, "^[+-]")
+def _candidates(texts: Texts) -> Iterator[Spelling]:
+    """Yields the notations that the positions of points and exponents permit, and at last one that
+    only preserves the values."""
+    lengths = np.asarray(pc.binary_length(texts))
+    point = np.asarray(pc.find_substring(texts, "."))
+    exponent = np.asarray(pc.find_substring(texts, "e", ignore_case=True))
+    has_point, has_exponent = point >= 0, exponent >= 0
+    ends = np.where(has_exponent, exponent, lengths)
+    most_digits = int((ends - has_point - _matches(texts, "^[+-]")).max(initial=0))
+    decimals = np.where(has_point, ends - point - 1, 0)
+    plain, mantissa = decimals[~has_exponent], decimals[has_exponent]
+    most_decimals = int(plain.max(initial=0))
+    rules: list[Notation | None] = [None]
+    if has_exponent.any():
         scientific = texts.filter(pa.array(has_exponent))
         starts = exponent[has_exponent].tolist()
         exponents = [t[i:] for t, i in zip(scientific.to_pylist(), starts, strict=True)]
-        real_decimals = decimals.copy()
-        real_decimals[has_exponent] -= np.array([int(e[1:]) for e in exponents], dtype=np.int32)
-        return cls(
-            has_point=has_point,
-            has_exponent=has_exponent,
-            decimals=decimals,
-            exponents=exponents,
-            sizes=np.abs(read_numbers(scientific)),
-            most_decimals=max(int(real_decimals.max(initial=0)), 0),
-            most_digits=int((ends - has_point - is_signed).max(initial=0)),
-        )
+        powers = np.array([int(text[1:]) for text in exponents])
+        most_decimals = max(most_decimals, int((mantissa - powers).max()))
+        sizes = np.abs(read_numbers(scientific))
+        limits = _exponent_limits(sizes) if len(plain) else Notation(exponent_from=0.0)
+        limits = replace(limits, exponent=_exponent_spelling(exponents))
+        rules = [limits]
+        if mantissa.max() <= _MOST_DIGITS:
+            rules.append(replace(limits, mantissa_decimals=int(mantissa.max())))
+    limited = most_decimals if most_decimals <= MOST_DECIMALS else None
+    for rule in rules:
+        if len(plain) and 0 < plain.min() == max(most_decimals, plain.max()) <= _MOST_DIGITS:
+            yield Spelling(int(plain[0]), padded=True, notation=rule)
+        yield Spelling(limited, notation=rule)
+        if has_point.any():
+            yield Spelling(limited, notation=replace(rule or Notation(), point=True))
+    for n in sorted({most_digits, 15, 16, 17}) if most_digits >= MOST_DECIMALS else ():
+        if n <= _MOST_DIGITS:
+            yield Spelling(limited, notation=Notation(significant=n))
+    yield Spelling(limited, exact=False)
 
 
-def _candidates(parts: _Parts) -> list[Spelling]:
-    most = _limited(parts.most_decimals)
-    found = []
-    for exponents in _exponent_rules(parts):
-        found += _fixed(parts, exponents)
-        found.append(Spelling(most, notation=exponents))
-        if parts.has_point.any():
-            found.append(Spelling(most, notation=replace(exponents or Notation(), point=True)))
-    if parts.most_digits >= MOST_DECIMALS:
-        counts = sorted({parts.most_digits, 15, 16, 17})
-        found += [Spelling(most, notation=Notation(significant=n)) for n in counts if n <= 30]
-    return found
-
-
-def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:
-    """Returns the notation with a fixed number of decimals, if that fits."""
-    plain = parts.decimals[~parts.has_exponent]
-    if not plain.size or not 0 < plain.min() == plain.max() == max(
-        parts.most_decimals, plain.max()
-    ):
-        return []
-    return [Spelling(int(plain[0]), padded=True, notation=exponents)] if plain[0] <= 30 else []
-
-
-def _exponent_rules(parts: _Parts) -> list[Notation | None]:
-    """Returns the possible rules for exponents; [None] without exponents."""
-    if not parts.exponents:
-        return [None]
-    rule = replace(_exponent_limits(parts), exponent=_exponent_spelling(parts.exponents))
-    decimals = int(parts.decimals[parts.has_exponent].max())
-    return [rule, replace(rule, mantissa_decimals=decimals)] if decimals <= 30 else [rule]
-
-
-def _exponent_limits(parts: _Parts) -> Notation:
-    if parts.has_exponent.all():
-        return Notation(exponent_from=0.0)
-    small, large = parts.sizes[parts.sizes < 1], parts.sizes[parts.sizes >= 1]
+def _exponent_limits(sizes: Numbers) -> Notation:
+    """Returns the notation in which only numbers of these sizes have an exponent."""
+    small, large = sizes[sizes < 1], sizes[sizes >= 1]
     return Notation(
         exponent_below=float(f"1e{_power(small.max()) + 1}") if small.size else None,
         exponent_from=float(f"1e{_power(large.min())}") if large.size else None,
@@ -321,10 +283,6 @@ def _scientific(value: float, notation: Notation) -> str:
     mantissa, power = text.split("e")
     sign = "-" if int(power) < 0 else plus
     return f"{mantissa}{letter}{sign}{abs(int(power)):0{len(digits)}d}"
-
-
-def _limited(decimals: int) -> int | None:
-    return decimals if decimals <= MOST_DECIMALS else None
 
 
 def spelling_of(column: Any) -> Spelling:
