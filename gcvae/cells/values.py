@@ -364,18 +364,16 @@ READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
 
 
 def _read_number_end(value: Any, column: Column) -> float:
-    read = value
-    if isinstance(value, str) and column.number_format is not None:
-        read = read_number(value, column.number_format)
+    written = column.number_format
+    if isinstance(value, str) and written is not None:
+        value = read_number(value, written)
     try:
-        number = math.nan if isinstance(read, bool) or read is None else float(read)
+        number = math.nan if isinstance(value, bool) or value is None else float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        written = column.number_format
-        raise ValueError(
-            "a number" if written is None else f"a number, or a text such as {example(written)}"
-        )
+        such = "" if written is None else f", or a text such as {example(written)}"
+        raise ValueError(f"a number{such}")
     return number
 
 
